@@ -15,12 +15,34 @@ from surestep._arrays import shown
 from surestep.errors import InvalidCertificate, SurestepError
 from surestep.model.scalars import Scalar, read_scalars
 
+WITHIN_SEEN = "rewards-within-seen"  # nobody declared what steps may earn
 OWN_WORDS = "in-own-words"  # of users and extensions, who may state what nobody here foresaw
 
 
 def interval(low: float, high: float) -> str:
     """Returns 'between 0.0 and 1.0', also where other programs wrote the numbers as 0 and 1."""
     return f"between {float(low)!r} and {float(high)!r}"
+
+
+def steps_earn(
+    running_low: float, running_high: float, ending_low: float, ending_high: float
+) -> str:
+    """Returns what somebody declared of rewards, on the way and at ends."""
+    return (
+        f"As declared, a step after which it goes on earns {interval(running_low, running_high)}, "
+        f"and one that ends its episode {interval(ending_low, ending_high)}."
+    )
+
+
+def steps_earned(
+    running_low: float, running_high: float, ending_low: float, ending_high: float
+) -> str:
+    """Returns what was seen of rewards, where nobody declared anything."""
+    return (
+        "No step ever earns what this log does not show, which nobody declared: "
+        f"{interval(running_low, running_high)} where it goes on, and "
+        f"{interval(ending_low, ending_high)} where it ends."
+    )
 
 
 def part(share: float, seed: int | None) -> str:
@@ -215,9 +237,6 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "rewards-not-given-bounded": lambda low, high: (
         f"Rewards of transitions that are not given lie {interval(low, high)}."
     ),
-    "reward-bounds-read-off": lambda: (
-        "Bounds of rewards, where the claim has them, were read off the data."
-    ),
     "reward-bounds-weighted": lambda low, high: (
         f"Rewards lie {interval(low, high)}, and these two are as likely as if one of them had "
         "been seen once more."
@@ -234,22 +253,14 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "mean-rewards-exact": lambda: (
         "The mean rewards are those observed: their error is not counted."
     ),
-    "paid-at-end": lambda low, high: (
-        f"An episode pays once, at its end, {interval(low, high)}, as given."
-    ),
+    "rewards-as-declared": steps_earn,
+    WITHIN_SEEN: steps_earned,
     "returns-bounded": lambda low, high: f"The return of every episode lies {interval(low, high)}.",
     "returns-bounded-from-any-step": lambda low, high: (
         f"Every episode returns {interval(low, high)}, and from no step on more or less than that, "
         "or 0, as given."
     ),
     "values-bounded": lambda low, high: f"Every value lies {interval(low, high)}.",
-    "value-bounds-read-off": lambda: (
-        "No step ever earns less or more, on average, than the mean rewards observed, or 0: the "
-        "value bounds were read off the data."
-    ),
-    "value-bounds-of-other-log": lambda: (
-        "The value bounds were read off the log that the policy was made from."
-    ),
     # priors
     "rows-prior": rows_of_priors,
     "prior-read-off": lambda prior: (

@@ -25,7 +25,6 @@ from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import (
     LabelledCounts,
     Taught,
-    counts_digest,
     known_places,
     merge_counts,
 )
@@ -48,6 +47,7 @@ from surestep.io.logs.reading import USUAL, Reading, is_to_be_learnt
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
+from surestep.model.numbering import Numbering
 from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
 from surestep.states import choose_history, learn
@@ -82,11 +82,6 @@ class Evidence:
         """Tells whether there are whole episodes, step by step."""
         return self.source is not None and has_episodes(self.source, self.counts)
 
-    @property
-    def seed(self) -> int:
-        """Returns the seed of certificates where none is given: nobody can have tried others."""
-        return seed_of(self.counts)
-
 
 @dataclass(frozen=True)
 class Steps:
@@ -117,11 +112,6 @@ class Steps:
 def has_episodes(source: LogSource, counts: LabelledCounts) -> bool:
     """Returns whether there are whole episodes, step by step."""
     return bool(counts.episodes.recorded) and source.columns.weight is None
-
-
-def seed_of(counts: LabelledCounts) -> int:
-    """Returns a seed that the data decide."""
-    return int(counts_digest(counts)[:15], 16)
 
 
 def gather(
@@ -363,6 +353,20 @@ class Assembly:
     quiet: BoolArray  # [S] nothing is decided there
     premises: tuple[Statement, ...]
     allowed: BoolArray | None = None  # [K] what may be recommended; None: all
+
+    def renumbered(self, numbering: Numbering | None) -> Assembly:
+        """Returns words and masks in the order of other numbers; None for those that there are."""
+        if numbering is None:
+            return self
+        words = self.vocabulary
+        states = tuple(words.states[s] for s in numbering.state)
+        actions = tuple(words.actions[a] for a in numbering.action)
+        return replace(
+            self,
+            vocabulary=replace(words, states=states, actions=actions),
+            quiet=self.quiet[numbering.state],
+            allowed=None if self.allowed is None else self.allowed[numbering.pair],
+        )
 
 
 def assemble(

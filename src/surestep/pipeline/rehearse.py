@@ -91,7 +91,7 @@ def rehearse_log(
         possible=possible,
         allowed=allowed,
     )
-    terms = terms.about(has_episodes=evidence.has_episodes, data_seed=evidence.seed)
+    terms = terms.about(has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
     how = Rehearsed(worlds, sizes, seed)
     made = draft_with(evidence, terms, question, how, tell)

@@ -185,18 +185,32 @@ class LogSource:
             places = places_where(self.table, database, " AND ".join(conditions), column)
             return next((place.where for place in places), "")
 
-    def paid_on_the_way(self) -> str:
-        """Finds the first row with a reward that does not end its episode: file, row and column.
+    def first_beyond(
+        self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
+    ) -> str:
+        """Finds the first row with a reward beyond what such steps may earn: file, row, column.
 
-        Empty where the row of the decision does not say by itself whether the episode ended.
+        Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
+        is none, or a row does not say by itself whether its episode ended.
         """
         if self.columns.is_last is not None:
             return ""
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
-            over = f"coalesce({roles.flag(self.columns.terminated)}, false)"
-            paid = f"TRY_CAST({sql_name(self.columns.reward)} AS DOUBLE) <> 0"
-            condition = f"{paid} AND NOT {over}"
+            reward = RewardSql.of(roles).double
+            over, stopped = (
+                f"coalesce({roles.flag(flag)}, false)"
+                for flag in (self.columns.terminated, self.columns.truncated)
+            )
+            on_the_way, at_end = (
+                f"NOT ({reward} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE)"
+                for low, high in (map(float, running), map(float, ending))
+            )
+            goes_on = "true" if counted else stopped
+            condition = (
+                f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
+                f"ELSE {on_the_way} AND {at_end} END"
+            )
             places = places_where(self.table, database, condition, self.columns.reward)
             return next((f"{place.where}: {place.value}" for place in places), "")
 
