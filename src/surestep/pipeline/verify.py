@@ -94,13 +94,14 @@ def verify_result(
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    evidence = gather(source, **known)
+    terms = terms_of(saved.record)
+    evidence = gather(source, terms=terms, **known)
     check_same_counts(saved.record, evidence)
     other = difference(saved.record, evidence, taken)
     told = tuple(name for name in saved.record.defaults if name == "behavior")
     evidence = replace(evidence, files=saved.record.inputs, defaults=told)
     limit = saved.record.parameters["time_limit"]
-    again = draft(evidence, terms_of(saved.record), tell, time_limit=limit).like(saved.record)
+    again = draft(evidence, terms, tell, time_limit=limit).like(saved.record)
     # A result that was saved before its stress test says so, and is held against the like.
     made = again.result if saved.awaits_stress_test else again.finished(tell)
     page_compared = check_agreement(saved, made, again.question.problem)
