@@ -34,7 +34,7 @@ from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import Locate, found_at, nowhere, others, places_or_none
 from surestep.io.labels.vocabulary import Vocabulary, in_order
 from surestep.model import Certificate, Pairs, Policy, Statement
-from surestep.pipeline.evidence import Assembly, starts_of
+from surestep.pipeline.evidence import Assembly, of_recording
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
@@ -69,7 +69,7 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate = nowhere) -
         check_same_behavior(behavior, counts, pooled)
     quiet = ~pooled
     quiet[: table.quiet.size] &= table.quiet
-    premises = (*starts_of(counts), Statement("behavior-of-result"))
+    premises = (*of_recording(counts), Statement("behavior-of-result"))
     varying = propensities_vary(counts)
     if varying and saved.record.has_row_propensities:
         premises += (Statement("acted-on-more"),)

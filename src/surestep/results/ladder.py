@@ -15,7 +15,7 @@ from surestep.certificates.registry import may_be_believed
 from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
-from surestep.model.statements import WITHIN_SEEN
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.alarms import Alarm
 
@@ -51,9 +51,12 @@ def rung_of(
 def is_proved(certificate: Certificate) -> bool:
     """Tells whether a certificate proves a gain in whole episodes, not in their first steps.
 
-    A claim above its own estimate is none: it says that something it assumes is not so.
-    Kinds that are not built in prove nothing here, whatever they say.
+    A claim above its own estimate is none: it says that something it assumes is not so. Kinds that
+    are not built in prove nothing here, whatever they say, and none does that leaves out rows of
+    which nobody knows where they led.
     """
+    if any(said.code == STOPPING.code for said in certificate.assumptions):
+        return False
     whole = certificate.parameters.get("claim", "performance") == "performance"
     lower, estimate = certificate.lower or 0.0, certificate.figures.get("estimate")
     credible = not isinstance(estimate, float) or lower <= estimate
