@@ -53,20 +53,25 @@ def storm_discounted_value(
     return _discounted(_build(transition, reward), reward, discount, "")
 
 
-def storm_total_optimum(model: Any, direction: Literal["max", "min"] = "max") -> FloatArray:
+def storm_total_optimum(
+    model: Any, direction: Literal["max", "min"] = "max", until: str = 'F "end"'
+) -> FloatArray:
     """Optimal undiscounted total reward of a model whose every path ends.
 
     A path ends in the extra state or in a state that can only stay where it is with reward 0.
     Where some choices let it go on forever, Storm's answer to "max" is infinity; to "min", with
-    rewards of at least 0, it is the least of those that end.
+    rewards of at least 0, it is the least of those that end. With rewards of at least 0, ``C``
+    asks for the total of paths that need not end.
     """
     starts, transition, reward = _choices(model)
-    return _total(_build(transition, reward, starts), direction)
+    return _total(_build(transition, reward, starts), direction, until)
 
 
-def storm_total_value(model: Any, policy_probability: ArrayLike) -> FloatArray:
+def storm_total_value(
+    model: Any, policy_probability: ArrayLike, until: str = 'F "end"'
+) -> FloatArray:
     """Undiscounted total reward of a policy, given and limited as in the functions above."""
-    return _total(_build(*_induced(model, policy_probability)), "")
+    return _total(_build(*_induced(model, policy_probability)), "", until)
 
 
 def storm_interval_optimum(
@@ -212,9 +217,9 @@ def _discounted(built: Any, reward: FloatArray, discount: float, direction: str)
     return _check(built, formula, discounted_precision(reward, discount))
 
 
-def _total(built: Any, direction: str) -> FloatArray:
+def _total(built: Any, direction: str, until: str) -> FloatArray:
     """Total reward until the end, of every state."""
-    return _check(built, f'R{{"reward"}}{direction}=? [ F "end" ]', 1e-10)
+    return _check(built, f'R{{"reward"}}{direction}=? [ {until} ]', 1e-10)
 
 
 def _check(built: Any, formula: str, precision: float) -> FloatArray:

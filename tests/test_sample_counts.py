@@ -154,7 +154,7 @@ def test_rewards_are_those_of_the_transitions_taken():
     [
         ({"episodes": 0}, "episodes"),
         ({"horizon": 1.5}, "horizon"),
-        ({"rng": 7}, "rng"),
+        ({"rng": 7.5}, "rng"),
         ({"policy": None}, "policy"),
     ],
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -53,14 +54,32 @@ def read_whole(path: Path) -> bytes:
         raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
 
 
-def write_together(files: Mapping[Path, Chunks]) -> None:
-    """Writes all of the files, or none of them."""
+def check_output(path: Path, read: Iterable[Path] = ()) -> None:
+    """Refuses to write over a file that is `read`, under whatever name, or over no regular file."""
+    with failing_to_write(path):
+        if not path.exists():
+            return
+        there = path.stat()
+    if stat.S_ISDIR(there.st_mode):
+        raise FileFailure(f"{path} cannot be written: it is a folder")
+    if not stat.S_ISREG(there.st_mode):
+        raise FileFailure(f"{path} cannot be written: it is no regular file; name another file")
+    for file in read:
+        with suppress(OSError, ValueError):  # what cannot be looked at is not read either
+            if os.path.samestat(there, os.stat(file)):
+                raise FileFailure(
+                    f"{path} cannot be written: it is the same file as the input {file}; name "
+                    "another file"
+                )
+
+
+def write_together(files: Mapping[Path, Chunks], read: Sequence[Path] = ()) -> None:
+    """Writes all of the files, or none of them; none over a file that was `read`."""
     path, fresh, outdated = Path(), dict[Path, Path](), list[Path]()
     try:
         with ExitStack() as undo:
             for path, chunks in files.items():
-                if path.is_dir():
-                    raise IsADirectoryError(None, "it is a folder")
+                check_output(path, read)
                 fresh[path] = beside(path)
                 undo.callback(fresh[path].unlink, missing_ok=True)
                 with fresh[path].open("xb") as file:
@@ -106,18 +125,19 @@ def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill, which is moved to its place at the end, or gone where anything failed."""
     check_new_folder(path)
+    place = Path(os.path.realpath(path))  # a link is not replaced: the folder that it names is
     with ExitStack() as undo:
         with failing_to_write(path):
-            for parent in reversed(path.absolute().parents):
+            for parent in reversed(place.parents):
                 if not parent.exists():
                     parent.mkdir()
                     undo.callback(remove_if_empty, parent)
-            fresh = beside(path.absolute())
+            fresh = beside(place)
             undo.callback(shutil.rmtree, fresh, ignore_errors=True)
             fresh.mkdir()
         yield fresh
         with failing_to_write(path):
-            os.replace(fresh, path)
+            os.replace(fresh, place)
         undo.pop_all()
 
 

@@ -149,22 +149,17 @@ def with_condition(lines, condition):
     return [",".join([*row[:place], condition, *row[place + 1 :]]) for row in cells]
 
 
-def test_a_log_of_something_else_is_refused(home, tmp_path):
-    other = write_lines(tmp_path / "other.csv", [LINES[0], *with_condition(LINES[1:20], "odd")])
-    result = run_surestep("certify", home / "out", other, "--kind", "robust")
-    assert result.exit_code == 2
-    assert "the log decides in no state of the result" in result.stderr
-    assert "it decides in 'odd, " in result.stderr
-
-
-def test_a_state_that_the_result_does_not_have_is_an_assumption(home, tmp_path):
-    new = with_condition(LINES[1:2], "brand new")
-    other = write_lines(tmp_path / "other.csv", [LINES[0], *new, *LINES[2:20]])
-    result = run_surestep("certify", home / "out", other, "--kind", "robust", "-o", tmp_path / "c")
-    assert result.exit_code == 0, result.output
-    assert "In states that the result does not have (1), nothing changes" in (
-        tmp_path / "c"
-    ).read_text(encoding="utf-8")
+def test_a_state_that_the_policy_does_not_know_is_refused_with_its_row(home, tmp_path):
+    new = with_condition(LINES[4:6], "brand new")
+    other = write_lines(tmp_path / "other.csv", [*LINES[:4], *new, *LINES[6:20]])
+    output = tmp_path / "claim.json"
+    result = run_surestep("certify", home / "out", other, "--kind", "robust", "-o", output)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    words = f"Error: {other}, row 4, column 'condition': the log has the state 'brand new, "
+    assert result.stderr.startswith(words)
+    assert "which the policy does not have: no state has 'brand new' in column" in result.stderr
+    assert not output.exists()
 
 
 def test_a_log_that_had_a_part_in_the_policy_cannot_judge_it(home):

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from surestep.cli.main import main
 from surestep.io import read_counts
-from surestep.io.logs import groups
 
 HEADER = "patient,day,ward,severity,decision,gain,done\n"
 FIRST = "1,0,a,low,wait,0.5,0\n1,1,a,high,treat,1.25,1\n"
@@ -112,34 +111,48 @@ def test_a_temporary_folder_whose_name_is_no_utf_8_is_refused(tmp_path, monkeypa
     assert (result.exit_code, "is no name in UTF-8" in result.stderr) == (2, True)
 
 
-def test_groups_beyond_the_memory_limit_are_refused_with_their_number(tmp_path, monkeypatch):
-    log, output = tmp_path / "log.csv", tmp_path / "counts.parquet"
-    log.write_text(HEADER + FIRST + SECOND)
-    monkeypatch.setattr(groups, "GROUP_BYTES", 20_000_000)
-    arguments = ("count", log, *COLUMNS, "-o", output, "--memory-limit")
-    result = surestep(*arguments, "100MB")
-    assert result.exit_code == 2
-    words = "memory_limit is '100MB', but the log has 4 groups (of state, action, next state"
-    assert words in result.stderr
-    assert "which take 80 MB; expected a limit of at least 160MB" in result.stderr
-    assert not output.exists()
-    assert surestep(*arguments, "161MB").exit_code == 0
-
-
-def test_a_long_log_is_refused_by_its_first_rows(tmp_path, monkeypatch):
-    """Two groups are allowed, so that four of the rows are looked at."""
-    log, output = tmp_path / "log.parquet", tmp_path / "counts.parquet"
+def random_log(path, rows):
+    """Steps of 300 states and 4 actions that lead anywhere, so that most of them are different."""
+    form = "parquet" if path.suffix == ".parquet" else "csv, header"
     with duckdb.connect() as database:
-        columns = (
-            "i AS state, 'x' AS action, 0.5 AS reward, 'end' AS next_state, true AS terminated"
+        database.execute(
+            "COPY (SELECT i // 20 AS episode, i % 20 AS step, hash(i) % 300 AS state, "
+            "hash(i + 7) % 4 AS action, hash(i + 3) % 10 AS reward, i % 20 = 19 AS terminated "
+            f"FROM range({rows}) AS rows(i)) TO '{path}' (FORMAT {form})"
         )
-        database.execute(f"COPY (SELECT {columns} FROM range(16) AS rows(i)) TO '{log}'")
-    monkeypatch.setattr(groups, "GROUP_BYTES", 20_000_000)
-    result = surestep("count", log, "-o", output, "--memory-limit", "100MB")
-    assert result.exit_code == 2
-    assert "the first 4 rows of the log have 4 groups (of state" in result.stderr
-    assert "which take 80 MB; expected a limit of at least 160MB" in result.stderr
-    assert surestep("count", log, "-o", output, "--memory-limit", "1GB").exit_code == 0
+    return path
+
+
+@pytest.mark.parametrize(("limit", "ending"), [("10MB", "csv"), ("45MB", "parquet")])
+def test_a_memory_limit_that_is_too_low_is_told_in_one_line(limit, ending, tmp_path):
+    """The first is too little to count, the second to write what was counted."""
+    log, output = random_log(tmp_path / f"log.{ending}", 200_000), tmp_path / "counts.parquet"
+    result = surestep("count", log, "-o", output, "--memory-limit", limit)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.splitlines()[-1] == (
+        f"Error: memory_limit is '{limit}', which is too little for this; give more, or have fewer "
+        "states (coarser bins)"
+    )
+    assert not output.exists()
+
+
+def test_a_full_temporary_folder_is_told_in_one_line(tmp_path):
+    resource = pytest.importorskip("resource", reason="the size of files cannot be limited here")
+    log = random_log(tmp_path / "log.csv", 4000)
+    counts, output = tmp_path / "counts.parquet", tmp_path / "merged.parquet"
+    assert surestep("count", log, "-o", counts).exit_code == 0
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        result = surestep("merge", counts, "-o", output)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"Error: there is too little room in {tempfile.gettempdir()}; set TMPDIR to a folder with "
+        "more\n"
+    )
+    assert not output.exists()
 
 
 MEASURED = """
@@ -176,5 +189,5 @@ def test_a_memory_limit_holds_for_the_whole_process(limit, fits, tmp_path):
         check=True,
     )
     *refusal, peak = answer.stdout.splitlines()
-    assert ("groups" in "".join(refusal)) != fits
+    assert ("is too little" in "".join(refusal)) != fits
     assert int(peak) * 1024 <= (limit + 200) * 10**6

@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from surestep.errors import FileFailure, InvalidParameter
 from surestep.io import read_log, sql
 from surestep.io.sql import in_memory
 
@@ -98,11 +99,30 @@ def test_one_that_spilled_is_not_kept_and_its_folder_goes():
 
 def test_a_use_that_fails_leaves_a_database_that_works():
     fails = "CREATE TEMP TABLE log AS SELECT 1; SELECT * FROM nothing_of_that_name"
-    with pytest.raises(duckdb.Error), in_memory() as database:
-        database.execute(fails)
+    with pytest.raises(FileFailure, match="the database failed: Catalog Error"), in_memory() as one:
+        one.execute(fails)
     assert len(sql.IDLE) == 1
     with in_memory() as database:
         assert database.execute("CREATE TEMP TABLE log AS SELECT 2").fetchone()
+
+
+BIG = "CREATE TEMP TABLE big AS SELECT hash(range) FROM range(4_000_000)"
+LISTS = "SELECT max(len(x)) FROM (SELECT list(range) AS x FROM range(4_000_000))"
+
+
+@pytest.mark.parametrize(
+    ("limit", "setting", "query", "error", "words"),
+    [
+        ("20MB", "threads = 1", LISTS, InvalidParameter, "memory_limit is '20MB', which is too"),
+        (None, "memory_limit = '20MB'", LISTS, InvalidParameter, "the memory here is too little"),
+        ("20MB", "max_temp_directory_size = '1MB'", BIG, FileFailure, "set TMPDIR to a folder"),
+    ],
+)
+def test_too_little_memory_or_room_is_told_in_one_line(limit, setting, query, error, words):
+    with pytest.raises(error, match=words) as caught, in_memory(limit) as database:
+        database.execute(f"SET {setting}; {query}")
+    sql.close_idle()  # its settings are not those of others
+    assert "\n" not in str(caught.value)
 
 
 def test_a_table_in_memory_is_let_go():

@@ -349,3 +349,12 @@ def test_marks_that_are_none_are_refused(marks, words):
     mdp = FiniteMDP.from_dense(np.ones((2, 1, 2)) / 2, [[1.0], [0.0]], 0.9)
     with pytest.raises(InvalidModel, match=words):
         replace(mdp, marks=marks)
+
+
+@pytest.mark.parametrize("endless", [1.0, "0", float("nan"), True])
+def test_what_is_endless_is_worth_nothing_infinitely_much_or_has_no_value(endless):
+    mdp = FiniteMDP.from_dense([[[1.0]]], [[0.0]], 0.9)
+    with pytest.raises(InvalidModel, match=r"^endless is .*, expected 0, ∞, −∞ or None$"):
+        replace(mdp, endless=endless)
+    for good in (0, 0.0, np.inf, -np.inf, None):
+        assert replace(mdp, endless=good).endless == good

@@ -9,9 +9,23 @@ from hypothesis import strategies as st
 
 from frozen import arrays_of
 from strategies import counts
-from surestep import Counts, Improvement, Pairs, Plan, Policy, Problem, estimate_mdp, evaluate
+from surestep import (
+    Counts,
+    Improvement,
+    MDPBatch,
+    Pairs,
+    Plan,
+    Policy,
+    Problem,
+    estimate_mdp,
+    evaluate,
+)
+from surestep.algorithms.judging import valued_at_lowest
+from surestep.algorithms.pessimistic import estimate_with_known_rewards
 from surestep.errors import InvalidParameter, NeverEnds, ShapeMismatch
 from surestep.model import LoggedRewards
+from surestep.rehearsal.completion import completed
+from surestep.transforms import two_successor
 
 BOUNDS = st.tuples(st.floats(-100, 100), st.floats(-100, 100)).map(sorted).map(tuple)
 
@@ -116,6 +130,18 @@ def test_at_discount_one_policies_that_never_end_have_no_value():
     endless = problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=1).estimate()
     with pytest.raises(NeverEnds, match="state 0 never ends under the policy"):
         evaluate(endless, Policy.uniform(endless))
+    for unseen in ("terminal", "pessimistic"):
+        changed = problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=1, unseen=unseen)
+        estimates = (
+            changed.estimate(),
+            valued_at_lowest(changed, np.array([False])),
+            estimate_with_known_rewards(changed),
+            completed(changed, "self-loop"),
+            two_successor(changed.estimate()).mdp,
+            two_successor(changed.estimate()).original(),
+            MDPBatch.from_models([changed.estimate()]).model(0),
+        )
+        assert [estimate.endless for estimate in estimates] == [None] * len(estimates)
     straight = Counts.from_dense([[[0, 1]], [[0, 0]]], rewards=[[2.0], [3.0]])
     estimated = problem_of(straight, discount=1).estimate()
     assert evaluate(estimated, Policy.uniform(estimated)).tolist() == [5.0, 3.0]

@@ -149,9 +149,12 @@ def test_a_result_is_recorded_repeated_and_verified(saved):
 def test_more_claims_come_from_the_same_log_and_from_a_later_one(saved):
     (same,) = certify_result(saved / "out", saved / "log.csv", ["robust"]).certificates
     assert same == surestep.load(saved / "out").certificate
-    later = write_table(saved / "later.csv", lagging(1, lag=0.6), NAMES)
+    later = write_table(saved / "later.csv", lagging(lag=0.6)[:-30], NAMES)  # histories are known
     (claim,) = certify_result(saved / "out", later, ["robust"]).certificates
     assert codes(claim).count("states-are-histories") == 1
+    other = write_table(saved / "other.csv", lagging(1, lag=0.6), NAMES)
+    with pytest.raises(ShapeMismatch, match=r"row 3, .* the log has the state 's2, s0, a0', which"):
+        certify_result(saved / "out", other, ["robust"])
 
 
 def test_it_acts_on_rows_as_on_their_history(saved):
@@ -259,7 +262,7 @@ def test_a_later_log_may_have_shorter_episodes_than_a_state_has_rows(tmp_path):
     first = [{**row, "terminated": row["truncated"]} for row in lagging()]
     names = (*NAMES[:5], "terminated")
     surestep.improve(read_log(frame_of(first, names), history=3), **TERMS).save(tmp_path / "out")
-    short = [{**row, "terminated": row["step"] == 1} for row in lagging(1) if row["step"] < 2]
+    short = [{**row, "terminated": row["step"] == 1} for row in lagging() if row["step"] < 2]
     (claim,) = certify_result(tmp_path / "out", frame_of(short, names), ["robust"]).certificates
     assert "states-are-histories" in codes(claim)
     with pytest.raises(InvalidLog, match="no episode has more than"):

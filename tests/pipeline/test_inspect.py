@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from log_tables import frame_of
 from surestep.errors import InvalidParameter
 from surestep.io import read_log
+from surestep.pipeline import Terms
 from surestep.pipeline.inspect import binned, inspect, spread, visit_edges
 from surestep.results.inspection import as_json
 
@@ -174,9 +175,20 @@ def test_a_column_of_many_numbers_should_be_binned():
     assert (
         "bins=['age:quantiles=10'], or have states learnt from it with states_from='tree'" in says
     )
+    assert " of its own. Bin it" in says
     assert not proposed(bins=["age:width=10"])
+    table["age"] = np.arange(101)  # which may be clusters
+    (says,) = proposed()
+    assert " of its own. Unless they are names, as of clusters, bin it" in says
     table = {name: values[:100] for name, values in table.items()}
     assert not proposed()
+
+
+def test_pairs_count_as_trusted_from_as_many_visits_on_as_improve_changes():
+    terms = Terms(discount=0.9).about(has_episodes=True, data_seed=0)
+    visits = {("s", "x"): terms.floor, ("s", "y"): terms.floor - 1}
+    found = inspect(log_of(visits))
+    assert [use.trusted_states for use in found.actions] == [1, 0]
 
 
 def test_several_measurements_should_teach_states():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surestep import improve, read_log
-from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.pipeline import certify_result, verify_result
 
 KINDS = ["trajectory:horizon=2,claim=horizon", "robust"]
@@ -89,38 +89,3 @@ def test_who_wants_probabilities_of_states_is_told_what_else_there_is():
         improved(log_of(0, propensities=False), behavior="row-propensities")
     with pytest.raises(InvalidParameter, match="propensities are asked for"):
         log_of(0, propensities=False).load(propensities=True)
-
-
-@pytest.mark.parametrize("history", [1, 3])
-def test_where_the_result_has_no_state_a_row_weighs_as_much_as_it_was_taken(history, tmp_path):
-    """All later rewards are 1, so that no policy gains anything."""
-
-    def rows(seed, episodes, labels):
-        rng = np.random.default_rng(seed)
-        size = 3 * episodes
-        likely = np.where(np.repeat(rng.random(episodes) < 0.5, 3), 0.8, 0.3)
-        treated = rng.random(size) < likely
-        return {
-            "episode": np.repeat(np.arange(episodes), 3),
-            "step": np.tile([0, 1, 2], episodes),
-            "state": np.array([*labels], object)[rng.integers(len(labels), size=size)],
-            "action": np.where(treated, "treat", "wait"),
-            "reward": np.ones(size),
-            "terminated": np.tile([False, False, True], episodes),
-            "pscore": np.where(treated, likely, 1 - likely),
-        }
-
-    kind = "trajectory:horizon=3,claim=horizon"
-    first = rows(0, 60, "abcdef")
-    first |= {"reward": 0.5 + 0.5 * (first["action"] == "treat")}
-    improved(read_log(first, history=history), certificates=[kind]).save(tmp_path / "result")
-    later = rows(9, 1000, "abcdefghi")  # with histories, others are new too
-    (claim,) = certify_result(tmp_path / "result", later, [kind]).certificates
-    assert {"states-beyond-result-as-done", "acted-on-more"} <= {*codes(claim)}
-    assert "states-beyond-result" not in codes(claim)
-    assert "propensities-of-rows" in codes(claim)
-    assert claim.lower <= 0
-    assert claim.figures["estimate"] == pytest.approx(0, abs=0.3)  # weights are 1 on average
-    with pytest.raises(CertificateRefused, match=r"'robust' takes .* vary within") as refusal:
-        certify_result(tmp_path / "result", later, ["robust"])
-    assert refusal.value.code == "acted-on-more-beyond-result"

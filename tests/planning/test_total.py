@@ -39,9 +39,10 @@ COSTS = (0.0, 0.0, 1.0, 3.0)
 NAMES = ("ward", "home", "icu", "lab")
 
 
-def model(P, R, discount=1.0, **more):
+def model(P, R, discount=1.0, endless=0.0, **more):
     """A model from tables."""
-    return FiniteMDP.from_dense(np.array(P, float), np.array(R, float), discount, **more)
+    known = FiniteMDP.from_dense(np.array(P, float), np.array(R, float), discount, **more)
+    return replace(known, endless=endless)
 
 
 @st.composite
@@ -58,7 +59,8 @@ def undiscounted(draw, rewards=(-1.0, 0.0, 0.0, 1.0, 2.0), max_states=4):
     discount = np.ones((states, actions))
     discount[0, 0] = draw(st.sampled_from([1.0, 1.0, 0.5]))
     start = np.full(states, 1 / states)
-    return FiniteMDP.from_dense(P, np.reshape(R, (states, actions)), discount, start)
+    endless = draw(st.sampled_from([None, 0.0, np.inf]))
+    return model(P, np.reshape(R, (states, actions)), discount, endless, initial=start)
 
 
 def ends_from(mdp, policy):
@@ -75,11 +77,39 @@ def ends_from(mdp, policy):
     return ends
 
 
+def without_rests(mdp, policy):
+    """The policy, without what it does in sets that it never leaves and in which it earns nothing.
+
+    By the sets of states that can be reached, found by paths of every length.
+    """
+    if mdp.endless != 0:
+        return policy
+    owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets))
+    reach, state = np.eye(mdp.num_states, dtype=bool), mdp.pairs.state
+    for k in np.flatnonzero(policy):
+        reach[state[k], mdp.successor[(owner == k) & (mdp.probability > 0)]] = True
+    for _ in range(mdp.num_states):
+        reach = reach @ reach
+    acting, stuck = policy.copy(), ~ends_from(mdp, policy)
+    for s in range(mdp.num_states):
+        taken = (policy > 0) & reach[s][state]
+        if stuck[s] and not mdp.reward[taken[owner] & (mdp.probability > 0)].any():
+            acting[state == s] = 0.0
+    return acting
+
+
 def deterministic(mdp):
     """All deterministic policies."""
     runs = [range(*mdp.pairs.offsets[s : s + 2]) for s in range(mdp.num_states)]
     for choice in itertools.product(*runs):
         yield np.isin(np.arange(mdp.num_pairs), choice).astype(float)
+
+
+def has_value(mdp, acting):
+    """Tells whether a policy ends for certain, or rests, where it does nothing any more."""
+    resting = np.bincount(mdp.pairs.state, acting) == 0
+    ended = replace(mdp, discount=np.where(resting[mdp.pairs.state], 0.0, mdp.discount))
+    return bool(ends_from(ended, acting + resting[mdp.pairs.state]).all())
 
 
 def rounds(mdp, policy):
@@ -139,17 +169,25 @@ def test_values_are_the_exact_ones_or_the_policy_never_ends(data):
     total = np.bincount(mdp.pairs.state, weight)[mdp.pairs.state]
     assume((total > 0).all())
     policy = Policy(mdp.pairs, weight / total)
+    acting = without_rests(mdp, policy.probability)
+    rests = np.bincount(mdp.pairs.state, acting) == 0
     ends = ends_from(mdp, policy.probability)
     if not ends.all():
+        with pytest.raises(NeverEnds, match="under the policy"):
+            occupancy(mdp, policy)
+    if not has_value(mdp, acting):
         with pytest.raises(NeverEnds, match="under the policy") as refusal:
             evaluate(mdp, policy)
-        assert any(str(refusal.value).startswith(f"state {s} ") for s in np.flatnonzero(~ends))
+        stuck = np.flatnonzero(~ends & ~rests)
+        assert any(str(refusal.value).startswith(f"state {s} ") for s in stuck)
         return
-    expected = np.array([float(v) for v in exact_value(mdp, policy.probability)])
+    expected = np.array([float(v) for v in exact_value(mdp, acting)])
     for method in ("dense", "sparse", "iterative", "components"):
         found = evaluate_with_bound(mdp, policy, method=method)
         assert np.abs(found.value - expected).max() <= found.error_bound + 1e-15
         assert found.error_bound < 1e-6 * (3 + np.abs(expected).max())
+    if not ends.all():
+        return
     visits = occupancy(mdp, policy)
     assert visits @ mdp.expected_reward == pytest.approx(performance(mdp, policy), abs=1e-7)
 
@@ -158,7 +196,7 @@ def test_a_circle_without_an_end_is_named_and_not_who_leads_to_it():
     P = np.zeros((4, 1, 4))
     P[0, 0, [1, 3]] = 0.5
     P[1, 0, 2] = P[2, 0, 1] = 1.0
-    mdp = model(P, np.zeros((4, 1)), state_labels=NAMES)
+    mdp = model(P, np.zeros((4, 1)), endless=None, state_labels=NAMES)
     with pytest.raises(NeverEnds) as refusal:
         evaluate(mdp, Policy.uniform(mdp))
     assert str(refusal.value) == (
@@ -169,8 +207,9 @@ def test_a_circle_without_an_end_is_named_and_not_who_leads_to_it():
 
 
 def test_an_action_that_is_not_taken_does_not_make_a_policy_endless():
-    mdp = model([[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [[0, 0], [5, 5]])
+    mdp = model([[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [[-1, 0], [5, 5]])
     assert evaluate(mdp, Policy(mdp.pairs, [0, 1, 1, 0])).tolist() == [5.0, 5.0]
+    mdp = replace(mdp, reward=[0.0, 0.0], endless=None)
     assert evaluate(mdp, Policy(mdp.pairs, [0.75, 0.25, 1, 0])).tolist() == [5.0, 5.0]
     with pytest.raises(NeverEnds, match="state 0 never ends under the policy"):
         evaluate(mdp, Policy(mdp.pairs, [1, 0, 1, 0]))
@@ -178,7 +217,9 @@ def test_an_action_that_is_not_taken_does_not_make_a_policy_endless():
 
 def test_a_successor_of_probability_zero_is_no_way_out():
     mdp = model([[[1, 0]], [[0, 0]]], [[0.0], [1.0]])
-    mdp = FiniteMDP(mdp.pairs, [0, 2, 2], [0, 1], [1.0, 0.0], [0, 0], [1, 1], [1, 0], [0, 1.0])
+    mdp = FiniteMDP(mdp.pairs, [0, 2, 2], [0, 1], [1.0, 0.0], [0, 7], [1, 1], [1, 0], [0, 1.0])
+    assert evaluate(mdp, Policy.uniform(mdp)).tolist() == [0.0, 1.0]
+    mdp = replace(mdp, endless=None)
     with pytest.raises(NeverEnds, match="state 0 never ends"):
         evaluate(mdp, Policy.uniform(mdp))
 
@@ -186,7 +227,7 @@ def test_a_successor_of_probability_zero_is_no_way_out():
 def test_many_parallel_actions_are_a_way_like_one():
     P = np.zeros((2, 256, 2))
     P[0, :, 1] = P[1, :, 0] = 1.0
-    mdp = model(P, np.zeros((2, 256)))
+    mdp = model(P, np.eye(2)[:, [0] * 256])
     with pytest.raises(NeverEnds, match=r"state 0 \(with 1 other state\) never ends"):
         evaluate(mdp, Policy.uniform(mdp))
 
@@ -259,18 +300,25 @@ def test_gamblers_ruin_has_its_closed_form(size):
 
 @settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
-def test_best_values_are_those_of_the_best_policy_that_ends(data):
+def test_best_values_are_those_of_the_best_policy_that_has_one(data):
     mdp = data.draw(undiscounted())
     least = data.draw(st.booleans())
     sign = -1 if least else 1
     policies = list(deterministic(mdp))
-    ending = [policy for policy in policies if ends_from(mdp, policy).all()]
+    acting = [without_rests(mdp, policy) for policy in policies]
+    ending = [policy for policy in acting if has_value(mdp, policy)]
     means = [each for policy in policies for each in rounds(mdp, policy)]
     try:
         plan = optimal(mdp, minimise=least)
     except NeverEnds as refusal:
         words = str(refusal)
-        if not ending:
+        if len(policies) == 1:
+            assert not ending
+            assert "never ends under the policy" in words
+        elif mdp.endless == np.inf and not least:
+            assert means
+            assert "never ends under some policy" in words
+        elif not ending:
             assert "never ends under any policy" in words
         elif "have no bound" in words:
             assert any(sign * mean > 0 for mean, _ in means)
@@ -279,12 +327,14 @@ def test_best_values_are_those_of_the_best_policy_that_ends(data):
             assert any(mean == 0 and earns for mean, earns in means)
         return
     assert ending
+    assert not (means and mdp.endless == np.inf and not least)
     assert not any(sign * mean > 0 for mean, _ in means)
     values = np.array([[float(v) for v in exact_value(mdp, policy)] for policy in ending])
     best = (sign * values).max(axis=0) * sign
     assert np.abs(plan.value - best).max() <= plan.error_bound + 1e-15
     assert plan.error_bound < 1e-6 * (3 + np.abs(best).max())
-    assert ends_from(mdp, plan.policy.probability).all()
+    if mdp.endless is None:
+        assert ends_from(mdp, plan.policy.probability).all()
     assert evaluate(mdp, plan.policy) == pytest.approx(best, abs=1e-9)
 
 
@@ -324,16 +374,20 @@ def test_a_component_without_rewards_is_left_where_that_is_best():
     plan = optimal(mdp)
     assert plan.value == pytest.approx([0.7, 0.7, 1, 0])
     assert plan.policy.probability.tolist() == [1, 0, 0, 1, 1, 0, 1, 0]
-    worst = optimal(mdp, minimise=True)
+    least = optimal(mdp, minimise=True)  # to stay in the ward and at home
+    assert least.value == pytest.approx([0, 0, 1, 0])
+    assert least.policy.probability.tolist() == [1, 0, 1, 0, 1, 0, 1, 0]
+    worst = optimal(replace(mdp, endless=None), minimise=True)
     assert worst.value == pytest.approx([0.6, 0.6, 1, 0])
     assert worst.policy.probability.tolist() == [0, 1, 1, 0, 1, 0, 1, 0]
 
 
 def test_rewards_on_the_way_round_decide_whether_there_is_a_best():
-    def best(there, back):
+    def best(there, back, endless=0.0):
         mdp = model(
             [[[0, 1], [0, 0]], [[1, 0], [0, 0]]],
             [[there, 1.0], [back, 3.0]],
+            endless=endless,
             state_labels=NAMES[:2],
         )
         return optimal(mdp)
@@ -345,17 +399,18 @@ def test_rewards_on_the_way_round_decide_whether_there_is_a_best():
         best(1, -0.5)
     with pytest.raises(NeverEnds, match=r"way round state 'ward' .* add up to 0, or nearly"):
         best(1, -1)
-    assert best(0, 0).error_bound < 1e-12
+    assert best(0, 0).error_bound < 1e-11
+    assert best(0, 0, endless=None).error_bound < 1e-12
 
 
 def test_a_model_without_any_end_is_refused_by_name():
-    mdp = model(np.eye(3)[[[1], [2], [1]]], np.zeros((3, 1)), state_labels=NAMES[:3])
+    mdp = model(np.eye(3)[[[1], [2], [1]]], np.zeros((3, 1)), state_labels=NAMES[:3], endless=None)
     for plan in (optimal, value_iteration, modified_policy_iteration):
         with pytest.raises(NeverEnds, match=r"state 'home' \(with 1 other state\) never ends"):
             plan(mdp)
     assert optimal(mdp.with_discount([[1.0], [0.9], [1.0]])).value.tolist() == [0, 0, 0]
     # A state that may go round, but need not, is not the one to name.
-    leaving = model([[[0, 0], [1, 0]], [[0, 1], [0, 1]]], np.zeros((2, 2)), state_labels=NAMES[:2])
+    leaving = model([[[0, 0], [1, 0]], [[0, 1], [0, 1]]], [[0, 0], [1, 1]], state_labels=NAMES[:2])
     with pytest.raises(NeverEnds, match=r"^state 'home' never ends under any policy"):
         optimal(leaving)
 
@@ -375,7 +430,7 @@ def test_policy_iteration_keeps_policies_that_end_where_others_are_as_good():
     P = np.zeros((3, 2, 3))
     P[0, 0, 1] = P[1, 0, 0] = 1.0
     P[0, 1, 2] = P[1, 1, 2] = 1.0
-    mdp = model(P, [[0, 0.6], [0, 0.7], [0, 0]])
+    mdp = model(P, [[0, 0.6], [0, 0.7], [0, 0]])  # to rest would be worth 0
 
     def lowest_best(q):
         table = q.reshape(3, 2)
@@ -511,16 +566,40 @@ def test_one_bad_policy_of_a_batch_is_named():
 @given(data=st.data())
 def test_values_are_storms(data):
     mdp = data.draw(undiscounted(rewards=COSTS, max_states=6)).with_discount(1.0)
+    mdp = replace(mdp, endless=None)
     policy = Policy.uniform(mdp)
     assume(ends_from(mdp, policy.probability).all())
     expected = storm_total_value(mdp, policy.probability)
     np.testing.assert_allclose(evaluate(mdp, policy), expected, atol=1e-7)
 
 
+@settings(max_examples=60)
+@given(data=st.data())
+def test_totals_of_known_models_are_storms(data):
+    mdp = data.draw(undiscounted(rewards=COSTS, max_states=6)).with_discount(1.0)
+    mdp, policy = replace(mdp, endless=0.0), Policy.uniform(mdp)
+    asked = {
+        "": lambda: evaluate(mdp, policy),
+        "min": lambda: optimal(mdp, minimise=True).value,
+        "max": lambda: optimal(mdp).value,
+    }
+    for direction, value in asked.items():
+        if direction:
+            expected = storm_total_optimum(mdp, direction, until="C")
+        else:
+            expected = storm_total_value(mdp, policy.probability, until="C")
+        if np.isinf(expected).any():
+            with pytest.raises(NeverEnds):
+                value()
+        else:
+            np.testing.assert_allclose(value(), expected, atol=1e-7)
+
+
 @settings(max_examples=40)
 @given(data=st.data())
 def test_least_costs_with_free_ways_round_are_storms(data):
     mdp = data.draw(undiscounted(rewards=COSTS, max_states=6)).with_discount(1.0)
+    mdp = replace(mdp, endless=None)
     assume(ends_from(mdp, np.ones(mdp.num_pairs)).all())
     expected = storm_total_optimum(mdp, "min")
     np.testing.assert_allclose(optimal(mdp, minimise=True).value, expected, atol=1e-7)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, expect, offsets_of, run_lengths, run_owners
@@ -45,15 +47,13 @@ def valued_at_lowest(
     kept = ~lowest[owner]
     lengths = np.where(lowest, 0, run_lengths(estimate.offsets))
     reward = estimate.reward if price is None else estimate.reward - price[owner]
-    return FiniteMDP(
-        estimate.pairs,
-        offsets_of(lengths),
-        estimate.successor[kept],
-        estimate.probability[kept],
-        reward[kept],
-        estimate.discount,
-        estimate.initial,
-        np.where(lowest, problem.value_bounds[0], estimate.ending_reward),
+    return replace(
+        estimate,
+        offsets=offsets_of(lengths),
+        successor=estimate.successor[kept],
+        probability=estimate.probability[kept],
+        reward=reward[kept],
+        ending_reward=np.where(lowest, problem.value_bounds[0], estimate.ending_reward),
     )
 
 

@@ -9,7 +9,7 @@ rows whose worst case does not sum to exactly 1 in floating point are left out.)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -119,13 +119,10 @@ def estimate_with_known_rewards(problem: Problem) -> FiniteMDP:
     counts, estimate = problem.counts, problem.estimate()
     visits = np.repeat(counts.visits, run_lengths(counts.offsets))
     kept = with_known_reward(counts) & (visits > 0)
-    return FiniteMDP(
-        counts.pairs,
-        offsets_of(run_sums(kept.astype(np.int64), counts.offsets)),
-        counts.successor[kept],
-        counts.times[kept] / visits[kept],
-        counts.mean_reward()[kept],
-        estimate.discount,
-        estimate.initial,
-        estimate.ending_reward,
+    return replace(
+        estimate,
+        offsets=offsets_of(run_sums(kept.astype(np.int64), counts.offsets)),
+        successor=counts.successor[kept],
+        probability=counts.times[kept] / visits[kept],
+        reward=counts.mean_reward()[kept],
     )

@@ -253,6 +253,7 @@ def filled(model: FiniteMDP, counts: Counts, log: DecisionLog, again: DecisionLo
         reward[order],
         model.discount,
         model.initial,
+        endless=model.endless,
     )
 
 

@@ -37,12 +37,7 @@ if TYPE_CHECKING:
 @options.term_option("ending", TERMS["ending"])
 @options.term_option("returns", TERMS["returns"])
 @options.memory_limit
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A file for the certificates, as JSON.",
-)
+@options.output_file("-o", "--output", words="A file for the certificates, as JSON.")
 @click.option(
     "--check",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -63,8 +58,9 @@ def command(
     """Say what the data in LOG claim about the policy in the folder RESULT.
 
     LOG is the one that the policy was made from, or another one that the same behavior policy made,
-    read with the same columns. Each claim holds at δ for itself, and names its standing and all
-    that it assumes. A kind that does not cover the policy is refused, never replaced.
+    read with the same columns; one with states that the policy does not know is refused. Each claim
+    holds at δ for itself, and names its standing and all that it assumes. A kind that does not
+    cover the policy is refused, never replaced.
 
     \b
     surestep certify result log.csv --kind robust:set=two-successor --kind a-priori:bound=beta

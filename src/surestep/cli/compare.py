@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="How tables are printed.",
 )
-@click.option(
+@options.output_file(
     "--page",
-    type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html",
-    help="Write a page with curves, tables and settings instead, such as run.html.",
+    words="Write a page with curves, tables and settings instead, such as run.html.",
 )
 def command(
     name: str,

@@ -15,13 +15,7 @@ from surestep.report.numbers import counted
 
 @click.command("count", short_help="Count a log: tables of decisions to a small, mergeable file.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The file of counts to write.",
-)
+@options.output_file("-o", "--output", required=True, words="The file of counts to write.")
 @options.log_options
 @options.cluster("Count the files, a task each,")
 def command(

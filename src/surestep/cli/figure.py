@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 @click.command("figure", short_help="Draw any experiment, with its numbers as CSV.")
 @options.run_choice
-@click.option(
+@options.output_file(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
     required=True,
-    help="The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
+    words="The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
 )
 @click.option(
     "--kind",

@@ -12,7 +12,7 @@ from surestep.cli.options import term_option
 from surestep.cli.terminal import say, say_json, terminal
 from surestep.io.logs.columns import option_of
 from surestep.io.logs.reading import Reading
-from surestep.terms import TERMS
+from surestep.terms import DEFAULT_LEAST_VISITS, TERMS
 
 # The first sign keeps the lines apart that follow it.
 IN_USE = """\b
@@ -28,7 +28,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
 @click.option(
     "--n-wedge",
     type=click.IntRange(min=0),
-    default=20,
+    default=DEFAULT_LEAST_VISITS - 1,
     show_default=True,
     help="N∧: a pair with more visits is one that SPIBB would trust.",
 )
@@ -38,9 +38,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
     help="A table of the policy that made the log: state, action, probability.",
 )
 @term_option("labels", TERMS["labels"])
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write a page (HTML) as well."
-)
+@options.output_file("-o", "--output", words="Write a page (HTML) as well.")
 @options.json_instead
 def command(
     logs: tuple[str, ...],

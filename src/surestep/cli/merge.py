@@ -6,18 +6,13 @@ from pathlib import Path
 
 import click
 
+from surestep.cli import options
 from surestep.cli.terminal import say
 
 
 @click.command("merge", short_help="Merge files of counts into one.")
 @click.argument("files", nargs=-1, required=True, metavar="COUNTS...")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The file of counts to write.",
-)
+@options.output_file("-o", "--output", required=True, words="The file of counts to write.")
 def command(files: tuple[str, ...], output: Path) -> None:
     """Merge files of counts that `surestep count` wrote, in any order.
 

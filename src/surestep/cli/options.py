@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import glob
+import math
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,14 @@ from surestep.terms import AUTO, SOURCES, TERMS
 
 Command = Callable[..., None]
 
+
+def refuse_nan(ctx: click.Context, option: click.Parameter, number: float | None) -> float | None:
+    """Returns the number; one that is none is in no range, which click does not notice."""
+    if number is not None and math.isnan(number):
+        raise click.BadParameter("nan is no number.")
+    return number
+
+
 memory_limit = click.option(
     "--memory-limit",
     metavar="SIZE",
@@ -34,6 +44,7 @@ memory_limit = click.option(
 time_limit = click.option(
     "--time-limit",
     type=click.FloatRange(min=0),
+    callback=refuse_nan,
     metavar="SECONDS",
     help="Stop the stress test after this time, with as many worlds as were reached.",
 )
@@ -51,6 +62,51 @@ value_of_metrics = click.option(
     help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: "
     "performance, and normalised where profiles are drawn]",
 )
+
+
+def output_file(
+    *names: str, words: str, required: bool = False, metavar: str | None = None
+) -> Callable[[Command], Command]:
+    """Adds the option of a file to write, which must not be one that the command line names."""
+    kind = click.Path(path_type=Path)
+    option = click.option(*names, type=kind, required=required, metavar=metavar, help=words)
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def checked(**options: Any) -> None:
+            from surestep._files import check_output
+
+            output = options[names[-1].removeprefix("--")]
+            if output is not None:
+                check_output(output, named_files(but=output))
+            command(**options)
+
+        return option(checked)
+
+    return decorate
+
+
+def named_files(but: Path) -> Iterator[Path]:
+    """Yields the files that the command line names, by patterns and folders too, `but` its output.
+
+    Those of a folder are the tables of a log, and the files of a result.
+    """
+    from surestep.io.logs.formats import has_format
+    from surestep.results.result import FILES
+    from surestep.results.unfinished import REHEARSAL, RUN
+
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.params.get(str(parameter.name))
+        for word in given if isinstance(given, tuple) else (given,):
+            if word is but or not isinstance(word, str | Path):
+                continue
+            yield Path(word)
+            yield from map(Path, glob.iglob(str(word), recursive=True))
+            if isinstance(parameter, click.Argument):
+                inside = Path(word).rglob("*")
+                results = (RUN, REHEARSAL, *FILES)
+                yield from (file for file in inside if has_format(file) or file.name in results)
 
 
 def run_choice(command: Command) -> Command:

@@ -56,6 +56,12 @@ class Run:
         return len(self.columns["episodes"])
 
     @property
+    def files(self) -> tuple[Path, Path]:
+        """Returns the files that it was read from."""
+        store = Store(self.directory)
+        return store.manifest, store.table
+
+    @property
     def holds_claims(self) -> bool:
         """Tells whether certifiers were part of it."""
         return "certifiers" in self.plan

@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -262,8 +261,5 @@ def escaped(path: Path) -> str:
 
 
 def said(problem: Exception) -> str:
-    """Returns what went wrong in a few words: the system's, where DuckDB gives their number."""
-    number = re.search(r'"errno":"(\d+)"', str(problem))
-    if number is not None:
-        return os.strerror(int(number[1]))
+    """Returns what went wrong in a few words."""
     return str(getattr(problem, "strerror", None) or first_lines(problem))

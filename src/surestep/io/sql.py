@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
+import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -11,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from surestep._files import check_utf8, temporary_folder
-from surestep.errors import InvalidParameter
+from surestep.errors import FileFailure, InvalidParameter, SurestepError
 
 BETWEEN_INTERRUPTS = 0.05  # seconds
 ROW = '"surestep row"'  # the number of a row in its log, where a query carries it
@@ -26,10 +29,14 @@ def in_memory(
 ) -> Iterator[Any]:
     """Yields an empty database that is nobody else's meanwhile, and spills to a temporary folder.
 
+    What DuckDB fails in, and nobody inside can explain, becomes an error of ours.
+
     To make a database takes 20 ms, so one that has been used is handed out again: its tables and
     views were those of a cursor, which is closed, and its settings are as they were. `share` of a
     `memory_limit` such as '2GB' is the most that it takes; such a database is a new one.
     """
+    import duckdb
+
     with temporary_folder() as spill:
         limited = memory_limit is not None
         instance = new_database() if limited else idle_database()
@@ -41,11 +48,42 @@ def in_memory(
                 if memory_limit is not None:
                     limit_memory(database, memory_limit, share)
                 yield database
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as problem:
+            raise failure_of(problem, memory_limit) from None
         finally:
             if limited or len(IDLE) >= MOST_IDLE or not is_as_new(instance):
                 instance.close()
             else:
                 IDLE.append(instance)
+
+
+def failure_of(problem: Exception, memory_limit: str | None) -> SurestepError:
+    """Returns what a failure of the database means to whoever gave a limit of memory, or none."""
+    if not lacks_room(problem):
+        return FileFailure(f"the database failed: {first_lines(problem)}")
+    if errno_of(problem) is not None or "temp_directory" in str(problem):
+        place = tempfile.gettempdir()
+        return FileFailure(f"there is too little room in {place}; set TMPDIR to a folder with more")
+    had = "the memory here" if memory_limit is None else f"memory_limit is {memory_limit!r}, which"
+    return InvalidParameter(
+        f"{had} is too little for this; give more, or have fewer states (coarser bins)"
+    )
+
+
+def lacks_room(problem: Exception) -> bool:
+    """Tells whether the database failed for want of memory, or of room for what it spills."""
+    import duckdb
+
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return isinstance(problem, duckdb.OutOfMemoryException) or errno_of(problem) in full
+
+
+def errno_of(problem: Exception) -> int | None:
+    """Returns the number of the system's error, where DuckDB names one."""
+    number = re.search(r'"errno":"(\d+)"', str(problem))
+    return None if number is None else int(number[1])
 
 
 def new_database() -> Any:
@@ -117,8 +155,8 @@ def interruptible(connection: Any) -> Iterator[Any]:
         yield Interruptible(connection, worker)
 
 
-def limit_memory(database: Any, limit: str, share: float = 1.0) -> int:
-    """At most this share of a limit such as '2GB', returned in bytes; the rest spills to disk."""
+def limit_memory(database: Any, limit: str, share: float = 1.0) -> None:
+    """At most this share of a limit such as '2GB'; the rest spills to disk."""
     import duckdb
 
     try:
@@ -126,7 +164,8 @@ def limit_memory(database: Any, limit: str, share: float = 1.0) -> int:
         size = "parse_formatted_bytes(current_setting('memory_limit'))::BIGINT"
         allowed = int(share * database.execute(f"SELECT {size}").fetchone()[0])
         database.execute(f"SET memory_limit = '{allowed}B'")
-        return allowed
+    except duckdb.OutOfMemoryException:
+        raise
     except duckdb.Error as problem:
         raise InvalidParameter(
             f"memory_limit is {limit!r}, expected a size such as '2GB': {first_lines(problem)}"
@@ -134,7 +173,10 @@ def limit_memory(database: Any, limit: str, share: float = 1.0) -> int:
 
 
 def first_lines(problem: Exception) -> str:
-    """Returns what DuckDB says, without its advice about its own settings."""
+    """Returns what DuckDB says, without its advice about its own settings, or what the system."""
+    number = errno_of(problem)
+    if number is not None:
+        return os.strerror(number)
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     kept = lines[: next((i for i, x in enumerate(lines) if x.startswith("Possible")), 3)][:3]
     return "; ".join(kept)

@@ -147,4 +147,5 @@ class MDPBatch:
             self.discount,
             self.initial,
             np.where(lengths == 0, reward, 0.0),
+            endless=None,
         )

@@ -15,7 +15,8 @@ def estimate_mdp(counts: Counts, discount: float | FloatArray) -> FiniteMDP:
     """Returns the maximum-likelihood MDP: P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a).
 
     A pair that was never visited gets no successor, and the known reward or none. `discount` is one
-    number, or one a pair [K].
+    number, or one a pair [K]. Episodes end where the log says so: what goes on for ever without a
+    discount has no value, even where it earns nothing.
     """
     expect("counts", counts, Counts)
     visited = np.repeat(counts.visits, run_lengths(counts.offsets))
@@ -32,6 +33,7 @@ def estimate_mdp(counts: Counts, discount: float | FloatArray) -> FiniteMDP:
         discount=spread_discount(counts.pairs, discount),
         initial=counts.starts / counts.starts.sum(),
         ending_reward=counts.unseen_reward(),
+        endless=None,
     )
 
 

@@ -55,7 +55,9 @@ class FiniteMDP:
 
     V(s) = Σ_a π(a|s) Σ_s' P(s'|s,a) (R(s,a,s') + Γ(s,a) V(s')). A pair without successors earns
     its `ending_reward` and ends the episode. Discounts lie in [0, 1]; where pairs of discount 1
-    form a cycle, only policies that end for certain have a value (`planning.ends`). The numbers
+    form a cycle, only policies have a value that end for certain, or go on for nothing
+    (`planning.ends`). Going on for nothing is worth `endless`: 0; ∞ as for a model checker that
+    asks for the reward until a label; or None, no value, as in estimates from logs. The numbers
     that are stored *are* the model: rows that sum to 1 within rounding are kept as they are, rows
     within 1e-6 of it are rescaled. Labels of states, such as `goal`, mean nothing to planning and
     stay with the model: `marks["goal"]` says which states carry it.
@@ -72,6 +74,7 @@ class FiniteMDP:
     ending_reward: FloatArray = field(default=None)  # type: ignore[arg-type]
     # label → the states that carry it [S]; None means no labels
     marks: Mapping[str, BoolArray] = field(default=None)  # type: ignore[arg-type]
+    endless: float | None = 0.0  # 0, ±∞, or None
     expected_reward: FloatArray = field(init=False)  # [K] Σ_s' P(s'|s,a) R(s,a,s')
 
     __repr__ = short_repr("num_states", "num_pairs", "num_transitions", "discount")
@@ -81,6 +84,8 @@ class FiniteMDP:
         pairs = self.pairs
         if not isinstance(pairs, Pairs):
             raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        if self.endless not in (0.0, np.inf, -np.inf, None):
+            raise InvalidModel(f"endless is {self.endless!r}, expected 0, ∞, −∞ or None")
         offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
         probability = read_probability(pairs, offsets, successor, self.probability)
         reward = read_reward(pairs, offsets, successor, self.reward)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
 if TYPE_CHECKING:
     from surestep._arrays import AnyArray, ErrorType
 
-Labels = tuple[str, ...] | None
+Labels = Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,9 +270,9 @@ def label(kind: str, labels: Labels, index: int) -> str:
 
 
 def read_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:
-    """Labels as a tuple of distinct strings, one each."""
-    if labels is None:
-        return None
+    """Labels as a tuple of distinct strings, one each; lazy ones stay lazy."""
+    if labels is None or isinstance(labels, LazyLabels):
+        return labels
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         raise InvalidModel(f"{kind} labels are {labels!r}, expected a sequence of strings")
     result = tuple(labels)
@@ -285,3 +286,39 @@ def read_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Label
             raise InvalidModel(f"{kind} label {name!r} is given twice, the second time at {index}")
         seen.add(name)
     return result
+
+
+class LazyLabels(Sequence[str]):
+    """Distinct labels that a function makes when the first of them is asked for."""
+
+    def __init__(self, make: Callable[[], Sequence[str]], size: int) -> None:
+        """Takes the function, and how many labels it will make."""
+        self.make, self.size = make, size
+
+    @cached_property
+    def made(self) -> tuple[str, ...]:
+        """Returns all labels."""
+        return tuple(self.make())
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.made[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self.made == tuple(other)
+
+    def __reduce__(self) -> Any:
+        return tuple, (self.made,)
+
+
+def picked_labels(labels: Labels, places: IntArray) -> Labels:
+    """Returns the labels at these places; of lazy ones, lazily."""
+    if labels is None:
+        return None
+
+    def pick() -> tuple[str, ...]:
+        return tuple(labels[place] for place in places.tolist())
+
+    return LazyLabels(pick, places.size) if isinstance(labels, LazyLabels) else pick()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -181,16 +181,8 @@ class Problem:
     def estimate_with_unseen_worth(self, value: float) -> FiniteMDP:
         """Returns the MLE-MDP of the counts, with unseen pairs, but no ends, worth `value`."""
         estimated = estimate_mdp(self.counts, self.discount)
-        return FiniteMDP(
-            estimated.pairs,
-            estimated.offsets,
-            estimated.successor,
-            estimated.probability,
-            estimated.reward,
-            estimated.discount,
-            estimated.initial,
-            np.where(self.unseen_pairs(), value, estimated.ending_reward),
-        )
+        worth = np.where(self.unseen_pairs(), value, estimated.ending_reward)
+        return replace(estimated, ending_reward=worth)
 
     def unseen_pairs(self) -> BoolArray:
         """Returns the pairs [K] that the data never visits, without those of known ends."""

@@ -145,18 +145,6 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         "The behavior policy is the one in the result, also for this log, which the policy was not "
         "made from."
     ),
-    "states-beyond-result": lambda states: (
-        f"In states that the result does not have ({states:,}), nothing changes: both policies do "
-        "what whoever made this log did there, who looked at the state only and did not learn."
-    ),
-    "states-beyond-result-as-done": lambda states: (
-        f"In states that the result does not have ({states:,}), nothing changes: both policies do "
-        "what whoever made this log did there, whatever else was looked at."
-    ),
-    "actions-beyond-result": lambda: (
-        "Actions that this log takes in states of the result, and the result does not have there, "
-        "are taken by neither of the policies compared."
-    ),
     "propensities-completed": lambda states: (
         "Where logged probabilities leave something, the actions never taken share it evenly "
         f"(states: {states:,})."

@@ -15,28 +15,30 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.known import Known, Split
-from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
+from surestep.io.labels.behavior import check_log_fits, propensities_vary
 from surestep.io.labels.bin_rules import bin_option
 from surestep.io.labels.histories import past_columns
-from surestep.io.labels.label_tables import nowhere
+from surestep.io.labels.label_tables import Locate, check_listed, nowhere, others
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.evidence import (
+    Assembly,
     CountsSource,
     Steps,
     gather,
+    starts_of,
     with_histories,
     with_learnt_states,
 )
 from surestep.pipeline.improve import Progress, problem_of
-from surestep.pipeline.other_logs import carried, check_needs_no_rows, other_log
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_declared
 from surestep.pipeline.terms import Terms
-from surestep.pipeline.verify import completed, open_again
+from surestep.pipeline.verify import completed, open_again, pairs_in, table_of
 from surestep.rehearsal import Rehearsal
 from surestep.results.alarms import Alarm
 from surestep.results.ladder import belief_in
@@ -48,6 +50,7 @@ Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
 NONE_DECLARED: Declared = (None, None, None)
 NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
 OF_A_WORLD = ("seed", "draws")  # so that to draw again is no other belief
+SAME_CHANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,6 @@ def certify_result(
         tell("certifying", done, len(asked))
         made.check_may_judge(certifier)
         claim = certify(made.problem, made.policy, certifier)
-        check_needs_no_rows(claim)
         claims.append(claim)
     fresh = not made.shares_files
     settled_on = claims[0] if fresh else made.result.certificate
@@ -144,7 +146,7 @@ def check_certificates(
             policies[declared] = SavedPolicy.of(directory, log, memory_limit, asked, declared)
         made = policies[declared]
         made.check_may_judge(made.certifiers[done])
-        check_needs_no_rows(verify(former, made.problem, made.policy))
+        verify(former, made.problem, made.policy)
 
 
 def declared_in(claim: Certificate) -> Declared:
@@ -193,14 +195,13 @@ class SavedPolicy:
             terms = replace(terms, running=running, ending=ending, returns=returns)
         facts = DataFacts.of(counts)
         log_source = None if isinstance(source, CountsSource) else source
-        pooled = None
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
             assembly = gather(counts, **known).assembly
             problem = problem_of(assembly, terms, facts)
         else:
             locate = nowhere if log_source is None else log_source.place_of
-            assembly, pooled = other_log(saved, counts, locate)
+            assembly = other_log(saved, counts, locate)
             assembly = with_learnt_states(with_histories(assembly), counts.taught)
             problem = problem_of(assembly, terms, facts)
         told = terms.certifier_settings(facts)
@@ -218,7 +219,7 @@ class SavedPolicy:
         judges = (*certifiers, *made)
         whole = [certifier.name for certifier in judges if needs_episodes(certifier)]
         of_rows = saved.record.has_row_propensities
-        steps = Steps(log_source, counts, problem.counts.pairs, pooled, propensities=of_rows)
+        steps = Steps(log_source, counts, problem.counts.pairs, propensities=of_rows)
         if whole:
             problem = steps.put_into(problem, whole[0])
         if not same_log:
@@ -230,9 +231,9 @@ class SavedPolicy:
         table, pairs = saved.table, problem.counts.pairs
         if saved.record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
-            behavior = Policy(pairs, carried(table, pairs, table.behavior), estimated=True)
+            behavior = Policy(pairs, table.behavior, estimated=True)
             problem = replace(problem, behavior=behavior)
-        policy = Policy(pairs, carried(table, pairs, table.probability))
+        policy = Policy(pairs, table.probability)
         visits = table.visits
         if problem.log is not None:
             numbering = by_appearance(problem.log, assembly.quiet)
@@ -306,6 +307,48 @@ class LogAgain(NamedTuple):
             source = open_again(saved.record, log, memory_limit, bins, learnt_from=None)
             counts = counts_of(source)
         return cls(source, counts, same=False, shares_files=shares_files)
+
+
+def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly:
+    """Returns another log over the pairs of a result; refused is one with more than those."""
+    table, estimated = saved.table, saved.record.behavior_is_estimated
+    words, deciding = table.vocabulary, table.num_deciding
+    if (words.state_columns, words.action_columns) != (counts.state_columns, counts.action_columns):
+        raise ShapeMismatch("the log has other columns of states or actions than the result")
+    decided = {label for label, yes in zip(counts.states, counts.decided, strict=True) if yes}
+    ends = {*words.states[deciding:]} - decided
+    met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
+    known = words.states[:deciding]
+    check_listed("state", words.state_columns, known, met, locate, "the policy")
+    check_log_fits(pairs_in(saved, table.decided) if estimated else table_of(saved), counts, locate)
+    behavior = Policy(table.pairs, table.behavior, estimated=estimated)
+    if not estimated:
+        check_same_behavior(behavior, counts)
+    premises = (*starts_of(counts), Statement("behavior-of-result"))
+    if saved.record.has_row_propensities and propensities_vary(counts):
+        premises += (Statement("acted-on-more"),)
+    if "value_bounds" in saved.record.defaults:
+        premises += (Statement("value-bounds-of-other-log"),)
+    return Assembly(words, counts.to_counts(table.pairs), behavior, table.quiet, premises)
+
+
+def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
+    """Refuses a log whose propensities, if it has any, say that another policy made it."""
+    rows, pairs = counts.transitions, known.pairs
+    pair = counts.pairs_of_rows(pairs)
+    for logged in (rows.lowest, rows.highest):
+        if logged is None:
+            continue
+        other = np.abs(known.probability[pair] - logged) > SAME_CHANCE
+        if other.any():
+            t = int(np.argmax(other))
+            many = np.unique(pair[other]).size
+            raise ShapeMismatch(
+                f"the log says that {pairs.pair_name(int(pair[t]))} was taken with probability "
+                f"{logged[t]:.6g}, but the behavior policy of the result has "
+                f"{known.probability[pair[t]]:.6g}; expected a log that the same policy made"
+                f"{others(many, 'pairs')}"
+            )
 
 
 def rest_of(source: LogSource | CountsSource) -> LabelledCounts | None:

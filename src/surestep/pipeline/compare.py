@@ -51,7 +51,8 @@ def intervals_of(run: Run) -> str:
 def write_pages(path: Path, runs: Sequence[Run], question: Question) -> list[Path]:
     """Writes a page for each run, or nothing; says where they are."""
     pages = {output_for(path, run, runs): page_of(run, question) for run in runs}
-    write_together({place: [text.encode()] for place, text in pages.items()})
+    read = [file for run in runs for file in run.files]
+    write_together({place: [text.encode()] for place, text in pages.items()}, read)
     return list(pages)
 
 

@@ -94,7 +94,6 @@ class Steps:
     source: LogSource | None  # None where only counts are given
     counts: LabelledCounts
     pairs: Pairs
-    pooled: BoolArray | None = None  # [S] states in which all actions count as one
     propensities: bool = False  # wanted, where the log has those of its rows
 
     @cached_property
@@ -102,7 +101,7 @@ class Steps:
         """Returns every step, over the pairs; the log is read for it."""
         assert self.source is not None
         wanted = self.propensities and self.counts.transitions.lowest is not None
-        return self.source.load(self.pairs, self.counts, self.pooled, propensities=wanted)
+        return self.source.load(self.pairs, self.counts, propensities=wanted)
 
     def put_into(self, problem: Problem, name: str) -> Problem:
         """Returns the problem with its whole episodes, which `name` looks at."""

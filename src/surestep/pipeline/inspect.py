@@ -31,6 +31,7 @@ from surestep.results.inspection import (
     Spread,
     StateUse,
 )
+from surestep.terms import DEFAULT_LEAST_VISITS
 
 BUSIEST = 30  # states whose visits are listed
 LENGTH_BINS = 24
@@ -41,12 +42,13 @@ SOME = 10  # different numbers in a column, from which on it is a measurement
 def inspect(
     source: LogSource,
     *,
-    n_wedge: int = 20,
+    n_wedge: int = DEFAULT_LEAST_VISITS - 1,
     behavior: object = None,
     labels: object = None,
 ) -> Inspection:
     """Looks at a log; a pair with more than `n_wedge` visits is one that SPIBB would trust.
 
+    By default that is the least N∧ that `improve` would choose.
     `behavior` is a table of the policy that is said to have made the log, such as a path; `labels`
     are what people call the values of a column, as for `improve`.
     """
@@ -265,18 +267,20 @@ def fine_columns(facts: LogFacts, source: LogSource) -> Iterator[Caution]:
     states = different_numbers(facts.states, source.columns.state, facts, source)
     actions = different_numbers(facts.actions, source.columns.action, facts, source)
     learning = said("states_from='tree'", "--states-from tree")
-    for column, size in (states | actions).items():
-        if size > MANY:
+    for column, texts in (states | actions).items():
+        if len(texts) > MANY:
             rule = f"{column}:quantiles=10"
             binning = said("bins=" + repr([rule]), f"--bin {rule}")
             other = f", or have states learnt from it with {learning}" if column in states else ""
+            whole = all(map(str.isdigit, texts))
             yield Caution(
                 "fine column",
-                f"Column {column!r} has {size:,} different numbers, each "
-                f"{'a state' if column in states else 'an action'} of its own. Bin it, such as "
+                f"Column {column!r} has {len(texts):,} different numbers, each "
+                f"{'a state' if column in states else 'an action'} of its own. "
+                f"{'Unless they are names, as of clusters, bin' if whole else 'Bin'} it, such as "
                 f"with {binning}{other}.",
             )
-    measured = [column for column, size in states.items() if size > SOME]
+    measured = [column for column, texts in states.items() if len(texts) > SOME]
     if len(measured) > 1 and len(facts.states) > MANY:
         yield Caution(
             "several measurements",
@@ -288,15 +292,15 @@ def fine_columns(facts: LogFacts, source: LogSource) -> Iterator[Caution]:
 
 def different_numbers(
     labels: Sequence[Label], columns: Sequence[str], facts: LogFacts, source: LogSource
-) -> dict[str, int]:
-    """Counts the different values of each column that holds numbers and is not binned."""
+) -> dict[str, set[str]]:
+    """Returns the different texts of each column that holds numbers and is not binned."""
     notation = Notation(source.reading.decimal, source.reading.thousands)
-    sizes = dict[str, int]()
+    different = dict[str, set[str]]()
     for place, column in enumerate(columns):
         texts = {label[place] for label in labels} - {MISSING}
         if column not in facts.binnings and texts and all(map(notation.reads, texts)):
-            sizes[column] = len(texts)
-    return sizes
+            different[column] = texts
+    return different
 
 
 # ---- overlap: how often a log takes what a policy takes, by its own frequencies or by a table ----

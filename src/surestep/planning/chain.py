@@ -12,6 +12,7 @@ from scipy.sparse.linalg import splu
 
 from surestep._arrays import FloatArray, IndexArray, IntArray, offsets_of, run_lengths, run_owners
 from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
+from surestep.kernels.components import Order
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.krylov import bicgstab_step
 from surestep.kernels.records import Model
@@ -31,6 +32,7 @@ class Chain:
     successor: IndexArray  # [≤ T]
     weight: FloatArray  # [≤ T]
     reward: FloatArray  # [S] r_π
+    found: Order | None = None  # its states by component, where they are known
 
     def step(self, value: FloatArray) -> FloatArray:
         """r_π + W v."""

@@ -28,16 +28,9 @@ class Components:
     starts: IntArray  # [C+1]
 
     @classmethod
-    def of(cls, model: Backup) -> Components:
-        """Finds the components, by a depth-first search where there is a way back at all."""
-        states = model.pair_offsets.size - 1
-        if leads_ahead(*model[:3]):
-            backwards = np.arange(states, dtype=np.int32)[::-1].copy()
-            return cls(model, backwards, backwards, np.arange(model.pair_offsets.size))
-        order, place = np.empty(states, np.int32), np.empty(states, np.int32)
-        starts = np.empty_like(model.pair_offsets)
-        number = strong_components(*model[:3], order, place, starts)
-        return cls(model, order, place, starts[: number + 1].copy())
+    def of(cls, model: Backup, found: Order | None = None) -> Components:
+        """Finds the components, unless they are known."""
+        return cls(model, *(by_component(*model[:3]) if found is None else found))
 
     @property
     def number(self) -> int:
@@ -55,3 +48,15 @@ class Components:
         """
         by_component = Order(self.order, self.place, self.starts)
         return settle_components(self.model, by_component, first, target, MOST_SWEEPS, value)
+
+
+def by_component(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> Order:
+    """Finds the components, by a depth-first search where there is a way back at all."""
+    states = pair_offsets.size - 1
+    if leads_ahead(pair_offsets, offsets, successor):
+        backwards = np.arange(states, dtype=np.int32)[::-1].copy()
+        return Order(backwards, backwards, np.arange(states + 1))
+    order, place = np.empty(states, np.int32), np.empty(states, np.int32)
+    starts = np.empty(states + 1, np.int64)
+    number = strong_components(pair_offsets, offsets, successor, order, place, starts)
+    return Order(order, place, starts[: number + 1].copy())

@@ -4,7 +4,8 @@ A pair *lasts* if it has successors and discount 1; any other pair ends the epis
 chance, since discounting by γ is worth the same as ending with 1 − γ. A policy ends for certain
 where from every state a pair that does not last can be reached: the chain is finite, so the chance
 to have gone on for n steps falls geometrically. Where not, it comes into a set of states that lead
-only to each other, and total rewards need not exist.
+only to each other, and total rewards need not exist. They do where all that is earned in such a set
+is 0: then the policy *rests* there, which is worth 0 unless the model says otherwise (`endless`).
 
 An *end component* is a set of states with lasting pairs, at least one each, that lead only to each
 other and from each to all: in it, and only in such sets, can some policy stay for ever (L. de
@@ -13,6 +14,7 @@ Alfaro, "Formal verification of probabilistic systems", PhD thesis, Stanford 199
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,14 +28,17 @@ from surestep._arrays import (
     IntArray,
     offsets_of,
     own,
+    run_lengths,
     run_owners,
     run_sums,
 )
 from surestep.errors import NeverEnds
-from surestep.kernels.components import strong_components
+from surestep.kernels.components import Order
+from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.planning.chain import RowModel
+from surestep.planning.chain import Chain, RowModel
+from surestep.planning.components import by_component
 
 
 class EndComponents(NamedTuple):
@@ -58,20 +63,34 @@ class Edges(NamedTuple):
         pair = pair[possible]
         return cls(pair, model.pairs.state[pair], model.successor[possible])
 
-    def components(self, num_states: int) -> IntArray:
-        """Returns the number [S] of the strongly connected component that each state is in."""
+    def components(self, num_states: int) -> Order:
+        """Returns the states by strongly connected component."""
         offsets = offsets_of(np.bincount(self.source, minlength=num_states))
-        order, place = np.empty(num_states, np.int32), np.empty(num_states, np.int32)
-        starts = np.empty(num_states + 1, np.int64)
-        states = np.arange(num_states + 1)
-        number = strong_components(states, offsets, self.target, order, place, starts)
-        return np.searchsorted(starts[1 : number + 1], place, side="right")
+        return by_component(np.arange(num_states + 1), offsets, self.target)
+
+
+def numbered(found: Order) -> IntArray:
+    """Returns the number of the component that each state is in [S]."""
+    return run_owners(found.starts)[found.place]
 
 
 def lasting(model: RowModel) -> BoolArray:
     """Returns the pairs [K] after which the episode goes on for certain, undiscounted."""
-    possible = run_sums((model.probability > 0).astype(np.int64), model.offsets)
+    possible = run_lengths(model.offsets)
+    if not (model.probability > 0).all():
+        possible = run_sums((model.probability > 0).astype(np.int64), model.offsets)
     result: BoolArray = (possible > 0) & (model.discount == 1.0)
+    return result
+
+
+def idle(mdp: FiniteMDP) -> BoolArray:
+    """Returns the pairs [K] that last and earn nothing, which is worth 0 even for ever.
+
+    There are none where the model gives another worth to what is endless.
+    """
+    earning = np.zeros(mdp.num_pairs, np.bool_)
+    earning[run_owners(mdp.offsets)[(mdp.reward != 0) & (mdp.probability > 0)]] = True
+    result: BoolArray = lasting(mdp) & ~earning & (mdp.endless == 0)
     return result
 
 
@@ -82,7 +101,7 @@ def goes_round(model: RowModel) -> bool:
     _, source, target = edges = Edges.of(model, model.discount == 1.0)
     if (source < target).all():  # as in split models, whose nodes come after their parents
         return False
-    component = edges.components(model.pairs.num_states)
+    component = numbered(edges.components(model.pairs.num_states))
     return bool((component[source] == component[target]).any())
 
 
@@ -105,16 +124,20 @@ def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntA
     return chosen
 
 
-def ending_policy(model: RowModel) -> Policy:
-    """Finds a policy that ends for certain from every state; refuses models without one."""
-    pairs, goes_on = model.pairs, lasting(model)
+def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
+    """Finds a policy that leaves the pairs that go on [K] for certain; refuses models without one.
+
+    These are the lasting pairs, or those of them that must come to an end.
+    """
+    pairs = model.pairs
     ends = np.zeros(pairs.num_states, np.bool_)
     ends[pairs.state[~goes_on]] = True
     chosen = steps_towards(model, goes_on, ends)
     last = np.flatnonzero(~goes_on)
     chosen[pairs.state[last][::-1]] = last[::-1]
     if (chosen < 0).any():
-        circle = closed_circle(model, goes_on & (chosen < 0)[pairs.state])
+        stuck = goes_on & (chosen < 0)[pairs.state]
+        circle = first_of(circles(Edges.of(model, stuck), chosen >= 0)[0])
         raise NeverEnds(
             f"{names(pairs, circle)} never ends under any policy: all actions lead back, at "
             "discount 1; expected a way to an end from every state, or a discount below 1"
@@ -126,10 +149,14 @@ def ending_policy(model: RowModel) -> Policy:
 
 def refuse_endless(model: RowModel, policy: FloatArray) -> None:
     """Refuses a policy [K] that may never end, naming a state that it does not leave any more."""
-    circle = endless_circle(model, policy)
+    refuse_circle(model.pairs, endless_circle(model, policy))
+
+
+def refuse_circle(pairs: Pairs, circle: IntArray) -> None:
+    """Refuses a policy that goes round in some states."""
     if circle.size:
         raise NeverEnds(
-            f"{names(model.pairs, circle)} never ends under the policy, which may come there and "
+            f"{names(pairs, circle)} never ends under the policy, which may come there and "
             "only goes round, at discount 1; expected a policy that ends for certain, or a "
             "discount below 1"
         )
@@ -137,23 +164,55 @@ def refuse_endless(model: RowModel, policy: FloatArray) -> None:
 
 def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
     """States that a policy [K] goes round in for ever once it is there; none where it ends."""
-    pairs, goes_on = model.pairs, lasting(model)
     taken = policy > 0
-    ends = np.zeros(pairs.num_states, np.bool_)
-    ends[pairs.state[taken & ~goes_on]] = True
-    endless = (steps_towards(model, taken & goes_on, ends) < 0) & ~ends
-    if not endless.any():
-        return np.zeros(0, np.int64)
-    return closed_circle(model, taken & endless[pairs.state])
+    return first_of(circles(Edges.of(model, taken), leaving(model, taken))[0])
 
 
-def closed_circle(model: RowModel, pairs: BoolArray) -> IntArray:
-    """Returns the states of a strongly connected component that these pairs [K] do not leave."""
-    _, source, target = edges = Edges.of(model, pairs)
-    component = edges.components(model.pairs.num_states)
-    open_ones = component[source[component[source] != component[target]]]
-    closed = component[source[~np.isin(component[source], open_ones)]]
-    return np.flatnonzero(component == closed[0])
+def leaving(model: RowModel, taken: BoolArray) -> BoolArray:
+    """Returns the states [S] in which one of the pairs taken [K] does not last."""
+    ends = np.zeros(model.pairs.num_states, np.bool_)
+    ends[model.pairs.state[taken & ~lasting(model)]] = True
+    return ends
+
+
+def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
+    """Returns the chain of a policy [K] that ends where it rests, with its states by component.
+
+    Refuses a policy that goes round for ever elsewhere.
+    """
+    taken, row, possible = policy > 0, run_owners(chain.offsets), chain.weight > 0
+    edges = Edges(row, row, chain.successor)
+    if not possible.all():
+        edges = Edges(*(each[possible] for each in edges))
+    circle, found = circles(edges, leaving(mdp, taken))
+    if circle.max() < 0:
+        return replace(chain, found=found)
+    earns = np.zeros(mdp.num_states + 1, np.bool_)  # the last one for states in no circle
+    earns[circle[mdp.pairs.state[taken & ~idle(mdp)]]] = True
+    earns[-1] = False
+    refuse_circle(mdp.pairs, first_of(np.where(earns[circle], circle, -1)))
+    return replace(chain, weight=np.where((circle >= 0)[row], 0.0, chain.weight), found=found)
+
+
+def circles(edges: Edges, ends: BoolArray) -> tuple[IntArray, Order]:
+    """Numbers the sets of states that edges never leave, and in which none ends [S].
+
+    States with one number [S] are in one set, and lead to each other; −1: in none. Also returns the
+    states by component.
+    """
+    _, source, target = edges
+    found = edges.components(ends.size)
+    component = numbered(found)
+    inside = np.bincount(source[component[source] == component[target]], minlength=ends.size)
+    leaves = ends | (inside == 0) | (inside < np.bincount(source, minlength=ends.size))
+    left = np.zeros(ends.size, np.bool_)
+    left[component[leaves]] = True
+    return np.where(left[component], -1, component), found
+
+
+def first_of(circle: IntArray) -> IntArray:
+    """Returns the states of the first set of those that numbers [S] tell apart; −1: in none."""
+    return np.flatnonzero(np.isin(circle, circle[circle >= 0][:1]))
 
 
 def names(pairs: Pairs, states: IntArray) -> str:
@@ -171,7 +230,7 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
     inner, states = pairs.copy(), model.pairs.num_states
     while True:
         pair, source, target = edges = Edges.of(model, inner)
-        component = edges.components(states)
+        component = numbered(edges.components(states))
         leaving = pair[component[source] != component[target]]
         if leaving.size == 0:
             break

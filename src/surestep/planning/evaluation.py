@@ -15,8 +15,9 @@ from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
-from surestep.planning.chain import Steps, change_range, largest, policy_chain
-from surestep.planning.horizons import horizon_under
+from surestep.planning.chain import Steps, change_range, largest
+from surestep.planning.ends import refuse_endless
+from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup
 from surestep.planning.solving import GoodEnough, Method, solve, solve_by_sweeps
@@ -72,10 +73,10 @@ def evaluate_with_bound(
     if isinstance(mdp, MappedMDP):
         return evaluate_streamed(mdp, policy, method, tolerance)
     checked = check_inputs(mdp, policy)
-    chain = policy_chain(mdp, checked.probability)
+    chain, horizon = chain_under(mdp, checked.probability)
     # A row of the chain adds up the successors of all actions in one sum.
     longest = int(run_lengths(chain.offsets).max()) + int(run_lengths(mdp.pairs.offsets).max())
-    rule = StoppingRule.of(mdp, tolerance, horizon_under(mdp, checked, chain))
+    rule = StoppingRule.of(mdp, tolerance, horizon)
     rule = replace(rule, terms=max(rule.terms, longest + 8))
 
     def solver(
@@ -167,8 +168,8 @@ def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") ->
     """
     check_method(method)
     checked = check_inputs(mdp, policy)
-    chain = policy_chain(mdp, checked.probability)
-    horizon = horizon_under(mdp, checked, chain)
+    refuse_endless(mdp, checked.probability)  # a rest is worth 0, but has no number of visits
+    chain, horizon = chain_under(mdp, checked.probability)
     chain = chain.transposed(mdp.initial)
     rounding = (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52
     allowed = min(max(1e-9, 4 * rounding * (1 + horizon.high)), LOOSEST_DEFAULT)

@@ -14,16 +14,16 @@ from surestep.kernels.horizon import undiscounted_heights
 from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, change_range, policy_chain
 from surestep.planning.ends import (
     end_components,
     ending_policy,
     endless_circle,
+    first_of,
     goes_round,
     lasting,
     names,
-    refuse_endless,
+    resting,
 )
 from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, StoppingRule, most_terms
 from surestep.planning.pruning import Backup
@@ -32,15 +32,16 @@ from surestep.planning.solving import TOO_MANY_STEPS, undiscounted_total
 ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 % larger
 
 
-def horizon_under(mdp: FiniteMDP, policy: Policy, chain: Chain) -> Horizon:
-    """Bounds on the number of steps: for every policy, or for this one where others may never end.
+def chain_under(mdp: FiniteMDP, policy: FloatArray) -> tuple[Chain, Horizon]:
+    """The chain of a policy [K], and bounds on its number of steps, or on that of every policy.
 
-    Where pairs of discount 1 go round, the policy must end for certain.
+    Where pairs of discount 1 go round, the policy must end for certain, or rest, which ends too.
     """
-    if not goes_round(mdp):
-        return horizon_of(mdp)
-    refuse_endless(mdp, policy.probability)
-    return Horizon(1.0, chain_steps(chain), uniform=False)
+    chain = policy_chain(mdp, policy)
+    if mdp.discount.min() < 1.0 and not goes_round(mdp):
+        return chain, horizon_of(mdp)
+    chain = resting(mdp, policy, chain)
+    return chain, Horizon(1.0, chain_steps(chain), uniform=False)
 
 
 def chain_steps(chain: Chain) -> float:
@@ -144,13 +145,13 @@ def longest_steps(mdp: FiniteMDP) -> FloatArray:
     """
     component, inner = end_components(mdp, lasting(mdp))
     if inner.any():
-        circle = np.flatnonzero(component == component[component >= 0][0])
+        circle = first_of(component)
         raise NeverEnds(
             f"{names(mdp.pairs, circle)} never ends under some policy, which only goes round, at "
             "discount 1; expected a model in which all policies end for certain, a discount below "
             "1, or `optimal`, which looks among the policies that end"
         )
-    return longest(mdp, np.ones(mdp.num_pairs), ending_policy(mdp).probability)
+    return longest(mdp, np.ones(mdp.num_pairs), ending_policy(mdp, lasting(mdp)).probability)
 
 
 def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray:

@@ -27,7 +27,14 @@ from surestep.model.plan import MappedPlan, Plan, negated
 from surestep.model.policy import Policy
 from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
 from surestep.planning.components import Components
-from surestep.planning.evaluation import Evaluation, evaluate_as_proven, evaluate_with_bound
+from surestep.planning.ends import refuse_endless
+from surestep.planning.evaluation import (
+    Evaluation,
+    check_inputs,
+    evaluate_as_proven,
+    evaluate_with_bound,
+    q_values,
+)
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup, pruned
@@ -63,8 +70,9 @@ def optimal(
     equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
     values; by default 1e-10 of the largest reward and value, or what doubles prove. One that cannot
     be proved raises NotConverged, whose `plan` is what was reached. Where some policy may go round
-    for ever without discount, the best is sought of those that end for certain; see
-    `planning.total`. A MappedMDP is planned by value iteration alone.
+    for ever without discount, the best is sought of those that end for certain, or go on for
+    nothing if the model says that this is worth 0; see `planning.total`. A MappedMDP is planned by
+    value iteration alone.
     """
     if isinstance(mdp, MappedMDP):
         if minimise:
@@ -73,18 +81,46 @@ def optimal(
                 "other sign"
             )
         return value_iteration(mdp, tolerance=tolerance)
+    expect("mdp", mdp, FiniteMDP)
+    if mdp.num_pairs == mdp.num_states and mdp.discount.max() == 1.0:  # nothing to choose
+        return only_plan(mdp, tolerance)
     if minimise:
-        expect("mdp", mdp, FiniteMDP)
-        costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
+        endless = None if mdp.endless is None else -mdp.endless
+        costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward, endless=endless)
         try:
             return negated(optimal(costs, tolerance=tolerance))
         except NotConverged as problem:
             if problem.plan is not None:
                 problem.plan = negated(problem.plan)
             raise
-    if may_last(mdp):
-        return best_ending(mdp, tolerance)
+    if mdp.endless != np.inf and may_last(mdp):
+        return best_ending(mdp, tolerance, best_of_all)
+    return best_of_all(mdp, tolerance)
+
+
+def only_plan(mdp: FiniteMDP, tolerance: float | None) -> Plan:
+    """Returns the plan of a model in which every state has one action."""
+    only = Policy.uniform(mdp)
+
+    def plan_of(found: Evaluation) -> Plan:
+        q = q_values(mdp, found.value)
+        return Plan(only, found.value, 1, found.residual, found.error_bound, q)
+
+    try:
+        return plan_of(evaluate_with_bound(mdp, only, tolerance=tolerance))
+    except NotConverged as problem:
+        if isinstance(problem.evaluation, Evaluation):
+            problem.plan = plan_of(problem.evaluation)
+        raise
+
+
+def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan:
+    """Returns a best policy of a model in which all policies end.
+
+    A sum over successors has so many terms, if these are more than the model shows.
+    """
     rule = rule_for_all(mdp, tolerance)
+    rule = replace(rule, terms=max(rule.terms, terms))
     value: FloatArray = np.zeros(mdp.num_states)
     update = evaluation_update(mdp, "auto", rule)
     if mdp.num_states > DENSE_STATES:
@@ -126,6 +162,7 @@ def policy_iteration(
     """
     expect_count("limit", limit)
     if may_last(mdp):
+        refuse_endless(mdp, check_inputs(mdp, start).probability)
 
         def evaluated(policy: Policy) -> Evaluation:
             return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)

@@ -65,6 +65,8 @@ def solve(
     `horizon` limits the sweeps. Exact methods need none of them.
     """
     if method == "auto" and chain.reward.size > DENSE_STATES:
+        if chain.found is not None:
+            return solve_components(chain, start, target, horizon), "components"
         value, residual = solve_fast_sweeps(chain, start, target, horizon)
         if good_enough(value, residual):
             return value, "iterative"
@@ -119,7 +121,7 @@ def solve_components(
     chain: Chain, start: FloatArray, target: float, horizon: Horizon
 ) -> FloatArray:
     """Solves one component after the other, those that others lead to first."""
-    components, value = Components.of(chain.model()), start.copy()
+    components, value = Components.of(chain.model(), chain.found), start.copy()
     reached = components.settle(0, target, value)
     while reached < components.number:
         states = components.states(reached)

@@ -1,5 +1,7 @@
 """Best total rewards where policies may go round without discount: those that end for certain.
 
+Where the model allows a policy to go on for ever for nothing (`endless` is 0), that is an end too.
+
 **Policy iteration** from a policy that ends changes only what is better by more than a tie. What it
 comes to ends too, unless total rewards have no bound: if the next policy π' stays for ever in a set
 of states with stationary distribution μ, then v = r_π + P_π v gives Σ μ (r_π' + P_π' v − v) =
@@ -7,8 +9,9 @@ of states with stationary distribution μ, then v = r_π + P_π v gives Σ μ (r
 
 **End components without rewards.** Within an end component whose pairs earn 0 on average, every
 state can be reached from every other for nothing, so the best value is one number. They are made
-into single states, which keep only what leads out or earns something. (S. Haddad and B. Monmege,
-"Interval iteration algorithm for MDPs and IMDPs", Theoretical Computer Science 735, 2018.)
+into single states, which keep only what leads out or earns something, and an end that earns 0 where
+one may stay. (S. Haddad and B. Monmege, "Interval iteration algorithm for MDPs and IMDPs",
+Theoretical Computer Science 735, 2018.)
 
 **Proof.** Let v be near V^π, D = v − (r + Pv) for each pair, D ≥ −ε. If some w has
 
@@ -23,6 +26,7 @@ with the disadvantage D takes M·D of it back: finite unless it costs nothing to
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +34,7 @@ import numpy as np
 from surestep._arrays import FloatArray, IntArray, expect, offsets_of, own, run_owners
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
+from surestep.model.pairs import Pairs, picked_labels
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.planning.ends import (
@@ -39,6 +43,7 @@ from surestep.planning.ends import (
     ending_policy,
     endless_circle,
     goes_round,
+    idle,
     lasting,
     names,
     steps_towards,
@@ -56,6 +61,8 @@ from surestep.planning.proof import (
 from surestep.planning.pruning import Backup
 from surestep.planning.solving import TOO_MANY_STEPS
 
+BestOfAll = Callable[[FiniteMDP, float | None, int], Plan]  # a model, tolerance, terms of a sum
+
 PENALTY = 1e6  # M, relative to max |R| + max |v|: what a round trip costs must be above 1/M a step
 LARGEST_RATE = 1e300  # where all rewards are 0, or nearly
 
@@ -66,19 +73,36 @@ def may_last(mdp: FiniteMDP) -> bool:
     return goes_round(mdp) and bool(end_components(mdp, lasting(mdp)).inner.any())
 
 
-def best_ending(mdp: FiniteMDP, tolerance: float | None) -> Plan:
-    """Returns the best policy of those that end for certain, and its value."""
-    ending_policy(mdp)  # refused here, by the names of the states, where there is none
-    quotient = Quotient.of(mdp)
+def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Plan:
+    """Returns the best policy of those that end for certain, and its value.
+
+    `best` finds it where all policies of a model end: so it is once components are single states.
+    """
+    rests = end_components(mdp, idle(mdp))
+    # Refused here, by the names of the states, where there is none.
+    ending_policy(mdp, lasting(mdp) & ~rests.inner)
+    quotient = Quotient.of(mdp, rests)
     inside = quotient.mdp
+    terms = most_terms(mdp.offsets, inside.pairs.offsets)
+    if mdp.endless == 0 and not may_last(inside):
+
+        def whole(plan: Plan) -> Plan:
+            policy, value = quotient.lifted(mdp, plan.policy), plan.value[quotient.state]
+            return replace(plan, policy=policy, value=value, q=own(Backup.of(mdp).q(value)))
+
+        try:
+            return whole(best(inside, tolerance, terms))
+        except NotConverged as problem:
+            if isinstance(problem.plan, Plan):
+                problem.plan = whole(problem.plan)
+            raise
     plan = ending_iteration(
         inside,
         lambda q: best_of(inside.pairs, q),
-        ending_policy(inside),
+        ending_policy(inside, lasting(inside)),
         lambda policy: evaluate_with_bound(inside, policy),
         MOST_ROUNDS,
     )
-    terms = most_terms(mdp.offsets, inside.pairs.offsets)
     upper = plan.value + most_left(inside, plan, terms)
     policy = quotient.lifted(mdp, plan.policy)
     own_value = evaluate_as_proven(mdp, policy, tolerance=tolerance)
@@ -162,27 +186,29 @@ class Quotient(NamedTuple):
 
     mdp: FiniteMDP
     state: IntArray  # [S] the state of the quotient that a state belongs to
-    pair: IntArray  # [K'] the pair that each pair of the quotient is
+    pair: IntArray  # [K'] the pair that each pair of the quotient is; −1: to stay for ever
     components: EndComponents
+    rests: EndComponents  # where one may stay
 
     @classmethod
-    def of(cls, mdp: FiniteMDP) -> Quotient:
+    def of(cls, mdp: FiniteMDP, rests: EndComponents) -> Quotient:
         """Builds the model without the pairs inside components, whose states become one."""
         components = end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
         component, inner = components
         alone = np.arange(mdp.num_states) + component.max() + 1
         state = np.unique(np.where(component < 0, alone, component), return_inverse=True)[1]
         states = int(state.max()) + 1
-        kept = np.flatnonzero(~inner)
-        kept = kept[np.argsort(state[mdp.pairs.state[kept]], kind="stable")]
-        lengths = np.bincount(state[mdp.pairs.state[kept]], minlength=states)
+        kept, stays = np.flatnonzero(~inner), np.unique(state[rests.component >= 0])
+        owner = np.append(state[mdp.pairs.state[kept]], stays)
+        kept = np.append(kept, np.full(stays.size, -1))[np.argsort(owner, kind="stable")]
+        lengths = np.bincount(owner, minlength=states)
         offsets = offsets_of(lengths)
         action = np.arange(kept.size) - np.repeat(offsets[:-1], lengths)
-        first = np.unique(state, return_index=True)[1].tolist()
+        first = np.unique(state, return_index=True)[1]
         labels = mdp.pairs.state_labels or tuple(map(str, range(mdp.num_states)))
-        pairs = Pairs(offsets, action, int(lengths.max()), tuple(labels[s] for s in first))
+        pairs = Pairs(offsets, action, int(lengths.max()), picked_labels(labels, first))
         place = np.full(mdp.num_pairs, -1)
-        place[kept] = np.arange(kept.size)
+        place[kept[kept >= 0]] = np.flatnonzero(kept >= 0)
         row = place[run_owners(mdp.offsets)]
         inside = (row >= 0) & (mdp.probability > 0)
         key, merged = np.unique(
@@ -191,7 +217,8 @@ class Quotient(NamedTuple):
         runs = np.bincount(key // states, minlength=kept.size)
         # Rows sum to 1 within rounding only, and the expected rewards must stay what they are.
         total = np.bincount(row[inside], mdp.probability[inside], minlength=kept.size)
-        reward = mdp.expected_reward[kept] / np.where(runs == 0, 1.0, total)
+        earned = np.where(kept >= 0, mdp.expected_reward[kept], 0.0)
+        reward = earned / np.where(runs == 0, 1.0, total)
         smaller = FiniteMDP(
             pairs,
             offsets_of(runs),
@@ -201,12 +228,19 @@ class Quotient(NamedTuple):
             mdp.discount[kept],
             np.bincount(state, mdp.initial, minlength=states).astype(np.float64),
             np.where(runs == 0, reward, 0.0),
+            endless=None,
         )
-        return cls(smaller, state, kept, components)
+        return cls(smaller, state, kept, components, rests)
 
     def lifted(self, mdp: FiniteMDP, policy: Policy) -> Policy:
         """Returns the policy of the model: in a component, the shortest way to where it is left."""
-        chosen = self.pair[policy.probability > 0]
+        taken = policy.probability > 0
+        chosen = self.pair[taken & (self.pair >= 0)]
+        stays = np.zeros(policy.pairs.num_states, np.bool_)
+        stays[policy.pairs.state[taken & (self.pair < 0)]] = True
+        inner = np.flatnonzero(self.rests.inner & stays[self.state][mdp.pairs.state])
+        first = np.unique(mdp.pairs.state[inner], return_index=True)[1]
+        chosen = np.append(chosen, inner[first])
         leaves = np.zeros(mdp.num_states, np.bool_)
         leaves[mdp.pairs.state[chosen]] = True
         towards = steps_towards(mdp, self.components.inner, leaves)

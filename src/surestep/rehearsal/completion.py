@@ -169,6 +169,7 @@ def mdp_of_rows(problem: Problem, rows: Rows) -> FiniteMDP:
         np.full(pairs.num_pairs, problem.single_discount),
         counts.starts / counts.starts.sum(),
         np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
+        endless=None,
     )
 
 

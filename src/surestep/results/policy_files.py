@@ -17,7 +17,7 @@ import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze
 from surestep._files import read_whole, temporary_folder
-from surestep.errors import FileFailure, InvalidPolicy, InvalidResult
+from surestep.errors import InvalidPolicy, InvalidResult
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.labels.vocabulary import Vocabulary, in_order
@@ -117,8 +117,6 @@ def escaped_cell(label: str) -> str:
 
 def policy_parquet(table: PolicyTable) -> bytes:
     """The table as Parquet, labels as they are; equal tables give equal bytes."""
-    import duckdb
-
     columns = columns_of(table)
     cast = ", ".join(
         f"CAST({sql_name(name)} AS {COLUMNS.get(name, 'VARCHAR')}) AS {sql_name(name)}"
@@ -127,12 +125,9 @@ def policy_parquet(table: PolicyTable) -> bytes:
     with temporary_folder() as folder, in_memory(threads=1) as database:
         database.register("policy", columns)
         written = folder / "policy.parquet"
-        try:
-            database.execute(
-                f"COPY (SELECT {cast} FROM policy) TO {sql_text(str(written))} (FORMAT parquet)"
-            )
-        except duckdb.IOException as problem:
-            raise FileFailure(f"{written} cannot be written: {first_lines(problem)}") from None
+        database.execute(
+            f"COPY (SELECT {cast} FROM policy) TO {sql_text(str(written))} (FORMAT parquet)"
+        )
         return read_whole(written)
 
 

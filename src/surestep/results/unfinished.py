@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from surestep._files import check_new_folder, read_whole, write_folder
+from surestep._files import check_new_folder, failing_to_write, read_whole, write_folder
 from surestep.errors import FileFailure
 
 RUN = "run.json"
@@ -40,7 +40,9 @@ def is_unfinished(folder: Path) -> bool:
 
 def check_can_begin(folder: Path) -> None:
     """Refuses a folder that has something else in it than what can be gone on with."""
-    if settle(folder):
+    with failing_to_write(folder):  # also where its name is too long to ask for
+        settled = settle(folder)
+    if settled:
         raise FileFailure(f"{folder} is finished by now, and nothing is left to do")
     if not is_unfinished(folder):
         check_new_folder(folder)

@@ -181,9 +181,9 @@ def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
     total = int(auxiliary.sum())
     state_labels, action_labels = pairs.state_labels, pairs.action_labels
     if state_labels is not None:
-        state_labels += auxiliary_labels(pairs, auxiliary)
+        state_labels = (*state_labels, *auxiliary_labels(pairs, auxiliary))
     if action_labels is not None:
-        action_labels += (unused("τ", set(action_labels)),)
+        action_labels = (*action_labels, unused("τ", set(action_labels)))
     return Pairs(
         np.append(pairs.offsets, pairs.offsets[-1] + np.arange(1, total + 1)),
         np.append(pairs.action, np.full(total, pairs.num_actions, np.int32)),

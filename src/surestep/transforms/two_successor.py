@@ -93,6 +93,7 @@ class SplitMDP:
             self.mdp.discount[:pairs],
             self.mdp.initial[:states],
             self.mdp.ending_reward[:pairs],
+            endless=self.mdp.endless,
         )
 
 
@@ -199,6 +200,7 @@ def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> Split
         trees.extended(mdp.discount, 1.0),
         trees.extended(mdp.initial, 0.0),
         trees.extended(mdp.ending_reward, 0.0),
+        endless=mdp.endless,
     )
     return SplitMDP(split, trees, mdp.offsets, mdp.successor, mdp.reward)
 

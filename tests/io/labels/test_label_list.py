@@ -67,7 +67,7 @@ def test_a_last_line_may_end_or_not(tmp_path):
         ("s.csv", b"y\n1\n", InvalidLog, "no column 'x', which the state has in the log"),
         ("s.csv", b"x\n", InvalidLog, "has no row"),
         ("s.csv", b"x,y\n,1\n", InvalidLog, "row 1, column 'x': found nothing"),
-        ("s.xls", b"x", InvalidParameter, "no known ending"),
+        ("s.doc", b"x", InvalidParameter, "no known ending"),
     ],
 )
 def test_bad_lists_are_explained(name, content, error, message, tmp_path):

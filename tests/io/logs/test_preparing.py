@@ -262,10 +262,27 @@ def test_what_makes_no_sense_is_refused(changes, reading, says):
     assert says in str(refusal.value)
 
 
-def test_a_reward_that_no_line_says_is_named(tmp_path):
-    log = {name: values for name, values in BASE.items() if name != "reward"}
-    with pytest.raises(InvalidLog, match="row 2, column 'reward': found nothing"):
-        read_log(log, reward_table=["state,reward\na,1\n"], clock=True).counts()
+@pytest.mark.parametrize(
+    ("tables", "says"),
+    [
+        (["end,reward\nSurvived,1\ndied,-1\n,0\n"], "row 2: column 'end' has the value 'survived' "
+         "(2 rows), which the reward table does not list; it lists 'Survived', …"),
+        (["end,reward\nsurvived,1\ndied,-1\n"], "row 1: column 'end' is empty (3 rows), which the "
+         "reward table does not list; it lists 'survived', 'died'"),
+        (["action,reward\n*,1\n", "action,end,reward\n*,survived,1\n*,,0\n"],
+         "row 4: column 'action' has the value 'y' and column 'end' has the value 'died' (1 row), "
+         "which the reward table does not list; it lists '*, survived', '*, '"),
+    ],
+)  # fmt: skip
+def test_a_value_that_no_reward_table_lists_is_named(tables, says, tmp_path):
+    """The rows are the outcomes, so that nothing is said of leaving them out."""
+    file = tmp_path / "log.csv"
+    rows = ["1,0,,x", "1,1, survived,x", "2,0,,x", "2,1,died,y", "3,0,,x", "3,1,survived,x"]
+    lines = ["episode,step,end,action,state", *(f"{row},s" for row in rows)]
+    file.write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(InvalidLog) as refusal:
+        read_log(file, reward_table=tables, complete=True).counts()
+    assert str(refusal.value) == f"{file}, {says}"
 
 
 @pytest.mark.parametrize(

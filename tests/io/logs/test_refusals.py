@@ -136,7 +136,8 @@ def test_files_that_are_no_tables(folder, tmp_path):
         ("broken.parquet", b"PAR1 and nothing else", InvalidLog, "cannot be read"),
         ("empty.parquet", b"", InvalidLog, "cannot be read"),
         ("broken.jsonl", b'{"state": ', InvalidLog, "cannot be read|no column"),
-        ("log.xlsx", b"", InvalidParameter, "no known ending, expected .csv"),
+        ("log.doc", b"", InvalidParameter, "no known ending, expected .csv"),
+        ("log.xlsx", b"", InvalidParameter, "is a spreadsheet; save it as CSV or Parquet"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(error, match=message) as refusal:

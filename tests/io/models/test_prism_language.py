@@ -1,5 +1,6 @@
 """Programs in the PRISM language: models by hand, against tables, and complaints in our words."""
 
+import pickle
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from model_files import storm_values
 from surestep import FiniteMDP, Policy, evaluate, optimal
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter, MissingExtra, NeverEnds
 from surestep.io import from_prism
+from surestep.io.models import prism
 
 MACHINE = """\
 mdp
@@ -79,6 +81,29 @@ def test_deadlocks_and_absorbing_states_called_end_end_the_episode(tmp_path):
     ends = {mdp.pairs.state_labels[s] for s in mdp.pairs.state[np.diff(mdp.offsets) == 0]}
     assert ends == {"(x=1)", "(x=2)"}  # and (x=3) stays where it is
     assert optimal(mdp).value.tolist() == [4.0, 0.0, 0.0, 0.0]
+
+
+def test_many_states_are_named_when_somebody_asks(tmp_path, monkeypatch):
+    program = "dtmc module m x : [-1..10000]; [] true -> (x'=mod(x+2,9999)-1); endmodule"
+    named = []
+    build = prism.built_by_storm
+    monkeypatch.setattr(
+        prism, "built_by_storm", lambda *a, **k: named.append(bool(k)) or build(*a, **k)
+    )
+    mdp = from_prism(write(tmp_path, program), 0.9)
+    labels = mdp.pairs.state_labels
+    assert (len(labels), named) == (9999, [False])
+    program = program.replace("10000", "10001").replace("9999", "10001")
+    mdp = from_prism(write(tmp_path, program), 0.9)
+    labels = mdp.pairs.state_labels
+    assert (len(labels), named) == (10_001, [False, False])
+    assert mdp.pairs.state_name(3) == "state '(x=2)'"
+    assert named == [False, False, True]
+    assert labels == tuple(f"(x={x})" for x in range(-1, 10_000))
+    assert pickle.loads(pickle.dumps(mdp)) == mdp  # noqa: S301
+    assert labels != labels[1:]
+    assert labels != 3
+    assert named == [False, False, True]
 
 
 def test_a_state_called_end_stays_even_if_it_is_entered_surely(tmp_path):
@@ -211,7 +236,7 @@ def test_no_command_leads_around_a_deadlock_so_none_earns_there(tmp_path):
 def test_without_discount_a_deadlock_that_earns_never_ends(tmp_path):
     text = DEADLOCK.format(kind="mdp", loop="", transition=0)
     mdp = from_prism(write(tmp_path, text), 1.0)
-    with pytest.raises(NeverEnds, match=r"state '\(s=1\)' never ends under any policy"):
+    with pytest.raises(NeverEnds, match=r"state '\(s=1\)' never ends under the policy"):
         optimal(mdp)
 
 
@@ -233,7 +258,7 @@ def test_deadlocks_are_found_whatever_the_program_looks_like(tmp_path, name):
 
 
 @st.composite
-def programs(draw):
+def programs(draw, least=-3):
     """A program of random commands over x = 0 … 4, once bare and once with loops in deadlocks."""
     kind = draw(st.sampled_from(["mdp", "dtmc"]))
     moves = draw(
@@ -241,7 +266,7 @@ def programs(draw):
             st.integers(0, 4), st.lists(st.integers(0, 4), min_size=1, max_size=3), max_size=4
         )
     )
-    rewards = draw(st.lists(st.integers(-3, 3), min_size=5, max_size=5))
+    rewards = draw(st.lists(st.integers(least, 3), min_size=5, max_size=5))
     commands = [f"[] x={x} -> (x'={y});" for x, targets in moves.items() for y in targets]
     loops = [f"[] x={x} -> true;" for x in range(5) if x not in moves]
     earned = " ".join(f"x={x} : {r};" for x, r in enumerate(rewards))
@@ -260,6 +285,90 @@ def test_deadlocks_have_the_values_of_loops(tmp_path_factory, texts):
     bare, looped = (from_prism(write(folder, text), 0.9) for text in texts)
     assert bare.pairs.state_labels == looped.pairs.state_labels
     assert_allclose(optimal(bare).value, optimal(looped).value, atol=1e-9)
+
+
+# ---- totals without a discount ----------------------------------------------------------------
+
+DICE = """\
+dtmc
+module die
+  s : [0..7] init 0;
+  [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2);
+  [] s=1 -> 0.5 : (s'=3) + 0.5 : (s'=4);
+  [] s=2 -> 0.5 : (s'=5) + 0.5 : (s'=6);
+  [] s=3 -> 0.5 : (s'=1) + 0.5 : (s'=7);
+  [] s=4 | s=5 -> (s'=7);
+  [] s=6 -> 0.5 : (s'=2) + 0.5 : (s'=7);
+  [] s=7 -> (s'=7);
+endmodule
+label "done" = s=7;
+rewards "coin_flips" s<7 : 1; endrewards
+"""
+GOAL = """\
+mdp
+module m
+  s : [0..3] init 0;
+  [try] s=0 -> 0.5 : (s'=1) + 0.5 : true;
+  [wait] s=0 -> (s'=2);
+  [on] s=1 -> (s'=3);
+  [stay] s>=2 -> true;
+endmodule
+label "{goal}" = s=1;
+rewards [try] true : 1; s=1 : 7; s=3 : {behind}; endrewards
+"""
+
+
+@pytest.mark.parametrize("end", [None, "done"])
+def test_a_die_takes_eleven_thirds_of_a_coin_flip(tmp_path, end):
+    mdp = from_prism(write(tmp_path, DICE), 1.0, end=end)
+    assert evaluate(mdp, Policy.uniform(mdp))[0] == pytest.approx(11 / 3, rel=1e-12)
+    assert optimal(mdp).value[0] == pytest.approx(11 / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize("goal", ["goal", "end", "start"])
+def test_a_label_ends_episodes_and_to_miss_it_is_infinite(tmp_path, goal):
+    mdp = from_prism(write(tmp_path, GOAL.format(goal=goal, behind=1)), 1.0, end=goal)
+    assert mdp.pairs.state_labels == ("(s=0)", "(s=1)", "(s=2)")
+    assert optimal(mdp.with_discount(0.5)).value == pytest.approx([4 / 3, 0, 0])
+    with pytest.raises(NeverEnds, match=r"^state '\(s=2\)' never ends under any policy"):
+        optimal(mdp, minimise=True)
+    with pytest.raises(NeverEnds, match=r"^state '\(s=2\)' never ends under some policy"):
+        optimal(mdp)
+    with pytest.raises(NeverEnds, match=r"^state '\(s=2\)' never ends under the policy"):
+        evaluate(mdp, Policy.uniform(mdp))
+
+
+def test_without_an_end_the_total_goes_on_behind_a_label(tmp_path):
+    mdp = from_prism(write(tmp_path, GOAL.format(goal="goal", behind=0)), 1.0)
+    assert optimal(mdp).value == pytest.approx([9, 7, 0, 0])
+    assert optimal(mdp, minimise=True).value == pytest.approx([0, 7, 0, 0])
+    mdp = from_prism(write(tmp_path, GOAL.format(goal="goal", behind=1)), 1.0)
+    with pytest.raises(NeverEnds, match=r"state '\(s=3\)' never ends under any policy"):
+        optimal(mdp)
+
+
+@settings(max_examples=6)
+@given(texts=programs(least=0), goal=st.integers(0, 4))
+def test_totals_of_programs_are_storms(tmp_path_factory, texts, goal):
+    path = write(tmp_path_factory.mktemp("totals"), f'{texts[1]} label "goal" = x={goal};')
+    options = stormpy.BuilderOptions()
+    options.set_build_all_labels()
+    options.set_build_all_reward_models()
+    built = stormpy.build_model(stormpy.parse_prism_program(path), options=options)
+    (start,) = built.initial_states
+    for end, until in ((None, "C"), ("goal", 'F "goal"')):
+        mdp = from_prism(path, 1.0, end=end)
+        for least in (False, True):
+            chain = built.model_type.name == "DTMC"
+            direction = "" if chain else ("max", "min")[least]
+            asked = stormpy.parse_property(f"R{direction}=? [ {until} ]")
+            expected = np.array(stormpy.model_checking(built, asked).get_value_vector())
+            try:
+                found = float(mdp.initial @ optimal(mdp, minimise=least).value)
+            except NeverEnds:
+                assert np.isinf(expected).any()
+            else:
+                assert found == pytest.approx(expected[start], abs=1e-5)
 
 
 # ---- refusals ---------------------------------------------------------------------------------
@@ -320,6 +429,11 @@ REFUSED = {
         f"mdp {BODY}",
         {"reward": "a"},
         "reward is 'a', expected one of the program's reward structures: there are none",
+    ),
+    "a label that does not exist": (
+        f'mdp {BODY} label "home" = x=1;',
+        {"end": "hom"},
+        "end is 'hom', expected a label of the program: ",
     ),
     "several initial states": (
         "mdp module m x : [0..1]; [] true -> (x'=1-x); endmodule init true endinit",

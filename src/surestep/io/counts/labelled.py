@@ -132,12 +132,11 @@ class LabelledCounts:
             text = f"({text})"
         return (text,) * len(self.state_columns)
 
-    def to_counts(self, pairs: Pairs | None = None, pooled: BoolArray | None = None) -> Counts:
+    def to_counts(self, pairs: Pairs | None = None) -> Counts:
         """Counts over `pairs`, found by their labels; by default every action in every state seen.
 
         A step that terminated leads to its next state, which is then terminal; to an end of its own
-        where no next state was given, or where others made decisions. In states that are `pooled`
-        [S] there is one pair, and whatever was done there counts as that.
+        where no next state was given, or where others made decisions.
         """
         rows = self.transitions
         decided = np.append(self.decided, True)  # nobody knows a state at the END
@@ -151,15 +150,14 @@ class LabelledCounts:
             labels = {"state_labels": tuple(states), "action_labels": tuple(actions)}
             pairs = Pairs.full(len(states), len(actions), **labels)
         state = known_places("state", states, pairs.state_labels)  # END = −1 picks the last
-        return count_of(self, pairs, state, next_state, self.pairs_of_rows(pairs, pooled))
+        return count_of(self, pairs, state, next_state, self.pairs_of_rows(pairs))
 
-    def pairs_of_rows(self, pairs: Pairs, pooled: BoolArray | None = None) -> IntArray:
+    def pairs_of_rows(self, pairs: Pairs) -> IntArray:
         """Finds the pair of every transition [T], by its labels; −1 where it is not enabled."""
         rows = self.transitions
         state = known_places("state", [*map(joined, self.states)], pairs.state_labels)[rows.state]
-        action = action_places(self.actions, pairs, pooled)[rows.action]
-        action = pooled_actions(pairs, pooled, state, action)
-        return np.where(action >= 0, pairs.find(state, np.maximum(action, 0)), -1)
+        action = known_places("action", [*map(joined, self.actions)], pairs.action_labels)
+        return pairs.find(state, action[rows.action])
 
 
 def count_of(
@@ -319,30 +317,6 @@ def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) 
         if label not in place:
             raise ShapeMismatch(f"the log has the {kind} {label!r}, which the pairs do not have")
     return np.array([place[label] for label in labels], np.int64)
-
-
-def action_places(
-    labels: Sequence[Label], pairs: Pairs, pooled: BoolArray | None = None
-) -> IntArray:
-    """Returns the place of each action among those of the pairs.
-
-    Where states are pooled, actions may be unknown: −1.
-    """
-    texts = [*map(joined, labels)]
-    if pooled is None:
-        return known_places("action", texts, pairs.action_labels)
-    known = {label: place for place, label in enumerate(pairs.action_labels or ())}
-    return np.array([known.get(text, -1) for text in texts], np.int64)
-
-
-def pooled_actions(
-    pairs: Pairs, pooled: BoolArray | None, state: IntArray, action: IntArray
-) -> IntArray:
-    """Returns the actions [N], but the only one there is in states [N] that are pooled."""
-    if pooled is None:
-        return action
-    only: IntArray = pairs.action[pairs.offsets[state]]
-    return np.where(pooled[state], only, action)
 
 
 def counts_digest(counts: LabelledCounts) -> str:

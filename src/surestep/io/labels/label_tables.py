@@ -185,14 +185,18 @@ def check_listed(
     listed: Sequence[Label],
     logged: Sequence[Label],
     locate: Locate = nowhere,
+    where: str = "",
 ) -> None:
-    """Refuses a log with a label that the list does not have; `locate` finds the row at fault."""
+    """Refuses a log with a label that is not listed; `locate` finds the row at fault.
+
+    `where` says whose labels these are: by default those of a list that was given.
+    """
     known = {label: index for index, label in enumerate(listed)}
     missing = [label for label in logged if label not in known]
     if missing:
         hint = unknown_label(role, columns, missing[0], known)
         raise ShapeMismatch(
             f"{found_at(locate({role: missing[0]}))}the log has the {role} "
-            f"{joined(missing[0])!r}, which the list of {role}s does not have: {hint}"
+            f"{joined(missing[0])!r}, which {where or f'the list of {role}s'} does not have: {hint}"
             f"{others(len(missing), f'{role}s')}"
         )

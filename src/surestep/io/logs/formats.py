@@ -161,6 +161,7 @@ def scan_frame(database: Any, files: Sequence[Path], reading: Reading) -> str:
 
 
 IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 
 
 def has_format(file: Path) -> bool:
@@ -173,6 +174,8 @@ def format_of(file: Path) -> Format:
     """Returns the format of a file, by its ending."""
     for known in with_ending(file):
         return known
+    if file.suffix.lower() in SPREADSHEETS:
+        raise InvalidParameter(f"{file} is a spreadsheet; save it as CSV or Parquet")
     endings = [
         suffix + packed
         for known in FORMATS.values()

@@ -6,14 +6,12 @@ memory besides are the arrays themselves, once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from surestep._arrays import freeze, own
-from surestep.errors import InvalidParameter
 from surestep.io.counts.labelled import (
     END,
     REWARDS,
@@ -28,10 +26,7 @@ from surestep.io.counts.labelled import (
 )
 from surestep.io.labels.label import Label
 from surestep.io.logs.counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
-from surestep.io.logs.lanes import rows_of
 from surestep.io.logs.roles import LabelCode, RoleSql
-from surestep.io.logs.tables import Table
-from surestep.io.sql import limit_memory
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
@@ -40,7 +35,6 @@ DECISION = f"kind & {OBSERVATION} = 0"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
 TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
 PIECE = 100_000  # groups fetched at a time
-GROUP_BYTES = 120  # what a group takes as arrays, and while they are made
 
 
 def labelled(
@@ -75,45 +69,6 @@ def labelled(
         own(decided),
         Episodes(0, 0, 0) if roles.codes.episode is None else episodes_of(database),
         roles.binnings,
-    )
-
-
-def refuse_too_many(database: Any, memory_limit: str) -> None:
-    """Refuses a table `counted` whose groups take more than half of the limit as arrays.
-
-    The other half is what the database keeps for itself from here on.
-    """
-    (groups,) = database.execute("SELECT count(*) FROM counted").fetchone()
-    if groups * GROUP_BYTES > limit_memory(database, memory_limit, share=0.5):
-        raise too_many(memory_limit, groups, "the log has")
-
-
-def refuse_early(table: Table, database: Any, roles: RoleSql, memory_limit: str) -> None:
-    """Refuses a long log of which a first part has too many groups already.
-
-    Twice as many rows as groups are allowed show it, at a price that such a log hardly notices.
-    """
-    allowed = limit_memory(database, memory_limit) // 2 // GROUP_BYTES
-    rows = 2 * allowed
-    if not table.format.knows_rows or sum(rows_of(table.files, database)) < 4 * rows:
-        return
-    codes = (*roles.codes.state, *roles.codes.action, *roles.codes.next_state)
-    keys = ", ".join(code.sql for code in codes)
-    (groups,) = database.execute(
-        f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM (FROM log LIMIT {rows}) "
-        f"WHERE {roles.decides})"
-    ).fetchone()
-    if groups > allowed:
-        raise too_many(memory_limit, groups, f"the first {rows:,} rows of the log have")
-
-
-def too_many(memory_limit: str, groups: int, where: str) -> InvalidParameter:
-    """Returns the error that there are more groups than the limit allows."""
-    needed = groups * GROUP_BYTES
-    return InvalidParameter(
-        f"memory_limit is {memory_limit!r}, but {where} {groups:,} groups (of state, action, next "
-        f"state and end), which take {needed / 1e6:,.0f} MB; expected a limit of at least "
-        f"{math.ceil(2 * needed / 1e6)}MB, or fewer states (coarser bins)"
     )
 
 

@@ -7,15 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, offsets_of
+from surestep._arrays import AnyArray, BoolArray, IntArray, offsets_of
 from surestep.errors import InvalidLog
-from surestep.io.counts.labelled import (
-    END,
-    LabelledCounts,
-    action_places,
-    known_places,
-    pooled_actions,
-)
+from surestep.io.counts.labelled import END, LabelledCounts, known_places
 from surestep.io.labels.label import Label, joined
 from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.groups import joined_codes, number_codes
@@ -30,7 +24,6 @@ def load_steps(
     roles: RoleSql,
     counts: LabelledCounts,
     pairs: Pairs | None,
-    pooled: BoolArray | None = None,
     *,
     numbered: bool = False,
     propensities: bool = False,
@@ -39,14 +32,13 @@ def load_steps(
 
     A last step at which a clock stopped the recording, and that does not say where it led, is left
     out, as it is in the counts: the step before it is then the last one, and truncated. One that
-    does not even say why it is the last stays, without a next state. `pooled` is as for
-    `LabelledCounts.to_counts`. With `propensities` the log has those of its rows, which are 1 where
-    whatever was done counts as the only pair.
+    does not even say why it is the last stays, without a next state. With `propensities` the log
+    has those of its rows.
     """
     check_loadable(roles)
     known = counts.to_counts().pairs if pairs is None else pairs
     state = known_places("state", [*map(joined, counts.states)], known.state_labels)
-    action = action_places(counts.actions, known, pooled)
+    action = known_places("action", [*map(joined, counts.actions)], known.action_labels)
     rows, labels = numbered_steps(database, roles, numbered=numbered)
     if labels != (counts.states, counts.actions):
         raise InvalidLog("the log has other labels than when it was counted; count it again")
@@ -57,13 +49,13 @@ def load_steps(
     return DecisionLog(
         known,
         state[rows["state"]],
-        pooled_actions(known, pooled, state[rows["state"]], action[rows["action"]]),
+        action[rows["action"]],
         rows["reward"],
         next_states(rows, state, known, counts),
         rows["terminated"],
         last & led & ~rows["terminated"],
         offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
-        pooled_propensities(rows, state, pooled) if propensities else None,
+        rows["propensity"] if propensities else None,
         order_of(rows["place"]),
     )
 
@@ -88,14 +80,6 @@ def load_states(database: Any, roles: RoleSql, *, numbered: bool) -> StateNumber
     following = rows["next_state"]
     at_end = rows["terminated"] & ((following == END) | decided[following])
     return StateNumbers(rows["state"], np.where(at_end, len(states), following), len(states) + 1)
-
-
-def pooled_propensities(
-    rows: dict[str, AnyArray], state: IntArray, pooled: BoolArray | None
-) -> FloatArray:
-    """Returns the probability with which each pair was taken: 1 where it is the only one."""
-    logged: FloatArray = rows["propensity"]
-    return logged if pooled is None else np.where(pooled[state[rows["state"]]], 1.0, logged)
 
 
 def check_loadable(roles: RoleSql) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from surestep._arrays import BoolArray
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
@@ -24,7 +23,7 @@ from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
 from surestep.io.logs.frames import kind_of, names_of, ungrouped
-from surestep.io.logs.groups import labelled, refuse_early, refuse_too_many
+from surestep.io.logs.groups import labelled
 from surestep.io.logs.histories import (
     HistoryColumns,
     check_long_enough,
@@ -43,7 +42,7 @@ from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
 from surestep.io.logs.tables import Table, connected, find_table, watched
-from surestep.io.sql import ROW, sql_name, sql_text
+from surestep.io.sql import ROW, limit_memory, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
@@ -119,11 +118,9 @@ class LogSource:
             sources = file_sources(self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
             roles = self.roles(database)
-            if self.memory_limit is not None:
-                refuse_early(self.table, database, roles, self.memory_limit)
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
-                refuse_too_many(database, self.memory_limit)
+                limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = labelled(database, roles, scale, left_out(self.table, database))
         counts = replace(counts, taught=taught_by(self.reading, self.columns))
         return replace(counts, sources=sources or (counts_digest(counts),))
@@ -148,7 +145,6 @@ class LogSource:
         self,
         pairs: Pairs | None = None,
         counts: LabelledCounts | None = None,
-        pooled: BoolArray | None = None,
         *,
         propensities: bool = False,
     ) -> DecisionLog:
@@ -156,9 +152,8 @@ class LogSource:
 
         `pairs` has labels, among which those of the log are found; by default those of `counts`.
         `counts` are those of this very log, where they were made already: they have checked every
-        row, so that the log is read only once more. In states that are `pooled` [S] there is one
-        pair, and whatever was done there counts as that. With `propensities` the log has those of
-        its rows; expected is a column of them.
+        row, so that the log is read only once more. With `propensities` the log has those of its
+        rows; expected is a column of them.
         """
         if propensities and self.columns.behavior_prob is None:
             raise InvalidParameter(
@@ -170,7 +165,7 @@ class LogSource:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
             numbered = self.table.preparation.changes
             return load_steps(
-                *(database, roles, counted, pairs, pooled),
+                *(database, roles, counted, pairs),
                 numbered=numbered,
                 propensities=propensities,
             )

@@ -19,7 +19,7 @@ from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_
 from surestep.io.logs.frames import explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.reading import USUAL, Reading
-from surestep.io.sql import ROW, first_lines, in_memory, interruptible
+from surestep.io.sql import ROW, first_lines, in_memory, interruptible, lacks_room
 
 BETWEEN_LOOKS = 0.2  # seconds
 
@@ -116,17 +116,19 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
     """A database with the view `log`; what goes wrong in it becomes an error with its source."""
     import duckdb
 
-    try:
-        with in_memory(memory_limit) as connection, interruptible(connection) as database:
+    with in_memory(memory_limit) as connection, interruptible(connection) as database:
+        try:
             if table.format is IN_MEMORY:
                 register(database, table.frame)
             create = f"CREATE TEMP VIEW log AS {table.scan(database, table.files)}"
             database.execute(create)
             yield database
-    except duckdb.Error as problem:
-        unreadable = isinstance(problem, duckdb.InvalidInputException | duckdb.IOException)
-        words = f"{table.name} cannot be read: {first_lines(problem)}"
-        raise InvalidLog((explained(table) if unreadable else None) or words) from None
+        except duckdb.Error as problem:
+            if lacks_room(problem):
+                raise
+            unreadable = isinstance(problem, duckdb.InvalidInputException | duckdb.IOException)
+            words = f"{table.name} cannot be read: {first_lines(problem)}"
+            raise InvalidLog((explained(table) if unreadable else None) or words) from None
 
 
 def explained(table: Table) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from surestep.errors import FileFailure, InvalidLog, said
 from surestep.io.logs.compression import split_ending, why_not_whole
 from surestep.io.logs.reading import DELIMITERS, Reading
-from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
+from surestep.io.sql import file_list, first_lines, in_memory, lacks_room, sql_name, sql_text
 
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
 SAMPLE = 20  # rows that tell which sign is between columns
@@ -68,8 +68,8 @@ def convert_text(files: Sequence[Path], reading: Reading, folder: Path) -> dict[
 
     names = list(dict.fromkeys(name for each in text_names(files, reading) for name in each))
     converted = {file: folder / f"{number}.parquet" for number, file in enumerate(files)}
-    try:
-        with in_memory() as database:
+    with in_memory() as database:
+        try:
             for file, target in converted.items():
                 header = header_of(file, reading)
                 columns = ", ".join(
@@ -81,10 +81,12 @@ def convert_text(files: Sequence[Path], reading: Reading, folder: Path) -> dict[
                     f"COPY (SELECT {columns} FROM {read_csv([file], header)}) "
                     f"TO {sql_text(str(target))} (FORMAT parquet)"
                 )
-    except duckdb.Error as problem:
-        words = f"{files[0]} and other files cannot be put together: {first_lines(problem)}"
-        why = why_not_whole(files) or explain_text(files, reading)
-        raise InvalidLog(why or words) from None
+        except duckdb.Error as problem:
+            if lacks_room(problem):
+                raise
+            words = f"{files[0]} and other files cannot be put together: {first_lines(problem)}"
+            why = why_not_whole(files) or explain_text(files, reading)
+            raise InvalidLog(why or words) from None
     return converted
 
 
@@ -194,12 +196,12 @@ def packed_lines(file: Path) -> Iterator[str]:
 
     whole = f"{file_list([file])}, auto_detect=false, header=false, quote='', escape=''"
     lines = f"read_csv({whole}, delim={sql_text(chr(1))}, columns={{'line': 'VARCHAR'}})"
-    try:
-        with in_memory() as database:
+    with in_memory() as database:
+        try:
             first = database.execute(f"SELECT line FROM {lines} LIMIT {SAMPLE + 2}").fetchall()
-    except duckdb.Error as problem:
-        words = f"{file} cannot be read: {first_lines(problem)}"
-        raise InvalidLog(why_not_whole([file]) or words) from None
+        except duckdb.Error as problem:
+            words = f"{file} cannot be read: {first_lines(problem)}"
+            raise InvalidLog(why_not_whole([file]) or words) from None
     yield from (str(line or "").removeprefix("\ufeff") for (line,) in first)
 
 
@@ -223,16 +225,16 @@ def first_rejected(file: Path, header: Header) -> tuple[int, str | None, str, st
     import duckdb
 
     scan = read_csv([file], header, ", store_rejects=true, rejects_limit=1")
-    try:
-        with in_memory() as database:
+    with in_memory() as database:
+        try:
             database.execute(f"SELECT count(COLUMNS(*)) FROM {scan}").fetchall()
             rejected: tuple[int, str | None, str, str] | None = database.execute(
                 "SELECT line, column_name, CAST(error_type AS VARCHAR), csv_line "
                 "FROM reject_errors ORDER BY line LIMIT 1"
             ).fetchone()
             return rejected
-    except duckdb.Error:
-        return None  # it is no single line
+        except duckdb.Error:
+            return None  # it is no single line
 
 
 def wrong_with(kind: str, text: str, header: Header) -> str:

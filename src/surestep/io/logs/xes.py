@@ -60,8 +60,6 @@ def xes_conversion(files: Sequence[Path], reading: Reading) -> Callable[..., dic
 
 def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
     """Writes the events of each file as a Parquet file into the folder; all have all columns."""
-    import duckdb
-
     columns = Columns()
     lines = {file: folder / f"{number}.jsonl" for number, file in enumerate(files)}
     converted = {file: source.with_suffix(".parquet") for file, source in lines.items()}
@@ -77,7 +75,7 @@ def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
                     f"TO {sql_text(str(converted[file]))} (FORMAT parquet, ROW_GROUP_SIZE {ROWS})"
                 )
                 source.unlink()
-    except (OSError, duckdb.IOException) as problem:
+    except OSError as problem:
         raise FileFailure(
             f"the events of {files[0]} cannot be kept in {folder.parent}: {problem}; set TMPDIR to "
             "a folder with room"

@@ -33,8 +33,9 @@ from surestep._arrays import (
 )
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_discount
-from surestep.model.pairs import Labels, Pairs
+from surestep.model.pairs import Labels, Pairs, picked_labels
 from surestep.model.transitions import owner
+from surestep.planning.ends import breadth_first
 
 RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
 UNIFORM = "uniform"  # a start equally often in all initial states
@@ -182,14 +183,17 @@ class Graph(NamedTuple):
         return run_owners(self.choice_offsets)[self.choice]
 
 
-def from_checker(model: CheckerModel, discount: float, initial: str | None) -> FiniteMDP:
+def from_checker(
+    model: CheckerModel, discount: float, initial: str | None, goal: BoolArray | None = None
+) -> FiniteMDP:
     """Returns the model without the states that only say where episodes start and end.
 
     A state `end` in which nothing happens goes, if every choice that enters it does so surely:
     these become pairs without successors. Otherwise it stays, with pairs without successors of its
     own, as do deadlocks. A last state `start` goes, if it is the initial one, never entered again,
     and has a single choice that earns nothing. `initial` says where episodes start if the file
-    marks several states as initial, see `start_distribution`.
+    marks several states as initial, see `start_distribution`. States of a `goal` [S] earn nothing
+    and end the episode, what lies behind them goes, and to miss them is worth ∞.
     """
     graph = with_loops(model)
     source = graph.state
@@ -204,15 +208,17 @@ def from_checker(model: CheckerModel, discount: float, initial: str | None) -> F
     deadlock = model.marked(DEADLOCK) | (run_lengths(model.choice_offsets) == 0)
     over = idle & (model.marked(END) | deadlock)
     gone = np.isin(np.arange(model.num_states), [s for s in (start, end) if s is not None])
+    if goal is not None:
+        over |= goal
+        gone |= ~reached(graph, over[source], chance > 0)
     graph = drop_states(graph, over, gone, end)
     numbering = number_actions(model.actions._replace(number=graph.action), graph.choice_offsets)
     graph = sort_actions(graph._replace(action=numbering.action))
-    names = model.state_labels
     pairs = Pairs(
         graph.choice_offsets,
         graph.action,
         numbering.num_actions,
-        names and tuple(names[state] for state in np.flatnonzero(~gone).tolist()),
+        picked_labels(model.state_labels, np.flatnonzero(~gone)),
         numbering.labels,
     )
     return FiniteMDP(
@@ -225,7 +231,20 @@ def from_checker(model: CheckerModel, discount: float, initial: str | None) -> F
         chance[~gone],
         graph.ending_reward,
         {label: states[~gone] for label, states in model.marks().items()},
+        0.0 if goal is None else np.inf,
     )
+
+
+def reached(graph: Graph, cut: BoolArray, start: BoolArray) -> BoolArray:
+    """Returns the states [S] to which transitions lead that are not cut [T], from some states."""
+    kept, states = ~cut, start.size
+    # From one more place, which leads to all states at the start.
+    first = np.flatnonzero(start)
+    lengths = np.append(np.bincount(graph.state[kept], minlength=states), first.size)
+    successor = np.append(graph.successor[kept], first).astype(np.int32)
+    _, parent = breadth_first(offsets_of(lengths), successor, states)
+    met: BoolArray = parent[:states] >= 0
+    return met
 
 
 def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:

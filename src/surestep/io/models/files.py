@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -99,7 +99,7 @@ def check_name(name: str, value: object) -> None:
         raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")
 
 
-def refuse_half_characters(kind: str, labels: tuple[str, ...]) -> None:
+def refuse_half_characters(kind: str, labels: Sequence[str]) -> None:
     """Refuses one half of a surrogate pair, which no file in UTF-8 can hold."""
     for index, label in enumerate(labels):
         try:

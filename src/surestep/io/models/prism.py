@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,11 +17,20 @@ from surestep._arrays import read_discount
 from surestep._files import read_path, read_whole, temporary_folder
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
 from surestep.io.models import storm_process
-from surestep.io.models.checker import DEADLOCK, END, from_checker
+from surestep.io.models.checker import DEADLOCK, END, CheckerModel, from_checker
 from surestep.io.models.files import check_name, naming_file
-from surestep.io.models.storm_process import ANSWER, KINDS, MODEL, PROGRAM, REQUEST, STATE_REWARDS
+from surestep.io.models.storm_process import (
+    ANSWER,
+    FEW_STATES,
+    KINDS,
+    MODEL,
+    PROGRAM,
+    REQUEST,
+    STATE_REWARDS,
+)
 from surestep.io.models.umb_reader import read_umb
 from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import LazyLabels
 
 Constants = Mapping[str, bool | int | float] | str
 UNNAMED = "default"  # the identifier that Storm gives to a reward structure without a name
@@ -34,6 +43,7 @@ def from_prism(
     *,
     reward: str | None = None,
     initial: str | None = None,
+    end: str | None = None,
 ) -> FiniteMDP:
     """Builds the model of a program in the PRISM language, an `mdp` or a `dtmc`; needs stormpy.
 
@@ -43,24 +53,40 @@ def from_prism(
     'uniform', or a label. States are labelled with the values of their variables, actions with
     their names, and the labels of the program stay with the model. Absorbing states without reward
     that carry the label `end` end the episode. A deadlock earns its state rewards for ever, as in
-    PRISM, which gives it a loop, and ends the episode where there are none.
+    PRISM, which gives it a loop, and ends the episode where there are none. With a label as `end`,
+    totals are those of PRISM's `F "label"`: what is earned before a state with this label, and ∞
+    for what may miss it, which is refused at discount 1.
     """
     file, number = read_path(path), read_discount(discount)
     check_name("reward", reward)
     check_name("initial", initial)
+    check_name("end", end)
     text = read_whole(file)  # what cannot be read is refused in our own words
     given = read_constants(constants)
     expect_storm()
     with naming_file(file), temporary_folder() as folder:
-        structure = ask_storm(folder, text, given, reward)
-        model = read_umb(folder / MODEL, UNNAMED if structure == "" else structure)
+        model = built_by_storm(folder, text, given, reward)
         if (folder / STATE_REWARDS).exists():
             earned = np.fromfile(folder / STATE_REWARDS, np.float64)
             model = replace(model, state_reward=earned)
+        if model.num_states > FEW_STATES:
+            names = LazyLabels(lambda: state_names(file, text, given, reward), model.num_states)
+            model = replace(model, state_labels=names)
+        if end is not None and end not in model.labels:
+            known = ", ".join(map(repr, model.labels))
+            raise InvalidModel(f"end is {end!r}, expected a label of the program: {known}")
         # As deadlocks, states with the label `end` stay, and all states are those of the program.
         over = model.marked(DEADLOCK) | model.marked(END)
         labels = {**model.marks(), DEADLOCK: over}
-        return from_checker(replace(model, labels=labels), number, initial)
+        goal = None if end is None else model.labels[end]
+        return from_checker(replace(model, labels=labels), number, initial, goal)
+
+
+def state_names(file: Path, text: bytes, constants: Constants, reward: str | None) -> Sequence[str]:
+    """Lets Storm build a large program once more, with the values of its variables [S]."""
+    with naming_file(file), temporary_folder() as folder:
+        model = built_by_storm(folder, text, constants, reward, named=True)
+        return model.state_labels or [*map(str, range(model.num_states))]
 
 
 def expect_storm() -> None:
@@ -89,10 +115,15 @@ def read_constants(constants: object) -> dict[str, bool | int | float] | str:
     return result
 
 
-def ask_storm(folder: Path, text: bytes, constants: Constants, reward: str | None) -> str | None:
-    """Lets Storm write the model into a folder; returns the reward structure that counts."""
+def built_by_storm(
+    folder: Path, text: bytes, constants: Constants, reward: str | None, named: bool = False
+) -> CheckerModel:
+    """Lets Storm write the model into a folder, and reads it.
+
+    Few states are always named, by the values of their variables; many only if that is asked for.
+    """
     (folder / PROGRAM).write_bytes(text)
-    request = {"constants": constants, "reward": reward}
+    request = {"constants": constants, "reward": reward, "named": named}
     (folder / REQUEST).write_text(json.dumps(request))
     script = [sys.executable, "-P", storm_process.__file__, str(folder)]
     child = subprocess.run(script, capture_output=True, check=False)
@@ -118,5 +149,5 @@ def ask_storm(folder: Path, text: bytes, constants: Constants, reward: str | Non
             f"reward is {reward!r}, expected one of the program's reward structures: "
             f"{', '.join(map(repr, structures)) or 'there are none'}"
         )
-    structure: str | None = answer["structure"]
-    return structure
+    structure = answer["structure"]
+    return read_umb(folder / MODEL, UNNAMED if structure == "" else structure)

@@ -19,6 +19,7 @@ MODEL, STATE_REWARDS = "model.umb", "state-rewards.bin"
 KINDS = ("mdp", "dtmc")
 OUT_OF_BOUNDS = "out_of_bounds"  # Storm's label of the state in which variables leave their range
 LOOP = " [] true -> true; "
+FEW_STATES = 10_000  # states of more are named when somebody asks, which Storm takes long for
 COMMENT_OR_END = re.compile(r"//[^\n]*|\b(?P<end>endmodule)\b")
 
 
@@ -42,17 +43,23 @@ def answer_to(folder: Path) -> dict[str, Any]:
     known = reward in structures or (reward is None and not structures)
     if facts["kind"] not in KINDS or facts["undefined"] or not known:
         return facts
-    built = build(stormpy, program)
+    named = request["named"]
+    built = build(stormpy, program, named)
+    if not named and built.nr_states <= FEW_STATES:
+        program = read_program(stormpy, folder / PROGRAM, request["constants"])
+        built = build(stormpy, program, True)
     plain = stormpy.io.UmbExportOptions()
     plain.compression = stormpy.io.CompressionMode.NO_COMPRESSION
     stormpy.io.export_to_umb(built, folder / MODEL, options=plain)
     rewards = built.reward_models.get(reward)
-    dead = built.labeling.contains_label("deadlock") and built.labeling.get_states("deadlock")
-    if dead and rewards is not None and rewards.has_state_rewards:
+    marked = built.labeling
+    dead = marked.contains_label("deadlock") and marked.get_states("deadlock")
+    # A set of states is true even if it is empty.
+    if dead and dead.get_number_of_set_bits() and rewards is not None and rewards.has_state_rewards:
         text = (folder / PROGRAM).read_bytes()
         (folder / PROGRAM).write_bytes(lively(text.decode("latin-1")).encode("latin-1"))
         program = read_program(stormpy, folder / PROGRAM, request["constants"])
-        earned = build(stormpy, program).reward_models[reward].state_rewards
+        earned = build(stormpy, program, False).reward_models[reward].state_rewards
         (folder / STATE_REWARDS).write_bytes(array("d", earned).tobytes())
     return facts | {"structure": reward}
 
@@ -63,29 +70,30 @@ def read_program(storm: Any, path: Path, constants: Any) -> Any:
     return storm.io.instantiate_constants(program, constants)[0] if constants else program
 
 
-def build(storm: Any, program: Any) -> Any:
-    """Builds Storm's model of a program, with all that its values, labels and rewards say.
+def build(storm: Any, program: Any, named: bool) -> Any:
+    """Builds Storm's model of a program, with its labels, rewards, and if asked, names of states.
 
     Storm can check what it builds, but allows sums of probabilities no rounding: 0.8 + 0.1 + 0.1
     is not 1 then. We check sums ourselves, so what is left to ask is whether a variable leaves its
     range, for which Storm has a state of its own.
     """
-    options = build_options(storm)
+    options = build_options(storm, named)
     options.set_exploration_checks()
     try:
         return storm.build_model(program, options=options)
     except Exception:  # Storm's own errors come as RuntimeError and in other classes
-        options = build_options(storm)
+        options = build_options(storm, False)
         options.set_add_out_of_bounds_state()
         if storm.build_model(program, options=options).labeling.contains_label(OUT_OF_BOUNDS):
             raise
-        return storm.build_model(program, options=build_options(storm))
+        return storm.build_model(program, options=build_options(storm, named))
 
 
-def build_options(storm: Any) -> Any:
+def build_options(storm: Any, named: bool) -> Any:
     """Returns what Storm is to build besides transitions."""
     options = storm.BuilderOptions()
-    options.set_build_state_valuations()
+    if named:
+        options.set_build_state_valuations()
     options.set_build_choice_labels()
     options.set_build_all_labels()
     options.set_build_all_reward_models()

@@ -8,7 +8,7 @@ is missing means 0. The format is described at https://github.com/pmc-tools/umb.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -371,15 +371,16 @@ def valuation_labels(archive: Archive, valuations: Valuations, states: int) -> L
         raise InvalidModel(f"{name}: a valuation has {total} bits, expected whole bytes")
     data = values(archive, name, states, total // 8)
     rows = np.frombuffer(data, np.uint8).reshape(states, -1)
-    columns: list[list[str]] = []
+    columns: list[Iterable[str]] = []
     at = 0
     for variable, width in zip(variables, widths, strict=True):
         if not variable.padding:
             first, last = at // 8, -(-(at + width) // 8)
             packed = np.unpackbits(rows[:, first:last], axis=1, bitorder="little")
             begin = at - 8 * first
-            texts = decode(variable, packed[:, begin : begin + width].astype(np.bool_))
-            columns.append([f"{variable.name}={text}" for text in texts])
+            stored = decode(variable, packed[:, begin : begin + width].astype(np.bool_)).tolist()
+            texts = {value: f"{variable.name}={text_of(variable, value)}" for value in {*stored}}
+            columns.append(map(texts.__getitem__, stored))
         at += width
     labels = tuple(f"({','.join(row)})" for row in zip(*columns, strict=True))
     return labels if len(set(labels)) == states else None
@@ -395,16 +396,20 @@ def variable_width(variable: Variable) -> int:
     return width if plain and usual and width <= 64 else 0
 
 
-def decode(variable: Variable, mask: BoolArray) -> list[str]:
-    """Returns the values of a variable as text, from its bits [S, width]."""
+def text_of(variable: Variable, stored: int) -> str:
+    """Returns a value of a variable as text: 'true', or '-3'."""
+    if variable.type.type == "bool":
+        return "true" if stored else "false"
+    return str(stored + variable.offset)
+
+
+def decode(variable: Variable, mask: BoolArray) -> IntArray:
+    """Returns the values of a variable as they are stored [S], from its bits [S, width]."""
     kind = variable.type.type
-    if kind == "bool":
-        return ["true" if value else "false" for value in np.any(mask, axis=1).tolist()]
     states, width = mask.shape
     word = np.zeros((states, 64), np.bool_)
     word[:, :width] = mask
     if kind == "int":  # the highest bit is the sign
         word[:, width:] = mask[:, -1:]
     signed = "<i8" if kind == "int" else "<u8"
-    stored = np.packbits(word, axis=1, bitorder="little").view(signed).ravel()
-    return [str(value + variable.offset) for value in stored.tolist()]
+    return np.packbits(word, axis=1, bitorder="little").view(signed).ravel()

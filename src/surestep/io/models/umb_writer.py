@@ -60,7 +60,7 @@ def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
     labels = mdp.pairs.state_labels
     maker: dict[str, Any] = {"tool": TOOL, "tool-version": __version__}
     if labels is not None:
-        maker["parameters"] = {STATE_LABELS: labels}
+        maker["parameters"] = {STATE_LABELS: [*labels]}
     marks = {
         identifier: {"alias": label, "applies-to": ["states"], "type": BIT}
         for identifier, label in identifiers(model).items()
