@@ -298,7 +298,8 @@ MISTAKES = {
         lambda: log_of(truncated=[False, False, False]),
         InvalidLog,
         "episode 1, step 0 is the last step, but neither terminated nor truncated; expected one "
-        "of them (truncated, if only the recording stopped); 1 of 2 episodes is affected",
+        "of them (truncated, if only the recording stopped), or the next state -1 where nobody "
+        "knows it; 1 of 2 episodes is affected",
     ),
     "a flag of 2": (
         lambda: log_of(terminated=[0, 2, 0]),

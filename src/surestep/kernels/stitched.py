@@ -269,7 +269,8 @@ def stitched_rounds(
     `horizons`[2w + 1]. Runs of the same number have the same random numbers, whatever the way.
 
     A rollout ends where the process is over. It is cut where it takes a pair that is not `readable`
-    [K], or after its horizon. Where the log lacks an entry, the run is over.
+    [K], or after its horizon. Where the log lacks an entry, or does not say where it led (a
+    successor below 0), the run is over.
     """
     complete, cuts, moments, differences = outcome
     ways = turns.size // cases.log.size
@@ -337,7 +338,7 @@ def stitched_rounds(
                         cut_here += 1
                         break
                     row = offsets[k] + base[k] + reads[side * num_pairs + k]
-                    if row >= offsets[k + 1]:
+                    if row >= offsets[k + 1] or successor[row] < 0:
                         missing = True
                         break
                     if reads[k] == 0 and reads[num_pairs + k] == 0:

@@ -148,12 +148,26 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         "Whoever acted did so in all episodes alike, and did not learn from one for another."
     ),
     "order-of-decisions": lambda: (
-        "The steps of the log stand in the order of the decisions: no episode began before the one "
-        "above it was over, unless nobody learnt from either."
+        "The steps of the log are read in the order of the decisions: where episodes stand one "
+        "after the other, none began before the one above it was over, unless nobody learnt from "
+        "either."
     ),
     "nothing-left-out": lambda: (
         "How much was recorded was fixed beforehand, or by those who did not know what came of it; "
         "no episode or step was left out or cut short for how it went."
+    ),
+    "stopped-by-clock": lambda: (
+        "Where a recording stopped before its episode was over, and its last row does not say "
+        "where it led, a clock had stopped it: after so many steps, or at a date with steps of "
+        "equal length, whatever came next."
+    ),
+    "stopping-tells-nothing": lambda: (
+        "Where a recording stopped and nobody says why, that had nothing to do with what came "
+        "next: such rows are left out."
+    ),
+    "file-order-is-decision-order": lambda: (
+        "Rows of several episodes lie between each other in the log, which has no column of times: "
+        "their order is taken for that of the decisions."
     ),
     "recorded-until-over": lambda: "Every episode is recorded until it is over.",
     "recorded-for-steps": lambda steps: (
@@ -319,6 +333,10 @@ class Statement:
     def to_json(self) -> dict[str, Any]:
         """Returns what files hold: code and values for programs, the sentence for people."""
         return {"code": self.code, "values": dict(self.values), "sentence": str(self)}
+
+
+# Of claims by counts, which leave out what may have been the worst: they prove nothing.
+STOPPING = Statement("stopping-tells-nothing")
 
 
 def statement_from_json(path: str, content: object) -> Statement:

@@ -44,10 +44,12 @@ from surestep.io.labels.pair_table import PairTable, binnings_of, read_pair_tabl
 from surestep.io.labels.state_rules import rule_from_json
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
+from surestep.io.logs.groups import STOPPED, UNFINISHED
 from surestep.io.logs.reading import USUAL, Reading, is_to_be_learnt
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
+from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
 from surestep.results.record import InputFile
 from surestep.states import choose_history, learn
@@ -110,7 +112,10 @@ class Steps:
             raise InvalidParameter(
                 f"{name} looks at whole episodes, but only counts are given; expected a log"
             )
-        return replace(problem, log=self.log, counts=self.log.counts())
+        premises = problem.premises
+        if self.log.order is not None and self.source.columns.time is None:
+            premises += (Statement("file-order-is-decision-order"),)
+        return replace(problem, log=self.log, counts=self.log.counts(), premises=premises)
 
 
 def has_episodes(source: LogSource, counts: LabelledCounts) -> bool:
@@ -401,12 +406,12 @@ def assemble(
         observed = counts.to_counts(pairs)
         policy, said = inferred_policy(behavior, counts, observed)
         nothing_else = only_observed(states, actions) if possible is None else (AS_DECLARED,)
-        premises = (*nothing_else, *only_lifted(possible), *starts_of(counts), *said)
+        premises = (*nothing_else, *only_lifted(possible), *of_recording(counts), *said)
         return Assembly(vocabulary, observed, policy, quiet, premises)
     vocabulary, pairs, quiet = table_pairs(counts, behavior)
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
-    premises = (*only_lifted(behavior), *starts_of(counts))
+    premises = (*only_lifted(behavior), *of_recording(counts))
     return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, premises)
 
 
@@ -505,11 +510,14 @@ def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tupl
     return vocabulary.pairs_of(listed.T), freeze(quiet)
 
 
-def starts_of(counts: LabelledCounts) -> tuple[Statement, ...]:
-    """Returns the assumption about starts, where the log does not say where episodes begin."""
-    if counts.episodes.recorded:
-        return ()
-    return (Statement("starts-where-decided"),)
+def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
+    """Returns what is taken for granted of starts, and of where recordings stopped."""
+    said = {
+        "starts-where-decided": not counts.episodes.recorded,
+        "stopped-by-clock": STOPPED in counts.dropped,
+        STOPPING.code: UNFINISHED in counts.dropped,
+    }
+    return tuple(Statement(code) for code, is_said in said.items() if is_said)
 
 
 def only_lifted(table: BehaviorTable | PairTable | None) -> tuple[Statement, ...]:

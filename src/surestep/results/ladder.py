@@ -13,6 +13,7 @@ from surestep.certificates.registry import may_be_believed
 from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
+from surestep.model.statements import STOPPING
 from surestep.rehearsal import Rehearsal
 
 
@@ -45,8 +46,11 @@ def rung_of(
 def is_proved(certificate: Certificate) -> bool:
     """Tells whether a certificate proves a gain in whole episodes, not in their first steps.
 
-    Kinds that are not built in prove nothing here, whatever they say.
+    Kinds that are not built in prove nothing here, whatever they say, and none does that leaves out
+    rows of which nobody knows where they led.
     """
+    if any(said.code == STOPPING.code for said in certificate.assumptions):
+        return False
     whole = certificate.parameters.get("claim", "performance") == "performance"
     return whole and standing_of(certificate) == "proved" and (certificate.lower or 0.0) > 0
 

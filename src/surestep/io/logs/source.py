@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from surestep._reprs import short_html, short_repr
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
@@ -102,6 +102,7 @@ class LogSource:
 
         Others may have, in the rest of the log, or in the one that the states are from.
         """
+        self.check_ends_said()
         if is_to_be_learnt(self.reading.states_from):
             raise InvalidParameter(
                 f"states are to be learnt ({self.reading.states_from}), which takes returns and so "
@@ -122,6 +123,22 @@ class LogSource:
             counts = labelled(database, roles, scale, left_out(self.table, database))
         counts = replace(counts, taught=taught_by(self.reading, self.columns))
         return replace(counts, sources=sources or (counts_digest(counts),))
+
+    def check_ends_said(self) -> None:
+        """Refuses a log of which nobody says how episodes end: all bad ends may be missing."""
+        columns = self.columns
+        flags = (columns.terminated, columns.truncated, columns.is_last, *columns.next_state)
+        if any(flag is not None for flag in flags):
+            return
+        raise InvalidLog(
+            f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
+            f"missing; expected a column of it ({naming('terminated')}, or "
+            f"{naming('truncated')} where a clock stopped the recording), one of next states "
+            f"({naming('next_state')}), or a word for all: {said('complete=True', '--complete')} "
+            f"(the last row of every episode ends it), {said('clock=True', '--clock')} (recording "
+            "stops after so many steps, or at a date with steps of equal length), or "
+            f"{said('one_step=True', '--one-step')} (every row is an episode of its own)"
+        )
 
     def load(
         self,
@@ -238,6 +255,7 @@ def read_log(
     gap: str | None = None,
     one_step: bool = False,
     complete: bool = False,
+    clock: bool = False,
     states_from: str | None = None,
     learnt_from: int | None = None,
     history: int | str | None = None,
@@ -254,8 +272,10 @@ def read_log(
     such as 'age:quantiles=10' for columns of numbers, `decimal` and `thousands` are the signs in
     numbers that are written as text, `delimiter` stands between columns, and `memory_limit`, such
     as '2GB', bounds the memory. Steps may be time stamps, in ISO 8601 or in a `time_format`; after
-    a `gap` such as '30d' another episode begins. `one_step` says that every row is an episode, and
-    `complete` that the last row of an episode is its end. `missing` are rules such as
+    a `gap` such as '30d' another episode begins. `one_step` says that every row is an episode,
+    `complete` that the last row of an episode is its end, and `clock` that one which is not is the
+    last because recording stops after so many steps, or at a date with steps of equal length.
+    `missing` are rules such as
     'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
     that say what values of columns pay. `states_from` is a rule of states (see
     `surestep.states.learn`), and the first `learnt_from` episodes, which taught it, are left out.
@@ -271,6 +291,7 @@ def read_log(
         gap=gap,
         one_step=one_step,
         complete=complete,
+        clock=clock,
         states_from=states_from,
         learnt_from=learnt_from,
         history=history,  # type: ignore[arg-type]
