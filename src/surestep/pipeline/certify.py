@@ -29,7 +29,7 @@ from surestep.pipeline.evidence import (
     Steps,
     gather,
     seed_of,
-    starts_of,
+    of_recording,
     with_histories,
     with_learnt_states,
 )
@@ -308,7 +308,7 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)
-    premises = (*starts_of(counts), Statement("behavior-of-result"))
+    premises = (*of_recording(counts), Statement("behavior-of-result"))
     if saved.record.has_row_propensities and propensities_vary(counts):
         premises += (Statement("acted-on-more"),)
     if "value_bounds" in saved.record.defaults:

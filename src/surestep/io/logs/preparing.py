@@ -133,9 +133,9 @@ def meaning_of(
     there = [*types, *added_to_single(reading, types)]
     added = [each.name for each in derived]
     added += ["reward"] if tables else []
-    said_of_all = {TERMINATED: reading.complete, TRUNCATED: reading.clock}
-    unnamed = [role for role, is_said in said_of_all.items() if is_said and role not in chosen]
-    added += [role for role in unnamed if not by_name(role, list(types))]
+    for role, is_said in ((TERMINATED, reading.complete), (TRUNCATED, reading.clock)):
+        named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
+        added += [role] if is_said and named in ((), (role,)) else []
     rule = rule_of(reading.states_from)
     if rule is not None and "state" in chosen:
         chosen = {**chosen, "state": raw_states(names("state", chosen["state"]), rule)}
