@@ -77,7 +77,7 @@ def command(
         if isinstance(source, LogSource):
             console.print(str(source.columns), markup=False)
         source = with_states(source, asked.discount, progress)
-        made = draft(gather(source, **sources), asked, progress)
+        made = draft(gather(source, terms=asked, **sources), asked, progress)
         result = made.result
         files = result.files()
         if made.how.sizes:

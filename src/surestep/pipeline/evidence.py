@@ -36,6 +36,7 @@ from surestep.io.labels.behavior import (
     propensities_vary,
     read_behavior_table,
 )
+from surestep.io.labels.bin_rules import Quantiles, read_bin_option
 from surestep.io.labels.histories import History
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
@@ -51,6 +52,7 @@ from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
 from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
+from surestep.pipeline.terms import Terms
 from surestep.results.record import InputFile
 from surestep.states import choose_history, learn
 
@@ -132,14 +134,20 @@ def gather(
     source: object,
     behavior: object = None,
     *,
+    terms: Terms | None = None,
     states: object = None,
     actions: object = None,
     possible: object = None,
     allowed: object = None,
 ) -> Evidence:
-    """Reads and counts everything; see `improve` for what may be given."""
+    """Reads and counts everything; see `improve` for what may be given.
+
+    Under `terms` that split the log, its first part alone says where bins by quantiles begin.
+    """
     log = CountsSource(source) if isinstance(source, LabelledCounts) else source
     log = log if isinstance(log, LogSource | CountsSource) else read_log(log)
+    if isinstance(log, LogSource) and terms is not None:
+        log = with_edges(log, terms)
     counts = log.counts()
     table = behavior_of(behavior, counts)
     lists_given = {"state": states, "action": actions}
@@ -207,6 +215,21 @@ def with_states(
     if log.reading.history_length.rows is None:
         log = choose_history(log, progress=tell)
     return log
+
+
+def with_edges(log: LogSource, terms: Terms) -> LogSource:
+    """Returns the log with edges of quantiles from the part that chooses the policy alone."""
+    rules = [(rule, read_bin_option(rule)[1]) for rule in log.reading.bins]
+    by_quantile = [rule for rule, bins in rules if isinstance(bins, Quantiles)]
+    if not by_quantile or log.columns.episode is None or not terms.splits:
+        return log
+    if terms.said_of_split("logger") == "fixed":
+        raise InvalidParameter(
+            f"bins are {by_quantile[0]!r}, whose edges the part of the log that chooses the policy "
+            "has to say, but with the logger 'fixed' that part is drawn at random; expected edges "
+            "of your own, or the logger 'adaptive', for whom it is the first one"
+        )
+    return replace(log, edges_from=terms.said_of_split("train_share"))
 
 
 def with_histories(assembly: Assembly) -> Assembly:

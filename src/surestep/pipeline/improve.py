@@ -141,6 +141,7 @@ def improve(
     evidence = gather(
         with_states(source, terms.discount, tell),
         behavior,
+        terms=terms,
         states=states,
         actions=actions,
         possible=possible,

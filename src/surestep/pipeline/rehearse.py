@@ -86,6 +86,7 @@ def rehearse_log(
     evidence = gather(
         with_states(source, terms.discount, tell),
         behavior,
+        terms=terms,
         states=states,
         actions=actions,
         possible=possible,

@@ -233,7 +233,11 @@ CLOCK = {"clock": True}
     ("changes", "reading", "says"),
     [
         ({"step": ["03/04/2025", "04/04/2025"]}, CLOCK, "row 1, column 'step': found '03/04/2025'"),
-        ({"step": ["2025-04-03", "soon"]}, CLOCK, "row 2, column 'step': found 'soon', expected a wh"),
+        (
+            {"step": ["2025-04-03", "soon"]},
+            CLOCK,
+            "row 2, column 'step': found 'soon', expected a wh",
+        ),
         ({"step": ["2025-04-03", "2025-04-03"]}, {}, "step"),
         ({}, {"gap": "30 moons"}, "gap is '30 moons', expected a time above 0 such as 30d"),
         ({}, {"missing": ["reward"]}, "'reward', expected COLUMN=refuse|drop|label"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, TRUNCAT
 from surestep.io.logs.groups import joined_codes, number_codes
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
-from surestep.io.sql import ROW
+from surestep.io.sql import ROW, sql_name
 from surestep.model import DecisionLog, Pairs
 
 
@@ -138,6 +139,39 @@ def in_time(roles: RoleSql, numbered: bool) -> str:
 # A step was decided at its own place in time, and after all steps before it.
 DECIDED_AT = f"max(place) OVER ({IN_ORDER} ROWS UNBOUNDED PRECEDING)"
 BEGUN = f"first_value(place) OVER ({IN_ORDER})"
+
+
+def first_rows(
+    database: Any, roles: RoleSql, columns: Sequence[str], share: float, *, numbered: bool
+) -> str:
+    """Makes a table of some columns of the rows that a split in time leaves to the first part.
+
+    `share` of the episodes that `load_steps` gives begin there; of one episode, of its steps.
+    Returns its name; that of the whole log where there are no two parts.
+    """
+    mapping, episode = roles.mapping, roles.codes.episode
+    assert episode is not None
+    step = roles.whole(str(mapping.step))
+    stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
+    if mapping.next_state:
+        stopped = f"{stopped} AND {roles.no_next}"
+    names = ", ".join(map(sql_name, columns))
+    database.execute("SET preserve_insertion_order = true")
+    database.execute(
+        f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, kept, {BEGUN} AS begun, "
+        f"{DECIDED_AT} AS decided_at FROM (SELECT {names}, {roles.decides} AND NOT "
+        f"coalesce({stopped}, false) AS kept, {episode.sql} AS episode, {step} AS step, "
+        f"{ROW} AS place FROM {in_time(roles, numbered)})"
+    )
+    query = "SELECT {} AS place FROM first_rows WHERE kept ORDER BY place"
+    units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]
+    if units.size == 1:
+        units = database.execute(query.format("decided_at")).fetchnumpy()["place"]
+    cut = round(float(share) * units.size)
+    if not 0 < cut < units.size:
+        return "log"
+    database.execute(f"DELETE FROM first_rows WHERE decided_at >= {units[cut]}")
+    return "first_rows"
 
 
 def numbered_steps(

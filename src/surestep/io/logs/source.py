@@ -33,7 +33,7 @@ from surestep.io.logs.histories import (
 )
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.learnt_states import rule_of
-from surestep.io.logs.loading import StateNumbers, load_states, load_steps
+from surestep.io.logs.loading import StateNumbers, first_rows, load_states, load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.missing import CUT_SHORT, GONE, advice
 from surestep.io.logs.preparing import meaning_of, prepared
@@ -57,6 +57,7 @@ class LogSource:
     columns: ColumnMapping
     types: Mapping[str, str]  # column → type, as DuckDB calls it
     memory_limit: str | None = None
+    edges_from: float | None = None  # the first share of it, whose quantiles are edges; None: all
 
     __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
@@ -222,7 +223,10 @@ class LogSource:
         return [name for name in labels if following.get(name, name) not in binned]
 
     def roles(self, database: Any) -> RoleSql:
-        """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles."""
+        """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles.
+
+        Where a part of it judges what another part has chosen, only the latter does.
+        """
         rules = dict(map(read_bin_option, self.reading.bins))
         following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
 
@@ -232,11 +236,13 @@ class LogSource:
             return f"{place.where}: found {place.value}", hint
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
-        times = "count(*)"
+        times, rows, plain = "count(*)", "log", RoleSql.of(self.columns, self.types, {})
         if self.columns.weight is not None:
-            plain = RoleSql.of(self.columns, self.types, {})
             times = f"sum(greatest(coalesce({plain.whole(self.columns.weight)}, 1), 1))::BIGINT"
-        by_quantile = resolve_binnings(database, quantiles, following, refused_at, times)
+        elif quantiles and self.edges_from is not None:
+            numbered = self.table.preparation.changes
+            rows = first_rows(database, plain, [*quantiles], self.edges_from, numbered=numbered)
+        by_quantile = resolve_binnings(database, quantiles, following, refused_at, times, rows)
         edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
         binnings = {name: (by_quantile | edges)[name] for name in rules}
         binnings = with_past(binnings, self.columns.state, self.columns.action)
