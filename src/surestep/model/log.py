@@ -171,11 +171,11 @@ class DecisionLog(Remembering):
         last = offsets[1:] - 1
         truncated = part.truncated.copy()
         truncated[last] |= ~part.terminated[last] & (part.next_state[last] != UNKNOWN)
-        continued = ~kept[self.episode_offsets[:-1]]
+        continued = ~kept[self.episode_offsets[:-1]][there]
         if self.continued is not None:
-            continued |= self.continued
+            continued |= self.continued[there]
         object.__setattr__(part, "truncated", own(truncated))
-        object.__setattr__(part, "continued", own(continued[there]) if continued.any() else None)
+        object.__setattr__(part, "continued", own(continued) if continued.any() else None)
         return part
 
     def counts(self, rewards: object = None) -> Counts:
