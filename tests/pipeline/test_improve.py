@@ -457,8 +457,9 @@ def test_a_state_decided_only_at_the_end_of_a_recording_must_be_in_the_table():
     ]
     policy = {"state": np.array(["a"], object), "action": np.array(["x"], object)}
     policy["probability"] = np.array([1.0])
+    log = read_log(frame_of(rows, tuple(rows[0])), clock=True)
     with pytest.raises(ShapeMismatch, match=r"row 2, column 'state': the log decides in the unkno"):
-        improve(read_log(frame_of(rows, tuple(rows[0]))), discount=0.9, behavior=policy)
+        improve(log, discount=0.9, behavior=policy)
 
 
 def test_tables_of_pandas_and_others_are_behavior_policies():
