@@ -535,12 +535,12 @@ def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tupl
 
 def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
     """Returns what is taken for granted of starts, and of where recordings stopped."""
-    said = {
-        "starts-where-decided": not counts.episodes.recorded,
-        "stopped-by-clock": STOPPED in counts.dropped,
-        STOPPING.code: UNFINISHED in counts.dropped,
-    }
-    return tuple(Statement(code) for code, is_said in said.items() if is_said)
+    premises = (
+        (not counts.episodes.recorded, Statement("starts-where-decided")),
+        (STOPPED in counts.dropped, Statement("stopped-by-clock")),
+        (UNFINISHED in counts.dropped, STOPPING),
+    )
+    return tuple(premise for holds, premise in premises if holds)
 
 
 def only_lifted(table: BehaviorTable | PairTable | None) -> tuple[Statement, ...]:
