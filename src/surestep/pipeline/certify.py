@@ -28,8 +28,8 @@ from surestep.pipeline.evidence import (
     CountsSource,
     Steps,
     gather,
-    seed_of,
     of_recording,
+    seed_of,
     with_histories,
     with_learnt_states,
 )
