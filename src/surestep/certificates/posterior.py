@@ -57,7 +57,14 @@ from surestep.certificates.episodes import (
     training_part,
 )
 from surestep.certificates.known import Known, ends
-from surestep.certificates.prior import OF_A_WEIGHT, Prior, PriorName, prior_statements, priors_of
+from surestep.certificates.prior import (
+    OF_A_WEIGHT,
+    Prior,
+    PriorName,
+    adverse_questions,
+    prior_statements,
+    priors_of,
+)
 from surestep.certificates.protocol import Bound
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -85,10 +92,11 @@ class Posterior:
 
     Priors of a row, over the states that its pair may lead to: "weight" has the total weight
     `prior_weight`, the same for each state; "pooled" has it where steps of the row's state lead,
-    whatever the action; "cautious" is both, and the smaller claim. "uniform" has weight 1 a state,
-    "jeffreys" ½; "empirical-bayes" is "weight" with the weight that makes the data likeliest; "own"
-    has the weights of the problem's support. "pooled" and "empirical-bayes" are read off the data,
-    which leaves no exact posterior. `starts` are "known" to be distributed as in the log, or have a
+    whatever the action; "cautious" is both, and a third one that is against the policy, and makes
+    the smallest claim of the three. "uniform" has weight 1 a state, "jeffreys" ½; "empirical-bayes"
+    is "weight" with the weight that makes the data likeliest; "own" has the weights of the
+    problem's support. "pooled" and "empirical-bayes" are read off the data, as the third is, which
+    leaves no exact posterior. `starts` are "known" to be distributed as in the log, or have a
     prior that is the same for each state, of the same weight ("own": of weight `prior_weight`).
 
     Rewards that are not known: "deterministic" ones are the same each time, so that what was
@@ -222,7 +230,7 @@ class Posterior:
         problem = self.judging(problem)
         priors = self.priors_for(problem)
         question, _ = question_of(problem, [policy], self, priors)
-        drawn = least_of(drawn_gains_each([question], self.draws, MEMORY)[0])
+        (drawn,) = least_gains_each([question], self.draws, MEMORY)
         gains = np.sort(drawn.lower[0])
         return [
             replace(self, delta=delta).claim(problem, policy, priors, gains, drawn.error)
@@ -403,7 +411,7 @@ def gains_together(
             asked.setdefault(int(settings.draws), {})[place] = question
     for draws, questions in asked.items():
         try:
-            gains = drawn_gains_each(
+            gains = least_gains_each(
                 [question for question, _ in questions.values()], draws, memory
             )
         except CertificateRefused as refusal:
@@ -413,8 +421,8 @@ def gains_together(
                 single = ([every[place]], [problems[place]], [policies[place]])
                 answers |= {place: gains_together(*single, memory)[0]}
         else:
-            for (place, (_, rows)), under_each in zip(questions.items(), gains, strict=True):
-                answers[place] = least_of(under_each).lower[rows]
+            for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
+                answers[place] = least.lower[rows]
     return [answers[place] for place in range(len(problems))]
 
 
@@ -429,6 +437,26 @@ def question_of(
     models = model_draws(problem, settings, priors)
     question = Question(models, problem.behavior.probability, np.stack(rows))
     return question, np.array([different.index(key) for key in keys])
+
+
+def least_gains_each(questions: Sequence[Question], draws: int, memory: int) -> list[Gains]:
+    """Returns the gains of each question, as small as under any of its priors.
+
+    Where there are several, one more is against each policy; see `adverse_questions`.
+    """
+    every = drawn_gains_each(questions, draws, memory)
+    against = [
+        (question, under_each, places)
+        for asked, under_each in zip(questions, every, strict=True)
+        if asked.models.others
+        for question, places in adverse_questions(asked)
+    ]
+    answers = drawn_gains_each([question for question, _, _ in against], draws, memory)
+    for (_, under_each, places), (gains,) in zip(against, answers, strict=True):
+        lower = under_each[0].lower.copy()
+        lower[places] = gains.lower
+        under_each.append(Gains(lower, gains.error))
+    return [least_of(under_each) for under_each in every]
 
 
 def least_of(every: Sequence[Gains]) -> Gains:
