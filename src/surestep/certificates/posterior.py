@@ -58,6 +58,7 @@ from surestep.certificates.episodes import (
 )
 from surestep.certificates.known import Known, ends
 from surestep.certificates.prior import (
+    ADVERSE,
     OF_A_WEIGHT,
     Prior,
     PriorName,
@@ -278,7 +279,10 @@ class Posterior:
         used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
         try:
             models = model_draws(problem, self, self.priors_for(problem))
-            return [expected_cells(each, used) for each in models.apart()]
+            every = models.apart()
+            if models.others:  # and one against a policy
+                every.append(replace(every[0], rows=models.rows._replace(weight=ADVERSE)))
+            return [expected_cells(each, used) for each in every]
         except CertificateRefused:  # then nothing is drawn
             return [int(counts.successor.size)]
 

@@ -83,6 +83,8 @@ def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Stateme
         statements.append(problem.support.statement())
     if any(prior.name in READ_OFF for prior in priors):
         statements.append(Statement("prior-read-off", {"prior": name}))
+    if len(priors) > 1:
+        statements.append(Statement("prior-against-policy", {"weight": ADVERSE}))
     return tuple(statements)
 
 

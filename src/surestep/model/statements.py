@@ -267,6 +267,11 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         f"The {'latter ' if prior == 'cautious' else ''}prior was read off the same data, so this "
         "is no exact posterior."
     ),
+    "prior-against-policy": lambda weight: (
+        f"Under a third prior, which was read off the data too, a weight of {weight:.6g} of each "
+        "row leads to the one state in which the policy gains the least over the behavior policy "
+        "in the mean model: the claim is the smallest one of the three."
+    ),
     "splits-prior": lambda: (
         "The successors of a row are split in halves, in the order of the states, and the chance "
         "of each split is a draw from a uniform prior, independent of all others: the confidence "
