@@ -110,6 +110,7 @@ class Question(NamedTuple):
             models.value_bounds,
             models.priors,
             models.rewards.per_pair,
+            models.rewards.least.size,
             models.rows.given.size == 0,
             models.start_weight.size,
         )

@@ -67,7 +67,12 @@ from surestep.certificates.prior import (
     priors_of,
 )
 from surestep.certificates.protocol import Bound
-from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
+from surestep.certificates.ranges import Ranges
+from surestep.certificates.reward_draws import (
+    RewardModel,
+    reward_draws,
+    reward_statements,
+)
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.pairs import check_same_pairs
@@ -102,8 +107,10 @@ class Posterior:
 
     Rewards that are not known: "deterministic" ones are the same each time, so that what was
     observed is exact; "bounded" ones are noise between `reward_low` and `reward_high`. What was
-    never observed, or too rarely, is like what was; see `reward_draws`. Gains are held to the value
-    bounds.
+    never observed, or too rarely, is like what was; see `reward_draws`. A step that ends an episode
+    earns between `ending_low` and `ending_high`, if these are given. With an `extreme_weight`, the
+    ends of both ranges count as so many visits each among the rewards of every pair: a disaster
+    that hardly ever shows is not taken for impossible. Gains are held to the value bounds.
 
     `train_share` of the log may have chosen the policy, and is not looked at; see `Stitched` for
     what it is with a `logger` who may have learnt, and with one who has not (`seed` then draws the
@@ -119,6 +126,9 @@ class Posterior:
     rewards: RewardModel = "deterministic"
     reward_low: float | None = None
     reward_high: float | None = None
+    ending_low: float | None = None
+    ending_high: float | None = None
+    extreme_weight: float = 0.0
     train_share: float = 0.0
     logger: Logger = "adaptive"
 
@@ -158,24 +168,35 @@ class Posterior:
         self._check_reward_bounds()
 
     def _check_reward_bounds(self) -> None:
-        """Refuses one bound without the other, and bounded rewards without any."""
-        low, high = self.reward_low, self.reward_high
-        if low is None and high is None:
-            if self.rewards == "bounded":
+        """Refuses one bound without the other, and what needs bounds without any."""
+        for what, low, high in (
+            ("reward", self.reward_low, self.reward_high),
+            ("ending", self.ending_low, self.ending_high),
+        ):
+            numbers = is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST
+            if not (low is None and high is None) and not numbers:
                 raise InvalidParameter(
-                    "rewards is 'bounded' without bounds; expected reward_low and reward_high"
+                    f"{what}_low is {shown(low)} and {what}_high {shown(high)}, expected two "
+                    f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
                 )
-            return
-        if not (is_number(low) and is_number(high) and -LARGEST <= low < high <= LARGEST):
-            raise InvalidParameter(
-                f"reward_low is {shown(low)} and reward_high {shown(high)}, expected two finite "
-                f"numbers, the lower one first, up to {LARGEST:g}, or neither"
-            )
+        weight = self.extreme_weight
+        if not (is_number(weight) and 0 <= weight <= 1e9):
+            raise InvalidParameter(f"extreme_weight is {shown(weight)}, expected 0 to 1e9")
+        for name, needs in (
+            ("rewards is 'bounded'", self.rewards == "bounded"),
+            (f"extreme_weight is {shown(weight)}", weight > 0),
+            ("ending_low is given", self.ending_low is not None),
+        ):
+            if needs and self.reward_low is None:
+                raise InvalidParameter(
+                    f"{name} without bounds; expected reward_low and reward_high"
+                )
 
     @classmethod
     def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings that follow from what is known: rewards that vary are noisy.
 
+        Where ranges of rewards were declared, their ends count as one visit each.
         Of a wide problem fewer models are drawn, as each takes its time. Any number from 1/δ − 1 on
         is as honest; fewer make L vary more from seed to seed.
         """
@@ -189,6 +210,9 @@ class Posterior:
         delta = given.get("delta", known.delta)
         if known.transitions > WIDE and delta is not None and delta >= 1 / DRAWS_IF_WIDE:
             told["draws"] = DRAWS_IF_WIDE
+        if known.ranges is not None:
+            running, ending = known.ranges
+            return told | ends("reward", running) | ends("ending", ending) | {"extreme_weight": 1.0}
         return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
 
     @classmethod
@@ -205,11 +229,19 @@ class Posterior:
         return min(math.floor(self.delta * (self.draws + 1) + 1e-9), int(self.draws))
 
     @property
+    def ranges(self) -> Ranges | None:
+        """Returns the ranges of single rewards, where they are given."""
+        if self.reward_low is None or self.reward_high is None:
+            return None
+        running = float(self.reward_low), float(self.reward_high)
+        if self.ending_low is None or self.ending_high is None:
+            return Ranges(running, running)
+        return Ranges(running, (float(self.ending_low), float(self.ending_high)))
+
+    @property
     def noise(self) -> tuple[float, float] | None:
         """Returns the bounds of single rewards, where they are noisy."""
-        if self.rewards != "bounded":
-            return None
-        return float(self.reward_low or 0.0), float(self.reward_high or 0.0)
+        return None if self.rewards != "bounded" or self.ranges is None else self.ranges.rewards
 
     def with_draws(self, draws: int) -> Posterior:
         """Returns the same with so many draws."""
@@ -355,7 +387,7 @@ class Posterior:
         statements = [
             *prior_statements(problem, priors),
             *log_statements(problem),
-            *reward_statements(problem, self.rewards, self.reward_low, self.reward_high),
+            *reward_statements(problem, self.rewards, self.ranges, self.extreme_weight),
             Statement("starts-as-logged")
             if self.starts == "known"
             else Statement("starts-prior", weight),
@@ -490,7 +522,9 @@ def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) 
             f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
             code="value-bounds-infinite",
         )
-    rewards = reward_draws(problem, settings.rewards, settings.reward_low, settings.reward_high)
+    rewards = reward_draws(
+        problem, settings.rewards, settings.ranges, float(settings.extreme_weight)
+    )
     if problem.support is not None:
         place = problem.support.places(problem.counts)
         rewards = rewards.moved(place, problem.support.successor.size)

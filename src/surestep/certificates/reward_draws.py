@@ -16,6 +16,7 @@ from surestep._arrays import (
     run_owners,
 )
 from surestep.certificates.episodes import with_ends
+from surestep.certificates.ranges import Ranges
 from surestep.certificates.refuting import (
     check_ends,
     check_observed,
@@ -37,15 +38,21 @@ SHOWN = 5.0  # unusual rewards that noise would have shown on average: none come
 
 
 def reward_draws(
-    problem: Problem, model: RewardModel, low: float | None, high: float | None
+    problem: Problem, model: RewardModel, ranges: Ranges | None, extreme: float = 0.0
 ) -> RewardDraws:
-    """Returns the rewards of drawn models, once data and settings are known to suit each other."""
+    """Returns the rewards of drawn models, once data and settings are known to suit each other.
+
+    The ends of the ranges have the weight `extreme` of so many visits, each, among the rewards of
+    every pair that was seen. With 1, what never came in n visits has the chance Beta(1, n), which
+    exceeds x as often as n visits do not show what comes with the chance x. So of one pair, and at
+    any δ, it is feared as much as a proof would have to fear it (Clopper and Pearson 1934).
+    """
     check_observed(problem)
     check_ends(problem)
     counts = problem.counts
     rewards = counts.rewards
     per_pair, num_pairs = rewards.per == "pair", counts.pairs.num_pairs
-    bounds = () if low is None or high is None else (float(low), float(high))
+    bounds = () if ranges is None else ranges.rewards
     if all_known(problem):
         earned = (
             np.where(ends_left_out(counts), rewards.values, np.nan) if per_pair else rewards.values
@@ -69,7 +76,11 @@ def reward_draws(
     if model == "bounded" and not rewards.known:
         others = add_noise(problem, seen, observed, kin, bounds)
     atoms = atoms_of(seen[observed], kin.of_seen[observed], kin.number, others, bounds)
-    return RewardDraws(per_pair, kin.by_successor, kin.of_pair, seen, *atoms, others)
+    draws = RewardDraws(per_pair, kin.by_successor, kin.of_pair, seen, *atoms, others)
+    if ranges is None or extreme == 0 or rewards.known:
+        return draws
+    least, greatest = (np.where(counts.terminal, *pair) for pair in zip(*ranges[::-1], strict=True))
+    return draws._replace(extreme=extreme, least=least, greatest=greatest)
 
 
 class Kin(NamedTuple):
@@ -236,22 +247,27 @@ def ends_left_out(counts: Counts) -> BoolArray:
 
 
 def reward_statements(
-    problem: Problem, model: RewardModel, low: float | None, high: float | None
+    problem: Problem, model: RewardModel, ranges: Ranges | None, extreme: float
 ) -> tuple[Statement, ...]:
     """Returns what is assumed about rewards."""
     rewards = problem.counts.rewards
     if all_known(problem):
         return (Statement("rewards-known"),)
     per = {"per": rewards.per}
+    rare = extreme > 0 and not rewards.known
+    statements = []
     if rewards.known:
-        statements = [Statement("rewards-given-known")]
+        statements.append(Statement("rewards-given-known"))
     elif model == "bounded":
-        statements = [Statement("rewards-bootstrapped", per)]
-    else:
-        statements = [Statement("rewards-never-vary", per)]
+        statements.append(Statement("rewards-bootstrapped", per))
+    elif not rare:
+        statements.append(Statement("rewards-never-vary", per))
     statements.append(Statement("rewards-unseen-alike", per))
-    if low is not None and high is not None:
+    if ranges is not None:
+        low, high = ranges.rewards
         statements.append(Statement("reward-bounds-weighted", {"low": low, "high": high}))
+    if rare:
+        statements.append(Statement("extremes-weighted", {"weight": extreme}))
     return tuple(statements)
 
 

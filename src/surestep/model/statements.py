@@ -241,6 +241,11 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         f"Rewards lie {interval(low, high)}, and these two are as likely as if one of them had "
         "been seen once more."
     ),
+    "extremes-weighted": lambda weight: (
+        "The least and the greatest reward that a step may earn come in every pair that was seen, "
+        f"as often as if each of them had come {weight:.6g} times more; beyond that, rewards that "
+        "never varied are exact."
+    ),
     "rewards-never-vary": lambda per: (
         f"The reward of a {per} is always the same, so what was observed is exact."
     ),
