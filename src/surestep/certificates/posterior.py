@@ -84,6 +84,10 @@ from surestep.model.statements import Statement
 Starts = Literal["posterior", "known"]
 # Chosen on Gridworld and Wet Chicken, and not refuted by benchmarks/posterior.py.
 DEFAULT_WEIGHT = 5.0
+# What never came in n visits then has the chance Beta(1, n) of coming: it exceeds x as often as n
+# visits do not show what comes with the chance x. So of one pair, and at any δ, the worst is feared
+# as much as a proof would have to fear it (Clopper and Pearson 1934), and no more.
+EXTREME_WEIGHT = 1.0
 SEEDS = 2**63  # all are below
 MOST_DRAWS = 10_000_000
 WIDE, DRAWS_IF_WIDE = 20_000, 300  # different transitions from which on so many are drawn
@@ -109,8 +113,8 @@ class Posterior:
     observed is exact; "bounded" ones are noise between `reward_low` and `reward_high`. What was
     never observed, or too rarely, is like what was; see `reward_draws`. A step that ends an episode
     earns between `ending_low` and `ending_high`, if these are given. With an `extreme_weight`, the
-    ends of both ranges count as so many visits each among the rewards of every pair: a disaster
-    that hardly ever shows is not taken for impossible. Gains are held to the value bounds.
+    third prior of "cautious" takes the worst end of its range for so many visits of every pair: a
+    disaster that hardly ever shows is not impossible. Gains are held to the value bounds.
 
     `train_share` of the log may have chosen the policy, and is not looked at; see `Stitched` for
     what it is with a `logger` who may have learnt, and with one who has not (`seed` then draws the
@@ -182,6 +186,11 @@ class Posterior:
         weight = self.extreme_weight
         if not (is_number(weight) and 0 <= weight <= 1e9):
             raise InvalidParameter(f"extreme_weight is {shown(weight)}, expected 0 to 1e9")
+        if weight > 0 and self.prior != "cautious":
+            raise InvalidParameter(
+                f"extreme_weight is {shown(weight)} and the prior {self.prior}, expected none, or "
+                "the prior cautious: it is a part of that"
+            )
         for name, needs in (
             ("rewards is 'bounded'", self.rewards == "bounded"),
             (f"extreme_weight is {shown(weight)}", weight > 0),
@@ -196,7 +205,7 @@ class Posterior:
     def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings that follow from what is known: rewards that vary are noisy.
 
-        Where ranges of rewards were declared, their ends count as one visit each.
+        Where ranges of rewards were declared, their worst ends count as a visit.
         Of a wide problem fewer models are drawn, as each takes its time. Any number from 1/δ − 1 on
         is as honest; fewer make L vary more from seed to seed.
         """
@@ -212,7 +221,9 @@ class Posterior:
             told["draws"] = DRAWS_IF_WIDE
         if known.ranges is not None:
             running, ending = known.ranges
-            return told | ends("reward", running) | ends("ending", ending) | {"extreme_weight": 1.0}
+            told |= ends("reward", running) | ends("ending", ending)
+            cautious = given.get("prior", "cautious") == "cautious"
+            return told | {"extreme_weight": EXTREME_WEIGHT if cautious else None}
         return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
 
     @classmethod
@@ -522,9 +533,7 @@ def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) 
             f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
             code="value-bounds-infinite",
         )
-    rewards = reward_draws(
-        problem, settings.rewards, settings.ranges, float(settings.extreme_weight)
-    )
+    rewards = reward_draws(problem, settings.rewards, settings.ranges)
     if problem.support is not None:
         place = problem.support.places(problem.counts)
         rewards = rewards.moved(place, problem.support.successor.size)
@@ -538,5 +547,6 @@ def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) 
         if settings.starts == "known"
         else problem.counts.starts + priors[0].start_alpha * startable(problem.counts),
         rewards=rewards,
+        extreme=float(settings.extreme_weight),
         seed=int(settings.seed),
     )

@@ -43,7 +43,7 @@ from surestep.model.problem import Problem
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 from surestep.planning.ends import steps_towards
-from surestep.planning.evaluation import evaluate
+from surestep.planning.evaluation import evaluate, occupancy
 
 PriorName = Literal["cautious", "weight", "pooled", "uniform", "jeffreys", "empirical-bayes", "own"]
 OF_A_WEIGHT = ("cautious", "weight", "pooled", "own")  # priors whose weight is for the user to say
@@ -53,7 +53,7 @@ FIXED_ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
 # 1 and 2, which claim less.
 ADVERSE = 0.2
 NEARLY_ONE = 0.9999  # the largest discount of the mean model, which need not end
-ALIKE = 9  # digits of gains: those that agree in them are the same
+ALIKE = 9  # digits: numbers that agree in them are the same
 WEIGHTS = 2.0 ** (np.arange(-40, 81) / 4)  # among which empirical Bayes chooses: 2⁻¹⁰ … 2²⁰
 
 
@@ -213,27 +213,40 @@ def adverse_questions(question: Question) -> list[tuple[Question, list[int]]]:
 
     A little weight of each row leads to the one state, of those that its pair may lead to, in which
     the policy gains the least over π_b in the mean model. At discount 1 it is one from which both
-    end along steps that were seen, so that they end in every drawn model too.
+    end along steps that were seen, so that they end in every drawn model too. Where the ends of
+    ranges of rewards have a weight, pairs that the policy takes more often may earn the least, and
+    those that it takes less often the greatest reward.
     """
     models, behavior, policies = question
     size, mdp = models.counts.pairs.num_states, mean_model(models)
-    values, ends = [], []
+    extreme = models.extreme if models.rewards.least.size > 0 else 0.0
+    values, ends, taken = [], [], []
     for chances in question.everyone:
-        values.append(evaluate(mdp, Policy(mdp.pairs, np.append(chances, 1.0)))[:size])
+        policy = Policy(mdp.pairs, np.append(chances, 1.0))
+        values.append(evaluate(mdp, policy)[:size])
         ends.append(ending_states(models, chances))
-    alike: dict[bytes, tuple[PriorRows, list[int]]] = {}
+        taken.append(occupancy(mdp, policy)[:-1] if extreme > 0 else np.zeros(0))
+    alike: dict[bytes, tuple[ModelDraws, list[int]]] = {}
     for place, chances in enumerate(policies):
-        gain = values[1 + place] - values[0]
-        gain = np.round(gain / (float(np.abs(gain).max()) or 1.0), ALIKE)
+        gain = rounded(values[1 + place] - values[0])
         gain[~(ends[0] & ends[1 + place])] = np.inf
         if (chances != behavior).any() and np.isfinite(gain.min()):
             rows = adverse_rows(models.rows, gain)
-            key = rows.given.tobytes() + rows.elsewhere.tobytes()
-            alike.setdefault(key, (rows, []))[1].append(place)
+            more = -extreme * np.sign(rounded(taken[1 + place] - taken[0]))
+            key = b"".join(part.tobytes() for part in (rows.given, rows.elsewhere, more))
+            rewards = models.rewards._replace(more=more)
+            against = replace(models, rows=rows, others=(), rewards=rewards)
+            alike.setdefault(key, (against, []))[1].append(place)
     return [
-        (Question(replace(models, rows=rows, others=()), behavior, policies[places]), places)
-        for rows, places in alike.values()
+        (Question(against, behavior, policies[places]), places)
+        for against, places in alike.values()
     ]
+
+
+def rounded(values: FloatArray) -> FloatArray:
+    """Returns values relative to the largest, without the digits that rounding may have made."""
+    relative: FloatArray = np.round(values / (np.abs(values).max(initial=0.0) or 1.0), ALIKE)
+    return relative
 
 
 def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:

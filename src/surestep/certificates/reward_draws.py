@@ -37,16 +37,8 @@ LEAST_OTHERS, MOST_OTHERS = 1.0, 100.0  # visits that the others of a group may 
 SHOWN = 5.0  # unusual rewards that noise would have shown on average: none comes once in 150 times
 
 
-def reward_draws(
-    problem: Problem, model: RewardModel, ranges: Ranges | None, extreme: float = 0.0
-) -> RewardDraws:
-    """Returns the rewards of drawn models, once data and settings are known to suit each other.
-
-    The ends of the ranges have the weight `extreme` of so many visits, each, among the rewards of
-    every pair that was seen. With 1, what never came in n visits has the chance Beta(1, n), which
-    exceeds x as often as n visits do not show what comes with the chance x. So of one pair, and at
-    any δ, it is feared as much as a proof would have to fear it (Clopper and Pearson 1934).
-    """
+def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) -> RewardDraws:
+    """Returns the rewards of drawn models, once data and settings are known to suit each other."""
     check_observed(problem)
     check_ends(problem)
     counts = problem.counts
@@ -77,10 +69,10 @@ def reward_draws(
         others = add_noise(problem, seen, observed, kin, bounds)
     atoms = atoms_of(seen[observed], kin.of_seen[observed], kin.number, others, bounds)
     draws = RewardDraws(per_pair, kin.by_successor, kin.of_pair, seen, *atoms, others)
-    if ranges is None or extreme == 0 or rewards.known:
+    if ranges is None or rewards.known:
         return draws
-    least, greatest = (np.where(counts.terminal, *pair) for pair in zip(*ranges[::-1], strict=True))
-    return draws._replace(extreme=extreme, least=least, greatest=greatest)
+    least, greatest = (np.where(counts.terminal, end, on) for on, end in zip(*ranges, strict=True))
+    return draws._replace(least=least, greatest=greatest)
 
 
 class Kin(NamedTuple):
@@ -254,19 +246,17 @@ def reward_statements(
     if all_known(problem):
         return (Statement("rewards-known"),)
     per = {"per": rewards.per}
-    rare = extreme > 0 and not rewards.known
-    statements = []
     if rewards.known:
-        statements.append(Statement("rewards-given-known"))
+        statements = [Statement("rewards-given-known")]
     elif model == "bounded":
-        statements.append(Statement("rewards-bootstrapped", per))
-    elif not rare:
-        statements.append(Statement("rewards-never-vary", per))
+        statements = [Statement("rewards-bootstrapped", per)]
+    else:
+        statements = [Statement("rewards-never-vary", per)]
     statements.append(Statement("rewards-unseen-alike", per))
     if ranges is not None:
         low, high = ranges.rewards
         statements.append(Statement("reward-bounds-weighted", {"low": low, "high": high}))
-    if rare:
+    if extreme > 0 and not rewards.known:
         statements.append(Statement("extremes-weighted", {"weight": extreme}))
     return tuple(statements)
 

@@ -315,14 +315,19 @@ def told_of_log(
     """Returns the settings that a user would give a certifier of the log of a benchmark.
 
     These are bounds: of single returns where the kind rests on them, of single rewards where
-    rewards are only observed. Rewards that vary in the log are said to be noisy.
+    rewards are only observed. Rewards that vary in the log are said to be noisy. What nobody
+    declares is read off the log.
     """
-    rewards, every = problem.counts.rewards, benchmark.best_model.mdp.reward
+    rewards, ranges = problem.counts.rewards, benchmark.ranges
+    every = benchmark.best_model.mdp.reward
+    if not benchmark.declared and problem.log is not None:
+        every, ranges = problem.log.reward, None
     bounds = float(min(0.0, every.min())), float(max(0.0, every.max()))
     known = Known(
+        ranges=ranges,
         rewards_seen=None if rewards.known else bounds,
         rewards_vary=varies(rewards),
-        returns=benchmark.return_bounds or benchmark.value_bounds,
+        returns=benchmark.return_bounds or problem.value_bounds,
     )
     return told_to(kind, known, given)
 

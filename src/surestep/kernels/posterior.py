@@ -57,8 +57,8 @@ class RewardDraws(NamedTuple):
     like it has the mean of an atom of its group, each as likely as its weight, or where that is
     NaN, of any atom; the weights are drawn once in a model.
 
-    Where each step has a least and a greatest reward, by where it leads, both are among those of
-    every pair that was seen, with the weight `extreme` of so many visits each.
+    A step earns a `least` and a `greatest` reward, by where it leads. One of these is among those
+    of a pair that was seen, as if so many visits `more` had earned it: the least where that is < 0.
     """
 
     per_pair: bool  # one reward a pair [K], not one a transition [T]
@@ -68,7 +68,7 @@ class RewardDraws(NamedTuple):
     group_offsets: IntsIn  # of each group's atoms
     atoms: TableIn  # [atoms, 5]
     others: float  # κ
-    extreme: float = 0.0
+    more: FloatsIn = np.zeros(0)  # [K], or empty
     least: FloatsIn = np.zeros(0)  # [S], or empty
     greatest: FloatsIn = np.zeros(0)  # [S], or empty
 
@@ -182,9 +182,9 @@ class Posteriors(NamedTuple):
     group_offsets: IntsIn
     atoms: TableIn
     others: FloatsIn  # [D]
-    extreme: FloatsIn  # [D]
+    more: FloatsIn  # [D·K], or empty
     least: FloatsIn  # [D·S], or empty
-    greatest: FloatsIn
+    greatest: FloatsIn  # [D·S], or empty
 
     @classmethod
     def of(cls, each: Sequence[DirichletPosterior], priors: int) -> Posteriors:
@@ -217,7 +217,7 @@ class Posteriors(NamedTuple):
             line(one.group_offsets for one in rewards),
             line(one.atoms for one in rewards),
             np.array([float(one.others) for one in rewards]),
-            np.array([float(one.extreme) for one in rewards]),
+            line(one.more for one in rewards),
             line(one.least for one in rewards),
             line(one.greatest for one in rewards),
         )
@@ -251,7 +251,7 @@ def posterior_of(posteriors: Posteriors, d: int) -> DirichletPosterior:
         posteriors.group_offsets[of_groups[d] : of_groups[d + 1]],
         posteriors.atoms[of_atoms[d] : of_atoms[d + 1]],
         posteriors.others[d],
-        posteriors.extreme[d],
+        part(posteriors.more, d, number),
         part(posteriors.least, d, number),
         part(posteriors.greatest, d, number),
     )
@@ -500,26 +500,22 @@ def draw_reward(
 
 
 @borrowing
-def with_extremes(
+def with_extreme(
     words: Words,
     rewards: RewardDraws,
+    pair: int,
     visits: float,
     earned: float,
     target: IndexArray,
     share: FloatArray,
 ) -> tuple[float, Words]:
-    """Returns the mean reward of a row that was seen so often and may earn the least or the most.
-
-    Chances of both are drawn with its own: Dirichlet(visits, extreme, extreme).
-    """
-    least, greatest = 0.0, 0.0
+    """Returns the mean reward of a row that was seen so often, with its least or greatest one."""
+    more, extreme = rewards.more[pair], 0.0
     for i in range(target.size):
-        least += share[i] * rewards.least[target[i]]
-        greatest += share[i] * rewards.greatest[target[i]]
-    usual, words = gamma(words, visits)
-    low, words = gamma(words, rewards.extreme)
-    high, words = gamma(words, rewards.extreme)
-    return (usual * earned + low * least + high * greatest) / (usual + low + high), words
+        s = target[i]
+        extreme += share[i] * (rewards.least[s] if more < 0.0 else rewards.greatest[s])
+    chance, words = beta(words, abs(more), visits)
+    return earned + chance * (extreme - earned), words
 
 
 @borrowing
@@ -662,9 +658,11 @@ def draw_block(
                         kin = np.int64(target[m, i])
                 one_reward, words = draw_reward(words, rewards, weights, t, kin)
                 earned += weight * one_reward
-            if rewards.extreme > 0.0 and visits > 0.0:
-                row_target, row_share = target[m, begin : end[p]], share[m, begin : end[p]]
-                earned, words = with_extremes(words, rewards, visits, earned, row_target, row_share)
+            if rewards.more.size > 0 and rewards.more[k] != 0.0 and visits > 0.0:
+                cells = slice(begin, end[p])
+                earned, words = with_extreme(
+                    words, rewards, k, visits, earned, target[m, cells], share[m, cells]
+                )
             reward[m, k] = earned
     if end[0] < 0:
         ends[model, last_pair - 1] = -1

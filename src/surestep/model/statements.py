@@ -242,9 +242,9 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         "been seen once more."
     ),
     "extremes-weighted": lambda weight: (
-        "The least and the greatest reward that a step may earn come in every pair that was seen, "
-        f"as often as if each of them had come {weight:.6g} times more; beyond that, rewards that "
-        "never varied are exact."
+        f"Under the third prior a weight of {weight:.6g} of the rewards of each pair that was seen "
+        "is the worst that its steps may earn: the least where the policy comes more often than "
+        "the behavior policy, and the greatest where it comes less often."
     ),
     "rewards-never-vary": lambda per: (
         f"The reward of a {per} is always the same, so what was observed is exact."

@@ -314,13 +314,7 @@ class Terms(Declared):
             low, high = self.returns
             said.append(Statement("returns-bounded-from-any-step", {"low": low, "high": high}))
         if self.returns is None or self.declared_ranges is not None:
-            (a, b), (c, d) = self.ranges(facts)
-            values = {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d}
-            said.append(
-                Statement("rewards-as-declared", values)
-                if self.is_declared
-                else Statement("rewards-within-seen", values)
-            )
+            said.append(self.ranges(facts).statement(declared=self.is_declared))
         return tuple(said)
 
 
