@@ -214,8 +214,7 @@ def adverse_questions(question: Question) -> list[tuple[Question, list[int]]]:
     A little weight of each row leads to the one state, of those that its pair may lead to, in which
     the policy gains the least over π_b in the mean model. At discount 1 it is one from which both
     end along steps that were seen, so that they end in every drawn model too. Where the ends of
-    ranges of rewards have a weight, pairs that the policy takes more often may earn the least, and
-    those that it takes less often the greatest reward.
+    ranges of rewards have a weight, one pair earns the worst of its range; see `worst_pair`.
     """
     models, behavior, policies = question
     size, mdp = models.counts.pairs.num_states, mean_model(models)
@@ -232,7 +231,9 @@ def adverse_questions(question: Question) -> list[tuple[Question, list[int]]]:
         gain[~(ends[0] & ends[1 + place])] = np.inf
         if (chances != behavior).any() and np.isfinite(gain.min()):
             rows = adverse_rows(models.rows, gain)
-            more = -extreme * np.sign(rounded(taken[1 + place] - taken[0]))
+            more: FloatArray = np.zeros(0)
+            if extreme > 0:
+                more = extreme * worst_pair(models, mdp, taken[1 + place] - taken[0])
             key = b"".join(part.tobytes() for part in (rows.given, rows.elsewhere, more))
             rewards = models.rewards._replace(more=more)
             against = replace(models, rows=rows, others=(), rewards=rewards)
@@ -241,6 +242,30 @@ def adverse_questions(question: Question) -> list[tuple[Question, list[int]]]:
         (Question(against, behavior, policies[places]), places)
         for against, places in alike.values()
     ]
+
+
+def worst_pair(models: ModelDraws, mdp: FiniteMDP, more_often: FloatArray) -> FloatArray:
+    """Returns −1 or 1 [K] at the pair whose least or greatest reward would take most of the gain.
+
+    With d for how much more often the policy takes a pair than π_b does, its least (d > 0) or
+    greatest (d < 0) reward in one more visit of n costs a = |d| · reach / n. Whatever rewards never
+    came, in which pairs ever, the data did not show them with a chance of e^−λ, where λ of them
+    were to be expected; and as they cost at most λ · max a, one pair is enough to fear them all.
+    """
+    rows, rewards = models.rows, models.rewards
+    visits = run_sums(rows.times, rows.offsets)
+    worst = np.where(
+        more_often > 0,
+        *(
+            run_sums(mdp.probability * np.append(end, end.mean())[mdp.successor], mdp.offsets)[:-1]
+            for end in (rewards.least, rewards.greatest)
+        ),
+    )
+    cost = more_often * (mdp.expected_reward[:-1] - worst) / np.maximum(visits, 1)
+    place = int(np.argmax(rounded(np.where(visits > 0, cost, 0.0))))
+    side = np.zeros(visits.size)
+    side[place] = -np.sign(more_often[place])
+    return side
 
 
 def rounded(values: FloatArray) -> FloatArray:

@@ -1,9 +1,9 @@
 """Worlds in which the worst, or the best, reward hardly ever shows.
 
-Each step is one of several situations, all alike, and ends the episode with the chance 0.1. Both
+Each step is in one of several situations, all alike, and ends the episode with the chance 0.1. Both
 actions lead on in the same way: only what they earn differs. π_b takes the tempting action with the
-chance 0.2. It seems to earn 0.5 more a step than the usual one, and truly earns 0.5 less: now and then
-it earns a disaster, or the usual one a jackpot. In most logs of 100 episodes nobody sees one.
+chance 0.2. It seems to earn 0.5 more a step than the usual one, and truly earns 0.5 less: now and
+then it meets a disaster, or the usual one a jackpot. Most logs of 100 episodes show none.
 """
 
 from __future__ import annotations

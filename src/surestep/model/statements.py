@@ -242,9 +242,8 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         "been seen once more."
     ),
     "extremes-weighted": lambda weight: (
-        f"Under the third prior a weight of {weight:.6g} of the rewards of each pair that was seen "
-        "is the worst that its steps may earn: the least where the policy comes more often than "
-        "the behavior policy, and the greatest where it comes less often."
+        f"Under the third prior {weight:.6g} more visit of one pair earned the worst that it may "
+        "earn: of that pair whose rewards, if they were never seen, would cost the most."
     ),
     "rewards-never-vary": lambda per: (
         f"The reward of a {per} is always the same, so what was observed is exact."
