@@ -67,7 +67,7 @@ def declared_in(benchmark: Benchmark) -> dict[str, tuple[float, float]]:
     if not benchmark.declared:
         return {}
     if benchmark.ranges is not None:
-        return benchmark.ranges._asdict()
+        return dict(zip(("running", "ending"), benchmark.ranges, strict=True))
     return {"returns": benchmark.return_bounds or benchmark.value_bounds}
 
 

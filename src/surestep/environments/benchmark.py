@@ -19,7 +19,6 @@ from surestep._arrays import (
     weighted_rows,
 )
 from surestep._reprs import short_repr
-from surestep.certificates.ranges import Ranges, with_zero
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.log import DecisionLog
@@ -27,7 +26,6 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.statements import Statement
 from surestep.planning import evaluate_batch, performance, policy_iteration
 from surestep.planning.iteration import best_actions
 from surestep.sampling import sample_log
@@ -107,7 +105,8 @@ class Benchmark:
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
     return_bounds: tuple[float, float] | None = None
-    ranges: Ranges | None = None  # of single rewards, as a user would declare them
+    # of single rewards on the way and at ends, as a user would declare them
+    ranges: tuple[tuple[float, float], tuple[float, float]] | None = None
     declared: bool = True  # or else nobody does, and claims go by the rewards of the log
     paper_value_bound: float | None = None
     delta: float | None = None  # δ
@@ -209,16 +208,10 @@ class Benchmark:
     def problem(self, log: DecisionLog) -> Problem:
         """Returns the problem that the log poses, on the terms of the benchmark."""
         expect("log", log, DecisionLog)
-        bounds, premises = self.value_bounds, tuple[Statement, ...]()
-        if not self.declared:
-            seen = Ranges.seen(log.reward, log.terminated)
-            bounds = with_zero(seen.returns(self.discount))
-            premises = (seen.statement(declared=False),)
         return Problem(
             counts=log.counts(self.known_rewards),
             behavior=self.behavior,
             discount=self.discount,
-            value_bounds=bounds,
+            value_bounds=self.value_bounds,
             log=log,
-            premises=premises,
         )

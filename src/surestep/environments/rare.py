@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._arrays import FloatArray
-from surestep.certificates.ranges import Ranges
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import share, whole_number
 from surestep.environments.merged import Merged
+from surestep.errors import InvalidParameter
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
@@ -48,6 +48,8 @@ def rare(
     Not `declared`, what steps may earn is what the log happens to show.
     """
     number = whole_number("situations", situations, 1, MOST)
+    if not isinstance(declared, bool):
+        raise InvalidParameter(f"declared is {declared!r}, expected True or False")
     states = number + 1  # the last ends the episode
     leads = np.append(np.full(number, (1 - ENDS) / number), ENDS)
     rarely = np.array([[1 - chance, chance] for chance in chances])
@@ -57,23 +59,20 @@ def rare(
     cube = np.zeros((2 * states, 2, 2 * states))
     cube[: 2 * number] = rows
     pairs = Pairs.full(states, 2, action_labels=("usual", "tempting"))
-    start = np.append(np.tile([1 / number, 0.0], number), [0.0, 0.0])
     log = Merged(
-        mdp=FiniteMDP.from_dense(cube, np.broadcast_to(pays, cube.shape), DISCOUNT, start),
+        mdp=FiniteMDP.from_dense(cube, np.broadcast_to(pays, cube.shape), DISCOUNT),
         pairs=pairs,
         shown=np.repeat(np.arange(states), 2),
     )
-    all_steps = float(earned.min()), float(earned.max())
-    ranges = Ranges(all_steps, all_steps)
-    low, high = ranges.returns(DISCOUNT)
+    low, high = float(earned.min()), float(earned.max())
     return Benchmark(
         name=name,
         mdp=log.model(np.ones(log.mdp.num_pairs)),
         behavior=Policy.from_dense(pairs, [[1 - TEMPTED, TEMPTED]] * states),
         horizon=HORIZON,
         rewards="observed",
-        value_bounds=(min(low, 0.0), max(high, 0.0)),
-        ranges=ranges,
+        value_bounds=(min(0.0, low) / (1 - DISCOUNT), high / (1 - DISCOUNT)),
+        ranges=((low, high), (low, high)),
         declared=declared,
         simulator=log,
     )
