@@ -659,10 +659,8 @@ def draw_block(
                 one_reward, words = draw_reward(words, rewards, weights, t, kin)
                 earned += weight * one_reward
             if rewards.more.size > 0 and rewards.more[k] != 0.0 and visits > 0.0:
-                cells = slice(begin, end[p])
-                earned, words = with_extreme(
-                    words, rewards, k, visits, earned, target[m, cells], share[m, cells]
-                )
+                here, shares = target[m, begin : end[p]], share[m, begin : end[p]]
+                earned, words = with_extreme(words, rewards, k, visits, earned, here, shares)
             reward[m, k] = earned
     if end[0] < 0:
         ends[model, last_pair - 1] = -1
