@@ -22,11 +22,13 @@ from surestep._arrays import (
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
 from surestep.algorithms.contract import check_whole
 from surestep.algorithms.limits import limited
+from surestep.algorithms.provable import Provable
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.common import LARGEST
 from surestep.certificates.known import Known, Split
 from surestep.certificates.protocol import believes
+from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
 from surestep.declaring import AlgorithmName, Bounds, Choice, Number, Term, Whole
 from surestep.errors import InvalidParameter, said
@@ -36,6 +38,9 @@ from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifiers import BOUND_OF, DataFacts, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.terms import AUTO, DEFAULT_CERTIFICATES, DEFAULT_OF_COUNTS, TERMS, Declared
+
+ROUNDS = (5, 20, 80)  # of provable policies among the candidates
+MOST_PROGRAMMED = 10_000  # pairs up to which they are: each program then takes a few seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +274,9 @@ class Terms(Declared):
     ) -> Method:
         """Returns what improves: N∧ as given, from ζ, or chosen by one of the certifiers.
 
-        `told` is what the certifiers were told.
+        Where nobody named an algorithm and rollouts of the first part choose, provable policies and
+        those with one action in every state are among the candidates. `told` is what the certifiers
+        were told.
         """
         floor = self.floor
         if not isinstance(self.algorithm, str | None):
@@ -293,9 +300,16 @@ class Terms(Declared):
             return limited(make_algorithm(self.name, **settings), limits)
         algorithm = make_algorithm(self.name, **settings, **{wedge: least})
         first, *others = choosers(certifiers, told)
-        otherwise = others[0] if others else None
+        small = problem.counts.pairs.num_pairs <= MOST_PROGRAMMED
+        more = self.algorithm is None and isinstance(first, Stitched)
         return AutoNWedge(
-            algorithm=algorithm, certifier=first, least=least, otherwise=otherwise, limits=limits
+            algorithm=algorithm,
+            certifier=first,
+            least=least,
+            otherwise=others[0] if others else None,
+            limits=limits,
+            beside=tuple(Provable(rounds=m) for m in ROUNDS) if more and small else (),
+            one_action=more,
         )
 
     @property
