@@ -12,6 +12,7 @@ Nothing is imported here that takes its time: `surestep --help` reads it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,7 +44,8 @@ DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 # The first is the one that a result stands by. It is settled before the data.
 DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust", "a-priori")
 DEFAULT_OF_COUNTS = ("robust", "a-priori")  # counts cannot be split into two parts
-DEFAULT_TRAIN_SHARE = 0.3
+# The share of a log that chooses the policy: of up to so many episodes, and from so many on.
+SMALL_LOG, LARGE_LOG = (100, 0.5), (1_000, 0.3)
 DEFAULT_LOGGER: Logger = "adaptive"
 
 
@@ -180,7 +182,7 @@ class Declared:
                 why="that part chooses the policy, and the rest judges it; 0 is for a policy that "
                 "was made without this log",
             ),
-            default=DEFAULT_TRAIN_SHARE,
+            by_default="0.5 of up to 100 episodes, falling to 0.3 of 1,000 and more",
             void=True,
             label="share of the log that chooses the policy",
             help="The share of the log that chooses the policy; the rest judges it.",
@@ -251,6 +253,22 @@ SOURCES: dict[str, Term] = {
         "is taken more often than before.",
     ),
 }
+
+
+def usual_train_share(episodes: int) -> float:
+    """Returns the share of so many episodes that chooses the policy, where nobody says another.
+
+    Between a small log and a large one it falls with the logarithm. A single episode, which is
+    split by its steps, counts as a large log.
+
+    >>> [usual_train_share(episodes) for episodes in (50, 100, 300, 1_000, 50_000)]
+    [0.5, 0.5, 0.4, 0.3, 0.3]
+    """
+    (few, most), (many, least) = SMALL_LOG, LARGE_LOG
+    if episodes <= 1:
+        return least
+    large = math.log(max(episodes, few) / few) / math.log(many / few)
+    return round(max(least, most - (most - least) * large), 2)
 
 
 def label_of(name: str) -> str:

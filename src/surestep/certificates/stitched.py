@@ -116,6 +116,7 @@ PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and
 FEWEST = 2  # episodes of either part
 FEWEST_STEPS = 20  # of either part of a single stream
 RUNS = 24  # on fold 2
+GROWTHS = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)  # of a log
 MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
 
 
@@ -226,7 +227,7 @@ class Stitched:
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
         foreseen = grown(training, 1 + ratio) if self.may_have_tails(training) else training
-        folds = {}
+        folds: dict[int, Planning] = {}
         for p, policy in enumerate(policies):
             if (policy.probability == behavior).all():
                 continue
@@ -234,6 +235,18 @@ class Stitched:
             tails = self.robust_tails(foreseen, policy)
             folds[p] = Planning(self, stacks, course, ratio, tails)
         return folds
+
+    def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
+        """Returns how many times the log, in the same parts, fold 1 expects to prove a gain by.
+
+        That is the first of some factors from 1 on; None where even the largest is not enough, as
+        where fold 1 sees no gain at all. It is an expectation, of the same policy, and no claim.
+        """
+        folds = self.training_folds(training, [policy])
+        larger = [fold._replace(ratio=fold.ratio * f) for fold in folds.values() for f in GROWTHS]
+        scores = [plan.score for plan in plans_of(larger)]
+        grown = zip(GROWTHS, scores, strict=True) if scores else ()
+        return next((factor for factor, score in grown if score > 0), None)
 
     def training(self, problem: Problem) -> Problem:
         """Returns the part of the problem that the policy may be chosen from."""

@@ -25,6 +25,7 @@ class DataFacts(NamedTuple):
     rewards: tuple[float, float]  # the smallest and the largest one, and 0, which an end earns
     rewards_vary: bool  # one transition earned different rewards
     transitions: int  # different ones
+    episodes: int = 0  # recorded
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> DataFacts:
@@ -32,7 +33,8 @@ class DataFacts(NamedTuple):
         least, greatest = counts.transitions.least_reward, counts.transitions.greatest_reward
         unit = 10**counts.scale
         low, high = int(least.min(initial=0)) / unit, int(greatest.max(initial=0)) / unit
-        return cls((low, high), bool((least != greatest).any()), least.size)
+        vary, episodes = bool((least != greatest).any()), counts.episodes.recorded
+        return cls((low, high), vary, least.size, episodes)
 
 
 def with_algorithm(known: Known, algorithm: Algorithm, n_wedge: int | None) -> Known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +20,9 @@ from surestep.certificates.episodes import (
 )
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
+from surestep.certificates.stitched import Stitched
 from surestep.checks.time_in_states import TimeInStates
-from surestep.errors import InvalidParameter, OutOfTime
+from surestep.errors import CertificateRefused, InvalidParameter, OutOfTime
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.names import with_names
 from surestep.io.logs.source import LogSource, read_log
@@ -45,6 +47,7 @@ from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
 from surestep.results.baseline import baseline_of
 from surestep.results.findings import Findings, NoRehearsal
+from surestep.results.ladder import is_proved
 from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -280,6 +283,8 @@ def draft_with(
     # Without a discount a policy need not end in the model of all.
     if part is not problem and problem.single_discount < 1:
         estimates["gain_of_all"] = gain_of(problem, policy)
+    if problem.log is not None and not is_proved(claims.own):
+        estimates |= proof_expected(certifiers[0], part, policy, problem.log.num_episodes)
     value = evaluate(estimate, part.behavior)
     baseline = None
     if problem.log is not None:
@@ -336,6 +341,21 @@ def gain_of(problem: Problem, policy: Policy) -> float:
     """Returns the gain that the model of all data estimates, also of what did not choose."""
     model = problem.estimate()
     return performance(model, policy) - performance(model, problem.behavior)
+
+
+def proof_expected(certifier: Certifier, part: Problem, policy: Policy, episodes: int) -> Any:
+    """Returns how many episodes, of so many times the log's, should prove a gain.
+
+    Only rollouts of the part that chose the policy can say that; nothing is said by others.
+    """
+    changed = (policy.probability != part.behavior.probability).any()
+    if not (changed and isinstance(certifier, Stitched)):
+        return {}
+    try:
+        growth = certifier.growth_for_proof(part, policy)
+    except CertificateRefused:
+        return {}
+    return {"episodes_for_proof": None if growth is None else math.ceil(growth * episodes)}
 
 
 def result_of(findings: Findings) -> Result:

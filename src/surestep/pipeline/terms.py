@@ -37,7 +37,14 @@ from surestep.model import Counts, Problem
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifiers import BOUND_OF, DataFacts, mean_reward_range
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
-from surestep.terms import AUTO, DEFAULT_CERTIFICATES, DEFAULT_OF_COUNTS, TERMS, Declared
+from surestep.terms import (
+    AUTO,
+    DEFAULT_CERTIFICATES,
+    DEFAULT_OF_COUNTS,
+    TERMS,
+    Declared,
+    usual_train_share,
+)
 
 ROUNDS = (5, 20, 80)  # of provable policies among the candidates
 MOST_PROGRAMMED = 10_000  # pairs up to which they are: each program then takes a few seconds
@@ -167,7 +174,8 @@ class Terms(Declared):
 
     def certifier_settings(self, facts: DataFacts) -> Known:
         """Returns the settings of certifiers, but for what depends on the algorithm."""
-        split = Split(self.said_of_split("train_share"), self.said_of_split("logger"))
+        share = self.said_of_split("train_share") or usual_train_share(facts.episodes)
+        split = Split(share, self.said_of_split("logger"))
         return Known(
             delta=self.level,
             reward_bounds=self.known_rewards,

@@ -6,9 +6,10 @@ of T transitions, and to evaluate policies in it:
     700 · T steps.
 
 What every data set takes, however large it is: 5·10⁶ to begin with; 1200 · T for each policy among
-which N∧ is chosen, by T observed transitions; 10⁷, and 2·10⁶ for each of these policies, where
-whole episodes are looked at; 2.5·10⁵ for each pair of a linear program; and the draws of posteriors. One with n draws of models with C
-transitions and S states, which judges p policies and π_b, takes under each of its priors
+which one is chosen, by T observed transitions; 10⁷, and 2·10⁶ for each of these policies, where
+whole episodes are looked at; 2.5·10⁵ for each pair of a linear program; and the draws of
+posteriors. One with n draws of models with C transitions and S states, which judges p policies and
+π_b, takes under each of its priors
 
     n · (80 · C + (p + 1) · E) steps,  E = 0.6 · S³/3 up to 128 states, 50 · C above.
 

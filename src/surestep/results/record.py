@@ -73,11 +73,14 @@ class Estimates(TypedDict):
     """ρ of π_b and of the new policy in the estimated MDP of what chose the policy.
 
     Where that is only a part of the log, `gain_of_all` is the gain in the MDP of all of it.
+    `episodes_for_proof` is about how many episodes like these would prove a gain where these do
+    not, as that part expects; None where a hundred times as many would not.
     """
 
     behavior: float
     policy: float
     gain_of_all: NotRequired[float]
+    episodes_for_proof: NotRequired[int | None]
 
 
 @dataclass(frozen=True, slots=True)

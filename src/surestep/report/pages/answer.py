@@ -10,7 +10,14 @@ from surestep.report.page_tables import key, more, small
 from surestep.report.pages.shared_parts import none_made
 from surestep.report.words.alarms import alarm_words, baseline_words, estimate_words
 from surestep.report.words.rehearsal import harm_words, left_out_words, luck_words, more_data_words
-from surestep.report.words.verdict import STANDINGS, Verdict, claim_standing, remedy, verdict
+from surestep.report.words.verdict import (
+    STANDINGS,
+    Verdict,
+    claim_standing,
+    proof_words,
+    remedy,
+    verdict,
+)
 from surestep.results.findings import Findings
 from surestep.results.ladder import belief_in
 
@@ -105,12 +112,13 @@ def how_sure(findings: Findings, judged: Verdict) -> str:
 def verdict_box(findings: Findings, judged: Verdict) -> Element:
     """Returns how sure the result is, with the standing and the assumptions right there."""
     certificate = findings.certificate
-    covered = certificate.lower is not None
+    covered, proof = certificate.lower is not None, proof_words(findings.record, certificate)
     assumptions = [element("li", str(statement)) for statement in certificate.assumptions]
     return element(
         "div",
         element("p", judged.headline, class_="loud"),
         [element("p", sentence) for sentence in judged.sentences],
+        None if proof is None else element("p", proof),
         element("p", remedy(findings.zeta_curves, certificate.span))
         if covered and certificate.says_nothing
         else None,
@@ -179,9 +187,14 @@ def caveat_box(findings: Findings) -> Element | None:
 def n_wedge_caveat(findings: Findings) -> str | None:
     """Returns where N∧ comes from; None where it was derived from a ζ, or there is none."""
     parameters = findings.record.parameters
+    chooser, rounds = parameters.get("n_wedge_chosen_by"), parameters["algorithm"].get("rounds")
+    if chooser is not None and rounds is not None:
+        return (
+            f"The policy was chosen from the data, by {how_chosen(chooser)}: the best one whose "
+            f"course as many data again could follow {rounds:g} times."
+        )
     if findings.n_wedge is None or parameters.get("zeta") is not None:
         return None
-    chooser = parameters.get("n_wedge_chosen_by")
     if chooser is None:
         origin = f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee."
     elif not findings.changes:
