@@ -45,7 +45,7 @@ DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust", "a-priori")
 DEFAULT_OF_COUNTS = ("robust", "a-priori")  # counts cannot be split into two parts
 # The share of a log that chooses the policy: of up to so many episodes, and from so many on.
-SMALL_LOG, LARGE_LOG = (100, 0.5), (1_000, 0.3)
+SMALL_LOG, LARGE_LOG = (100, 0.5), (500, 0.3)
 DEFAULT_LOGGER: Logger = "adaptive"
 
 
@@ -182,7 +182,7 @@ class Declared:
                 why="that part chooses the policy, and the rest judges it; 0 is for a policy that "
                 "was made without this log",
             ),
-            by_default="0.5 of up to 100 episodes, falling to 0.3 of 1,000 and more",
+            by_default="0.5 of up to 100 episodes, falling to 0.3 of 500 and more",
             void=True,
             label="share of the log that chooses the policy",
             help="The share of the log that chooses the policy; the rest judges it.",
@@ -261,8 +261,8 @@ def usual_train_share(episodes: int) -> float:
     Between a small log and a large one it falls with the logarithm. A single episode, which is
     split by its steps, counts as a large log.
 
-    >>> [usual_train_share(episodes) for episodes in (50, 100, 300, 1_000, 50_000)]
-    [0.5, 0.5, 0.4, 0.3, 0.3]
+    >>> [usual_train_share(episodes) for episodes in (50, 100, 300, 500, 50_000)]
+    [0.5, 0.5, 0.36, 0.3, 0.3]
     """
     (few, most), (many, least) = SMALL_LOG, LARGE_LOG
     if episodes <= 1:

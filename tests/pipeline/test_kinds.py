@@ -19,6 +19,7 @@ from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
 from surestep.report.words.verdict import verdict
+from surestep.terms import usual_train_share
 
 
 def known_log(seed=1):
@@ -36,15 +37,17 @@ def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges():
     kinds = ["stitched", "posterior", "robust", "a-priori"]
     asked = [each.kind for each in found.certificates]
     assert asked == kinds
-    split = {"train_share": 0.3, "logger": "adaptive"}
+    share = usual_train_share(known_log().counts().episodes.recorded)
+    split = {"train_share": share, "logger": "adaptive"}
     assert split.items() <= found.record.parameters.items()
     seed = found.record.parameters["seeds"]["certificates"]
     for claim in found.certificates[:2]:
         assert split.items() <= claim.parameters.items()
         assert claim.parameters["seed"] == seed
-    # The first three tenths of the episodes choose, and the others are looked at.
+    # The first half of few episodes choose, and the others are looked at.
     log, part = question.problem.log, question.training.log
-    assert part.num_episodes == round(0.3 * log.num_episodes)
+    assert share == 0.5
+    assert part.num_episodes == round(share * log.num_episodes)
     np.testing.assert_array_equal(part.state, log.state[: part.num_steps])
     np.testing.assert_array_equal(found.table.visits, question.training.counts.visits)
     rest = question.problem.counts.visits - question.training.counts.visits

@@ -205,19 +205,20 @@ class Stitched:
         """
         refused: dict[int, CertificateRefused] = {}
         planning: list[Planning] = []
-        places: list[tuple[int, int]] = []
+        places: list[tuple[int, bytes]] = []
         for b, (problem, several) in enumerate(zip(problems, policies, strict=True)):
+            different = {policy.probability.tobytes(): policy for policy in several}
             try:
-                for p, fold in self.training_folds(problem, several).items():
-                    planning.append(fold)
-                    places.append((b, p))
+                folds = self.training_folds(problem, [*different.values()])
+                planning += folds.values()
+                places += ((b, [*different][p]) for p in folds)
             except CertificateRefused as reason:
                 refused[b] = reason
         score = {place: plan.score for place, plan in zip(places, plans_of(planning), strict=True)}
         return [
             [refused[b]] * len(several)
             if b in refused
-            else [score.get((b, p), 0.0) for p in range(len(several))]
+            else [score.get((b, policy.probability.tobytes()), 0.0) for policy in several]
             for b, several in enumerate(policies)
         ]
 
