@@ -72,19 +72,19 @@ FAMILIES = (
 def chronic_disease(effect: float = 1.0) -> Benchmark:
     """Builds seven degrees of a disease and death, with three treatments.
 
-    Every quarter a patient is watched, treated or treated intensively. The more is done, the more
-    often the disease gets better and the less often worse, but treatment has a burden: it pays only
-    from the third degree on. Current practice hardly looks at the degree. With no effect, all
-    treatments do what practice does on average, burden included.
+    Every month of two years a patient is watched, treated or treated intensively. The more is done,
+    the more often the disease gets better and the less often worse, but treatment has a burden.
+    Current practice does not look at the degree. With no effect, all treatments do what practice
+    does on average, burden included.
     """
     degrees, treatments = 7, 3
     death, practice = degrees, np.array([0.40, 0.40, 0.20])
-    better, worse = np.array([0.10, 0.30, 0.55]), np.array([0.40, 0.25, 0.10])
-    burden = np.array([0.0, 0.06, 0.14])
+    better, worse = np.array([0.10, 0.30, 0.60]), np.array([0.45, 0.25, 0.10])
+    burden = np.array([0.0, 0.05, 0.10])
     rows = np.zeros((degrees + 1, treatments, degrees + 1))
     earned = np.zeros((degrees + 1, treatments))
     for degree in range(degrees):
-        dies = 0.01 + 0.12 * (degree / (degrees - 1)) ** 2
+        dies = 0.004 + 0.05 * (degree / (degrees - 1)) ** 2
         for treatment in range(treatments):
             row = np.zeros(degrees + 1)
             row[max(degree - 1, 0)] += better[treatment]
@@ -102,7 +102,7 @@ def chronic_disease(effect: float = 1.0) -> Benchmark:
         name=DISEASE,
         mdp=mdp,
         behavior=Policy.from_dense(mdp, np.tile(practice, (degrees + 1, 1))),
-        horizon=12,
+        horizon=24,
         rewards="observed",
         value_bounds=(0.0, 10.0),
     )
