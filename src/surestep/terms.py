@@ -69,7 +69,8 @@ class Declared:
             shape=AlgorithmName(),
             default=DEFAULT_ALGORITHM,
             metavar="NAME",
-            help="The algorithm, one of `surestep algorithms`.",
+            help="The algorithm, one of `surestep algorithms`. Where none is named, provable is a "
+            "candidate too.",
         ),
     )
     n_wedge: int | Literal["auto"] | None = field(
@@ -107,8 +108,8 @@ class Declared:
             void=True,
             metavar="N",
             label="least visits of what may change",
-            help="Pairs visited less often keep their probability, whatever the algorithm; an "
-            "--n-wedge that is given holds instead.",
+            help="Pairs visited less often are not taken more often than before, whatever the "
+            "algorithm; an --n-wedge that is given holds instead.",
         ),
     )
     delta: float | None = field(

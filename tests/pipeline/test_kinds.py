@@ -15,7 +15,8 @@ from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.recording import terms_of
+from surestep.pipeline.terms import ROUNDS, Terms
 from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
 from surestep.report.words.verdict import verdict
@@ -413,3 +414,43 @@ def test_only_the_claim_that_was_settled_on_may_prove(tmp_path):
     fresh = certify_result(tmp_path / "out", later, ["robust", "posterior"])
     assert fresh.fresh
     assert fresh.settled_on == fresh.certificates[0]
+
+
+def test_the_default_records_what_was_chosen_and_makes_it_again():
+    found = improve(known_log(), discount=0.9, worlds=0)
+    parameters, choice = found.record.parameters, found.record.defaults
+    assert {"algorithm", "n_wedge", "train_share"} <= set(choice)
+    assert parameters["algorithm"]["algorithm"] in ("spibb", "provable")
+    terms = terms_of(found.record)
+    assert (terms.algorithm, terms.n_wedge, terms.settings) == (None, None, {})
+    again = dataclasses.replace(
+        found.record,
+        parameters={**parameters, "algorithm": {"algorithm": "provable", "rounds": 5, "price": 1}},
+    )
+    terms = terms_of(again)
+    assert (terms.algorithm, terms.n_wedge, terms.settings) == (None, None, {})
+    named = improve(
+        known_log(), "provable", discount=0.9, worlds=0, settings={"rounds": 2, "price": 0}
+    )
+    assert named.record.parameters["algorithm"] == {
+        "algorithm": "provable",
+        "rounds": 2,
+        "price": 0,
+    }
+    assert named.record.parameters["n_wedge"] is None
+    terms = terms_of(named.record)
+    assert (terms.algorithm, terms.settings) == ("provable", {"rounds": 2, "price": 0})
+
+
+def test_candidates_beside_are_those_of_the_default_alone():
+    question = made(Terms(discount=0.9)).question
+    assert [each.name for each in question.algorithm.beside] == ["provable"] * len(ROUNDS)
+    assert question.algorithm.one_action
+    for terms in (
+        Terms(discount=0.9, algorithm="spibb"),
+        Terms(discount=0.9, certificates=["posterior"]),
+    ):
+        algorithm = made(terms).question.algorithm
+        assert (algorithm.beside, algorithm.one_action) == ((), False)
+    for terms in (Terms(discount=0.9, n_wedge=5), Terms(discount=0.9, zeta=1.0)):
+        assert made(terms).question.algorithm.name == "spibb"

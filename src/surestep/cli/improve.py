@@ -160,11 +160,11 @@ def print_terms(console: Console, result: Result) -> None:
         )
     elif record.behavior_is_estimated:
         console.print("The behavior policy is estimated: all claims are relative to the estimate.")
+    alone = "; one action in every state that changes" if result.table.one_action else ""
     if given["n_wedge_chosen_by"] is not None and "rounds" in given["algorithm"]:
         console.print(
-            f"policy: the best one whose course as many data again could follow "
-            f"{given['algorithm']['rounds']:g} times (provable), chosen by the lower bound of "
-            f"{given['n_wedge_chosen_by']}"
+            f"provable, {given['algorithm']['rounds']:g} rounds, chosen by the lower bound of "
+            f"{given['n_wedge_chosen_by']}{alone}"
         )
     if given["n_wedge"] is None:
         return
@@ -176,7 +176,7 @@ def print_terms(console: Console, result: Result) -> None:
     elif given["n_wedge_chosen_by"] is not None:
         chosen = f"chosen by the lower bound of {given['n_wedge_chosen_by']}"
         nothing = "" if result.table.changed.any() else ": nothing changes there"
-        console.print(f"N∧ = {given['n_wedge']:,}, {chosen}{nothing}")
+        console.print(f"N∧ = {given['n_wedge']:,}, {chosen}{nothing}{alone}")
     else:
         console.print(
             f"[yellow]N∧ = {given['n_wedge']:,} is a hyper-parameter without a guarantee[/]"

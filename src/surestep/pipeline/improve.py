@@ -93,19 +93,21 @@ def improve(
     the policy that made the log (a path or a table in memory), "propensities" (a column of the
     log), or "estimate"; by default propensities where the log has them. `algorithm` is settings, or
     a name with `settings`; `n_wedge` or `zeta` say N∧, else it is chosen by the lower bound of the
-    first certificate. What was seen fewer than `least_visits` times (10) stays as it is, unless N∧
-    is given. `certificates` are names such as "posterior" or "robust:set=l1", or settings:
-    the result stands by the first, and each holds at δ for itself. The first `train_share` of the
-    log (0.3) chooses the policy, and the rest judges it; a `logger` that is "fixed", and not
-    "adaptive", has not learnt on the way, and then a part drawn at random chooses. `worlds` of each
-    kind rehearse the whole; 0: none; by default a number that follows from the size of the problem.
-    They are gone through by `workers` processes, or with the `engine` "ray" by the cluster at
-    `address`. A `time_limit` in seconds ends that stress test; the result then says how many worlds
-    were reached. To have the rest saved before, see `draft`. `states` and `actions` list what there
-    is beyond what the log shows. `possible` is "seen", so that nothing is recommended in a state
-    that the log does not show there, or a table of all pairs of state and action that there are;
-    `allowed` is one of those that may be recommended: no other pair is taken more often than by
-    π_b.
+    first certificate. Where no algorithm is named, policies that can be proved (`Provable`) are
+    candidates beside those of SPIBB, and so are all with one action in each state that they change.
+    What was seen fewer than `least_visits` times (10) is not done more often than before, unless N∧
+    is given. `certificates` are names such as "posterior" or "robust:set=l1", or settings: the
+    result stands by the first, and each holds at δ for itself. The first `train_share` of the log
+    (0.5 of up to 100 episodes, falling to 0.3 of 500 and more) chooses the policy, and the rest
+    judges it; a `logger` that is "fixed", and not "adaptive", has not learnt on the way, and then a
+    part drawn at random chooses. `worlds` of each kind rehearse the whole; 0: none; by default a
+    number that follows from the size of the problem. They are gone through by `workers` processes,
+    or with the `engine` "ray" by the cluster at `address`. A `time_limit` in seconds ends that
+    stress test; the result then says how many worlds were reached. To have the rest saved before,
+    see `draft`. `states` and `actions` list what there is beyond what the log shows. `possible` is
+    "seen", so that nothing is recommended in a state that the log does not show there, or a table
+    of all pairs of state and action that there are; `allowed` is one of those that may be
+    recommended: no other pair is taken more often than by π_b.
     `reward_at_end` says that an episode pays once, at its end, between these; `return_bounds`
     that it returns between these: values then lie there too. Without bounds of rewards or values,
     those of the rewards observed are taken. `labels` are what people call the values of a column,

@@ -51,10 +51,11 @@ def headline(findings: Findings) -> str:
     if not changed:
         return f"The new policy does the same as the current one in all {all_states:,} situations."
     share = percent(findings.changed_share)
+    alone = " In each of them it takes one action." if findings.table.one_action else ""
     return (
         f"In {changed:,} of {counted(all_states, 'situation')} the new policy does something else. "
         f"{'That is' if changed == 1 else 'Those are'} where {share} of the decisions of the "
-        "current policy are made."
+        f"current policy are made.{alone}"
     )
 
 
@@ -187,7 +188,10 @@ def caveat_box(findings: Findings) -> Element | None:
 def n_wedge_caveat(findings: Findings) -> str | None:
     """Returns where N∧ comes from; None where it was derived from a ζ, or there is none."""
     parameters = findings.record.parameters
-    chooser, rounds = parameters.get("n_wedge_chosen_by"), parameters["algorithm"].get("rounds")
+    chooser, rounds = (
+        parameters.get("n_wedge_chosen_by"),
+        parameters.get("algorithm", {}).get("rounds"),
+    )
     if chooser is not None and rounds is not None:
         return (
             f"The policy was chosen from the data, by {how_chosen(chooser)}: the best one whose "
