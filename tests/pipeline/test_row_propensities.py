@@ -124,3 +124,32 @@ def test_where_the_result_has_no_state_a_row_weighs_as_much_as_it_was_taken(hist
     with pytest.raises(CertificateRefused, match=r"'robust' takes .* vary within") as refusal:
         certify_result(tmp_path / "result", later, ["robust"])
     assert refusal.value.code == "acted-on-more-beyond-result"
+
+
+def test_a_randomised_trial_is_known_without_a_table(tmp_path):
+    """Half and half in every state; recorded, verified and certified as a table is."""
+    source = log_of(0, vary=False, propensities=False)
+    result = improved(source, behavior="uniform", certificates=["trajectory", "robust"])
+    assert result.record.parameters["behavior"] == "uniform"
+    assert not result.record.behavior_is_estimated
+    assert result.table.behavior[result.table.decided].tolist() == [0.5] * 4
+    assert all("behavior-known" in codes(claim) for claim in result.certificates)
+    assert "--behavior uniform" in result.record.command
+    result.save(tmp_path / "result")
+    verify_result(tmp_path / "result", rows_of(0, vary=False, propensities=False))
+    listed = [("< 0.5", "wait"), ("< 0.5", "treat"), (">= 0.5", "wait"), (">= 0.5", "treat")]
+    table = {
+        "score": [state for state, _ in listed],
+        "action": [action for _, action in listed],
+        "probability": [0.5] * 4,
+    }
+    same = improved(source, behavior=table, certificates=["trajectory", "robust"])
+    claims = [[claim.lower for claim in each.certificates] for each in (result, same)]
+    assert claims[0] == pytest.approx(claims[1], abs=1e-9)
+
+
+def test_a_column_named_propensity_score_is_one_of_propensities():
+    rows = rows_of(0)
+    rows["propensity_score"] = rows.pop("pscore")
+    source = read_log(rows, columns={"state": "score"}, bins=["score:edges=0.5"])
+    assert source.columns.behavior_prob == "propensity_score"
