@@ -382,6 +382,23 @@ def test_a_component_without_rewards_is_left_where_that_is_best():
     assert worst.policy.probability.tolist() == [0, 1, 1, 0, 1, 0, 1, 0]
 
 
+def test_a_fair_bet_for_ever_is_no_rest():
+    # 1 is won and lost alike: nothing on average, but no total either.
+    P, R = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))
+    P[:, 0] = 0.5
+    R[:, 0] = 1.0, -1.0
+    P[0, 1, 1] = 1.0
+    R[0, 1, 1] = -1.0
+    mdp = model(P, R)
+    with pytest.raises(NeverEnds, match=r"state 0 .* never ends under the policy"):
+        evaluate(mdp, Policy.deterministic(mdp.pairs, [0, 0]))
+    assert optimal(mdp).value.tolist() == [0.0, 0.0]
+    paid = mdp.with_rewards(np.array([[0.0, -1.0], [0.0, -2.0]]))
+    assert optimal(paid).value.tolist() == [0.0, 0.0]
+    paid = replace(mdp, ending_reward=[0.0, 0.0, 0.0, -2.0])
+    assert optimal(paid).value == pytest.approx([-2.0, -2.0])
+
+
 def test_rewards_on_the_way_round_decide_whether_there_is_a_best():
     def best(there, back, endless=0.0):
         mdp = model(
