@@ -280,7 +280,6 @@ def record(problem, n_wedge):
             "delta": 0.1,
             "discount": problem.single_discount,
             "behavior": "estimate" if problem.behavior_is_estimated else "table",
-            "value_bounds": list(problem.value_bounds),
             "unseen": problem.unseen,
             "possible": "all",
             "history": None,

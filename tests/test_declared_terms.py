@@ -45,7 +45,6 @@ TAKEN |= {
     "discount": 0.9,
     "algorithm": {"algorithm": "spibb", "n_wedge": 20},
     "n_wedge_chosen_by": "posterior",
-    "value_bounds": [0.0, 1.0],
     "behavior": "estimate",
     "columns": {},
     **AS_USUAL.parameters(),

@@ -18,8 +18,9 @@ from surestep.model.statements import OWN_WORDS, SENTENCES, statement_from_json
 SOURCE = Path(surestep.__file__).parent
 DOCS = Path(__file__).parents[1] / "docs" / "certificates.md"
 EXAMPLES = {  # values that a sentence can be made of, by name
-    "alpha": 0.25, "asked": "robust", "episodes": 80, "high": 2, "low": -1.0, "per": "pair",
-    "prior": "cautious", "rows": 3,
+    "alpha": 0.25, "asked": "robust", "ending_high": 5.0, "ending_low": -4.0, "episodes": 80,
+    "high": 2, "low": -1.0, "per": "pair",
+    "prior": "cautious", "rows": 3, "running_high": 1.5, "running_low": 0.5,
     "refusal": "so", "seed": None, "sentence": "It rains.", "share": 0.3, "states": 12,
     "steps": 5, "successors": 16, "weight": 5.0, "what": "states",
 }  # fmt: skip

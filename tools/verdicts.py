@@ -39,7 +39,7 @@ def verdict_of(benchmark: Benchmark, log: DecisionLog, worlds: int) -> dict[str,
         table_of(log),
         discount=benchmark.discount,
         behavior=behavior_of(benchmark),
-        return_bounds=benchmark.return_bounds or benchmark.value_bounds,
+        returns=benchmark.return_bounds or benchmark.value_bounds,
         worlds=worlds,
     )
     both = np.stack([policy_in(benchmark, result).probability, benchmark.behavior.probability])

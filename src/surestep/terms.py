@@ -41,8 +41,8 @@ DEFAULT_LEAST_VISITS = 10
 DEFAULT_DELTA = 0.1
 DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 # The first is the one that a result stands by. It is settled before the data.
-DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust", "a-priori")
-DEFAULT_OF_COUNTS = ("robust", "a-priori")  # counts cannot be split into two parts
+DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")
+DEFAULT_OF_COUNTS = ("robust",)  # counts cannot be split into two parts
 DEFAULT_TRAIN_SHARE = 0.3
 DEFAULT_LOGGER: Logger = "adaptive"
 
@@ -118,31 +118,27 @@ class Declared:
             help="δ: the chance that the claim is wrong.",
         ),
     )
-    value_bounds: tuple[float, float] | None = field(
+    running: tuple[float, float] | None = field(
         default=None,
         metadata=declared(
             shape=Bounds(),
-            by_default="what the rewards observed allow",
-            label="value bounds, from the rewards observed,",
-            help="Every value lies between these.",
+            by_default="as seen in the log; 0 if only --ending is given",
+            void=True,
+            label="rewards of running steps",
+            help="A step after which the episode goes on earns between these.",
         ),
     )
-    reward_bounds: tuple[float, float] | None = field(
+    ending: tuple[float, float] | None = field(
         default=None,
         metadata=declared(
             shape=Bounds(),
-            help="Every reward lies between these.  [default: those observed]",
+            by_default="as seen in the log; 0 if only --running is given",
+            void=True,
+            label="rewards of ends",
+            help="A step that ends its episode earns between these.",
         ),
     )
-    reward_at_end: tuple[float, float] | None = field(  # an episode pays once, at its end
-        default=None,
-        metadata=declared(
-            shape=Bounds(),
-            help="Episodes pay only once, at their end, a reward between these; values lie there "
-            "too.",
-        ),
-    )
-    return_bounds: tuple[float, float] | None = field(  # of whole episodes
+    returns: tuple[float, float] | None = field(  # of whole episodes
         default=None,
         metadata=declared(
             shape=Bounds(),

@@ -1,13 +1,24 @@
 """Stacks and courses by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from rollouts import Draw, roll_out
 from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, sample_log
 from surestep.certificates import stacks as module
-from surestep.certificates.stacks import Rounds, course_of, horizons, stacks_of, tails_of_set
+from surestep.certificates.stacks import (
+    Rounds,
+    Stacks,
+    Way,
+    course_of,
+    horizons,
+    stacks_of,
+    tails_of_set,
+)
+from surestep.kernels.stitched import BOTH, OURS
 from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
 
 
@@ -27,6 +38,43 @@ def test_stacks_hold_the_visits_of_each_pair_in_their_order():
     assert [*zip(stacks.reward, stacks.successor, stacks.ended, strict=True)] == [
         entry for each in entries for entry in each
     ]
+
+
+@pytest.mark.parametrize("way", [Way(BOTH, 4, 4), Way(OURS, 4, 4), Way(3, 4, 4)])
+def test_a_run_is_over_where_it_needs_a_step_of_which_nobody_knows_where_it_led(way):
+    """So it is the run on stacks that end before such steps, whatever comes after them."""
+    mdp = FiniteMDP.from_dense(
+        np.full((3, 2, 3), 1 / 3), np.arange(18.0).reshape(3, 2, 3), 0.5, [0.5, 0.5, 0.0]
+    )
+    log = sample_log(mdp, Policy.uniform(mdp), 40, 6, np.random.default_rng(1))
+    problem = Problem(
+        counts=log.counts(), behavior=Policy.uniform(mdp), discount=0.5,
+        value_bounds=(0.0, 40.0), log=log,
+    )  # fmt: skip
+    policy = Policy.deterministic(mdp.pairs, [1, 0, 1])
+    course = course_of(problem, policy, (0.0, 40.0), None)
+    last = np.isin(np.arange(log.num_steps), log.episode_offsets[1:] - 1)
+    lost = last & (np.arange(log.num_steps) > log.num_steps / 3)
+    unknown = stacks_of(
+        replace(log, next_state=np.where(lost, -1, log.next_state), truncated=log.truncated & ~lost)
+    )
+    cut = [np.flatnonzero(run < 0) for run in np.split(unknown.successor, unknown.offsets[1:-1])]
+    sizes = [gone[0] if gone.size else size for gone, size in zip(cut, unknown.sizes, strict=True)]
+    kept = np.concatenate(
+        [np.arange(first, first + size)
+         for first, size in zip(unknown.offsets[:-1], sizes, strict=True)]
+    )  # fmt: skip
+    shorter = Stacks(
+        np.append(0, np.cumsum(sizes)),
+        unknown.reward[kept], unknown.successor[kept], unknown.ended[kept], unknown.starts,
+    )  # fmt: skip
+    ours, theirs, whole = (
+        roll_out(stacks, course, np.ones(6, bool), way, Draw(3, 1, 8, 40))
+        for stacks in (unknown, shorter, stacks_of(log))
+    )
+    assert (ours.complete == theirs.complete).all()
+    assert (ours.values == theirs.values).all()
+    assert 0 < ours.complete.sum() < whole.complete.sum()
 
 
 def test_a_course_has_the_starts_the_ends_and_what_cuts_count_for():

@@ -90,7 +90,7 @@ def result():
     }  # fmt: skip
     columns = {"state": "x", "action": "treated"}
     source = read_log(rows, columns=columns, bins=["x:edges=0,2,4"])
-    terms = {"certificates": ["stitched"], "reward_at_end": (0, 1), "worlds": 0}
+    terms = {"certificates": ["stitched"], "ending": (0, 1), "worlds": 0}
     return surestep.improve(source, discount=0.9, **terms)
 
 

@@ -23,7 +23,19 @@ def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("certify")
     write_lines(home / "log.csv", LINES[:3001])
     write_lines(home / "later.csv", [LINES[0], *LINES[3015:9000]])
-    terms = (*BEHAVIOR, "--reward-bounds", "-400", "300", "--n-wedge", "5", "-o", home / "out")
+    terms = (
+        *BEHAVIOR,
+        "--running",
+        "-400",
+        "500",
+        "--ending",
+        "-400",
+        "500",
+        "--n-wedge",
+        "5",
+        "-o",
+        home / "out",
+    )
     done = run_surestep("improve", home / "log.csv", *PUMPS, *UNTESTED, *terms)
     assert done.exit_code == 0, done.output
     return home
@@ -202,7 +214,7 @@ UNMEASURED = "was not measured: there was no stress test of such a belief."
     [
         ("finished", "log.csv", (), "Believed better", MEASURED),
         ("finished", "log.csv", ("--delta", "0.2"), "Believed better", UNMEASURED),
-        ("finished", "log.csv", ("--reward-bounds", "-1", "2"), "Believed better", UNMEASURED),
+        ("finished", "log.csv", ("--ending", "-1", "2"), "Believed better", UNMEASURED),
         ("finished", "later.csv", (), "Believed better", "was not measured for this log."),
         ("undone", "log.csv", (), "Not shown to be better", "it did in 10 of 10."),
         ("undone", "log.csv", ("--kind", "posterior:seed=7,draws=499"), "Not shown", "luck alone"),

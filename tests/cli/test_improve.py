@@ -48,7 +48,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         "by default: N∧ = ",
         "by default: least visits of what may change = 10\n",
         "by default: δ = 0.1\n",
-        "by default: value bounds, from the rewards observed, = ",
+        "by default: rewards of running steps = ",
         "by default: worth of what nobody tried = pessimistic\n",
         "by default: certificates = stitched, posterior, robust, a-priori\n",
         "by default: share of the log that chooses the policy = 0.3\n",
@@ -68,15 +68,24 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         assert line in result.stdout, line
     assert sorted(file.name for file in out.iterdir()) == FILES
     assert surestep.load(out).record.defaults == (
-        *("behavior", "algorithm", "n_wedge", "least_visits", "delta", "value_bounds", "unseen"),
+        *(
+            "behavior",
+            "algorithm",
+            "n_wedge",
+            "least_visits",
+            "delta",
+            "running",
+            "ending",
+            "unseen",
+        ),
         *("certificates", "train_share", "logger"),
     )
 
 
 def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_path, monkeypatch):
     given = ("--behavior", logs / "policy.csv", "--n-wedge", "3", "--delta", "0.05")
-    given += ("--algorithm", "spibb", "--value-bounds", "-9000", "9000", "--unseen", "terminal")
-    given += ("--kind", "a-priori", "--reward-bounds", "-400", "300", "--worlds", "0")
+    given += ("--algorithm", "spibb", "--running", "-140", "160", "--unseen", "terminal")
+    given += ("--kind", "a-priori", "--ending", "-400", "500", "--worlds", "0")
     result = run_surestep("improve", logs / "log.csv", *PUMPS, *given, "-o", tmp_path / "one")
     assert result.exit_code == 0, result.output
     assert "by default" not in result.stdout
@@ -300,7 +309,7 @@ def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
             ["no column 'conditoin' to bin; did you mean 'condition'"],
         ),
         (("--memory-limit", "some"), ["memory_limit is 'some'"]),
-        (("--value-bounds", "5", "-5"), ["value_bounds is"]),
+        (("--running", "5", "-5"), ["running is"]),
     ],
 )
 def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):

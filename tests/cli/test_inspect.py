@@ -71,7 +71,7 @@ def test_json_holds_the_same_numbers():
 def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("episode,step,state,action,reward\n1,0,s,x,1\n1,0,s,x,9\n1,3,s,x,no\n")
-    result = surestep("inspect", log, "--reward-bounds", "0", "5", COLUMNS="200")
+    result = surestep("inspect", log, COLUMNS="200")
     assert result.exit_code == 0, result.output
     for expected in (
         "✗ 1 row without a finite number in column 'reward'",
@@ -79,7 +79,6 @@ def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
         "✗ 1 row too many: another row has the same episode and step (in 1 episode)",
         "✗ 2 steps missing between others of their episode (in 1 episode)",
         "! 1 episode without an end: no column says whether an episode is over",
-        "! 1 row with a reward outside the given bounds, 0 to 5",
         "next, once the rows marked ✗ are mended:",
     ):
         assert expected in result.stdout
@@ -137,7 +136,6 @@ def test_what_cannot_be_read_is_refused_and_nothing_is_written(tmp_path):
         ((log,), "no column says what the action is"),
         ((tmp_path / "none.csv",), "is no file"),
         ((PUMPS, *COLUMNS, "--behavior", log), "there is no column 'condition'"),
-        ((PUMPS, *COLUMNS, "--reward-bounds", 1, 0), "the lower one first"),
         ((PUMPS, *COLUMNS, "--n-wedge", -1), "--n-wedge"),
     ):
         result = surestep("inspect", *arguments, "-o", page)

@@ -50,7 +50,7 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
         (("--sizes", "0"), "sizes"),
         (("--kind", "posterior", "--kind", "posterior"), "none twice"),
         (("--n-wedge", "many"), "'many' is neither a whole number nor 'auto'"),
-        (("--value-bounds", "0", "1"), "values between value_bounds = (0.0, 1.0) allow only"),
+        (("--running", "0", "1"), "expected 0 to 1 where it goes on and 0 to 0 where it ends"),
     ],
 )
 def test_mistakes_are_told_in_one_line(given, words, log):

@@ -68,7 +68,7 @@ def evidence():
 
 @pytest.fixture(scope="module")
 def problem(evidence):
-    found = problem_of(evidence.assembly, Terms(discount=0.9))
+    found = problem_of(evidence.assembly, Terms(discount=0.9), evidence.facts)
     return Steps(evidence.source, evidence.counts, found.counts.pairs).put_into(found, "a test")
 
 
@@ -121,7 +121,7 @@ def test_bounds(size, others):
 
 TERMS = {
     "discount": corners, "delta": corners, "n_wedge": corners, "zeta": corners, "worlds": corners,
-    "value_bounds": ends | corners, "reward_bounds": ends | corners,
+    "running": ends | corners, "ending": ends | corners, "returns": ends | corners,
 }  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def test_all_improvements(kind, evidence):
     for low, high in itertools.product(
         (0, 1, -1, 3, 5e-324, 1e16, 1e308, -1e308, 2**200), repeat=2
     ):
-        for name in ("value_bounds", "reward_bounds"):
+        for name in ("running", "ending", "returns"):
             answers_or_refuses(lambda n=name, b=(low, high): improved(evidence, kind, **{n: b}))
 
 
@@ -220,8 +220,8 @@ def command_ends(verb, given, log_file, out):
     [
         ("improve", ("--delta", "0.9999999999999999", "--kind", "posterior:draws=99")),
         ("improve", ("--delta", "5e-324", "--kind", "posterior")),
-        ("improve", ("--reward-bounds", "-1e308", "1e308")),
-        ("improve", ("--value-bounds", "-1e308", "1e308")),
+        ("improve", ("--running", "-1e308", "1e308")),
+        ("improve", ("--returns", "-1e308", "1e308")),
         ("improve", ("--kind", "posterior:draws=4611686018427387904")),
         ("rehearse", ("--worlds", "4611686018427387904")),
         ("rehearse", ("--sizes", "1e308")),

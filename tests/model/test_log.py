@@ -50,6 +50,47 @@ def rows_of(log):
     return [rows[first:last] for first, last in pairwise(offsets)]
 
 
+# ---- rows -------------------------------------------------------------------------------------
+
+
+@given(log=decision_logs(), data=st.data())
+def test_rows_of_which_nobody_knows_where_they_led_are_no_transitions(log, data):
+    last = log.episode_offsets[1:] - 1
+    lost = np.isin(np.arange(log.num_steps), data.draw(st.lists(st.sampled_from(last.tolist()))))
+    unknown = replace(
+        log,
+        next_state=np.where(lost, -1, log.next_state),
+        terminated=log.terminated & ~lost,
+        truncated=log.truncated & ~lost,
+    )
+    assert (unknown.counts().starts == log.counts().starts).all()
+    if lost.all():
+        with pytest.raises(InvalidLog, match="no row of the log is left"):
+            unknown.with_outcomes()
+        return
+    known = unknown.with_outcomes()
+    shorter = [rows[:-1] if rows[-1][3] == -1 else rows for rows in rows_of(unknown)]
+    expected = [
+        [*rows[:-1], (*rows[-1][:5], rows[-1][5] or not rows[-1][4])] for rows in shorter if rows
+    ]
+    assert rows_of(known) == expected
+    assert known.continued is None
+    counts, without = unknown.counts(), known.counts()
+    for name in ("offsets", "successor", "times", "terminal"):
+        assert (getattr(counts, name) == getattr(without, name)).all()
+
+
+def test_an_episode_without_its_first_row_starts_nowhere():
+    log = log_of()
+    rest = log.rows(np.array([False, True, True]))
+    assert rest.continued.tolist() == [True, False]
+    assert rest.starts.tolist() == [log.state[2]]
+    assert rest.counts().starts.sum() == 1
+    assert rest.episodes([1]).starts.size == 1
+    assert log.rows(np.array([True, False, True])).truncated.tolist() == [True, True]
+    assert log.rows(np.ones(3, bool)) is log
+
+
 # ---- counts -----------------------------------------------------------------------------------
 
 
@@ -298,7 +339,8 @@ MISTAKES = {
         lambda: log_of(truncated=[False, False, False]),
         InvalidLog,
         "episode 1, step 0 is the last step, but neither terminated nor truncated; expected one "
-        "of them (truncated, if only the recording stopped); 1 of 2 episodes is affected",
+        "of them (truncated, if only the recording stopped), or the next state -1 where nobody "
+        "knows it; 1 of 2 episodes is affected",
     ),
     "a flag of 2": (
         lambda: log_of(terminated=[0, 2, 0]),

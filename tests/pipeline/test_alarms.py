@@ -68,7 +68,7 @@ def gaining(gain, of_all=None):
 def alarms(table=None, certificates=None, **changes):
     terms = {
         "estimates": gaining(1.0), "occupancy": None, "baseline": BASELINE, "rewards_vary": False,
-        "bounds_from_data": None, "checks": (),
+        "checks": (),
     } | changes  # fmt: skip
     table = table_of() if table is None else table
     certificates = (claim(),) if certificates is None else certificates
@@ -197,13 +197,6 @@ def test_a_gap_between_the_model_and_the_episodes():
     far = replace(BASELINE, model=4.0)
     assert alarms(baseline=far) == [Alarm("baseline-gap", {"model": 4.0, "low": 1.5, "high": 2.5})]
     assert alarms(baseline=replace(BASELINE, model=2.5)) == []
-
-
-def test_a_proof_from_bounds_that_the_data_told():
-    (found,) = alarms(bounds_from_data=(-1.0, 7.0))
-    assert found == Alarm("bounds-from-data", {"low": -1.0, "high": 7.0})
-    for others in ((claim(0.0),), (claim(0.5, "posterior", "posterior"), claim())):
-        assert alarms(certificates=others, bounds_from_data=(-1.0, 7.0)) == []
 
 
 def test_a_gain_that_is_claimed_for_states_where_whoever_acted_saw_more():

@@ -6,7 +6,8 @@ import pytest
 
 from pump_commands import write_lines
 from surestep import improve
-from surestep.errors import CertificateMismatch, InvalidParameter, RefutedBounds
+from surestep.errors import CertificateMismatch, RefutedBounds
+from surestep.model import Statement
 from surestep.pipeline import certify_result, check_certificates
 
 KINDS = ("a-priori", "robust", "posterior:draws=99")
@@ -29,7 +30,7 @@ def home(tmp_path_factory):
     write_lines(home / "later.csv", rows(6, 60))
     terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["a-priori"], "worlds": 0}
     improve(home / "log.csv", **terms).save(home / "read-off")
-    improve(home / "log.csv", reward_bounds=(-1.0, 2.0), **terms).save(home / "given")
+    improve(home / "log.csv", ending=(-1.0, 2.0), **terms).save(home / "given")
     return home
 
 
@@ -39,7 +40,7 @@ def home(tmp_path_factory):
 def test_claims_come_out_the_same_whatever_bounds_of_rewards_they_were_given(
     folder, log, bounds, home
 ):
-    made = certify_result(home / folder, home / log, KINDS, reward_bounds=bounds)
+    made = certify_result(home / folder, home / log, KINDS, ending=bounds)
     check_certificates(home / folder, home / log, made.certificates)
 
 
@@ -48,7 +49,7 @@ def test_claims_by_several_bounds_are_checked_together(home):
         claim
         for bounds in (None, (-1.0, 2.0), (-3.0, 5.0))
         for claim in certify_result(
-            home / "read-off", home / "log.csv", ["a-priori"], reward_bounds=bounds
+            home / "read-off", home / "log.csv", ["a-priori"], ending=bounds
         ).certificates
     ]
     assert len({claim.span for claim in claims}) == 3
@@ -58,12 +59,10 @@ def test_claims_by_several_bounds_are_checked_together(home):
 def test_a_claim_that_hides_or_makes_up_what_it_was_told_is_refused(home):
     place = home / "read-off", home / "later.csv"
     (told,) = certify_result(*place, ["a-priori"]).certificates
-    hidden = replace(told, assumptions=told.assumptions[:-2] + told.assumptions[-1:])
+    hidden = tuple(said for said in told.assumptions if said.code != "rewards-within-seen")
     with pytest.raises(CertificateMismatch, match=r"assumptions is \["):
-        check_certificates(*place, [hidden])
-    made_up = {"given_reward_low": 0.9, "given_reward_high": 1.0}
-    with pytest.raises(RefutedBounds, match="expected reward_low"):
-        check_certificates(*place, [replace(hidden, figures={**hidden.figures, **made_up})])
-    half = replace(hidden, figures={**hidden.figures, "given_reward_low": 0.9})
-    with pytest.raises(InvalidParameter, match=r"reward_bounds is \(0\.9, None\)"):
-        check_certificates(*place, [half])
+        check_certificates(*place, [replace(told, assumptions=hidden)])
+    made_up = {"running_low": 0.0, "running_high": 0.0, "ending_low": 0.9, "ending_high": 1.0}
+    declared = (*hidden, Statement("rewards-as-declared", made_up))
+    with pytest.raises(RefutedBounds, match=r"expected 0 to 0 where it goes on and 0\.9 to 1 w"):
+        check_certificates(*place, [replace(told, assumptions=declared)])

@@ -54,7 +54,8 @@ def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
 @pytest.mark.parametrize("logger", ["adaptive", "fixed"])
 def test_intervals_are_of_the_rows_that_certify(log, logger):
     """The same split, in time or at random, as the claim has."""
-    terms = TERMS | {"certificates": ["stitched"], "logger": logger, "reward_bounds": (-9, 9)}
+    terms = TERMS | {"certificates": ["stitched"], "logger": logger}
+    terms |= {"running": (-9, 9), "ending": (-9, 9)}
     result = surestep.improve(read_log(log, columns=COLUMNS), **terms)
     found = found_in(result.record.checks)["enough-data"]
     assert (found.unjudged, found.rows) == (None, result.certificate.figures["steps"])

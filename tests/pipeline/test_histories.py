@@ -21,7 +21,8 @@ from surestep.pipeline import certify_result, verify_result
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.inspect import inspect
 
-TERMS = {"discount": 0.9, "worlds": 0, "reward_bounds": (-9, 9), "certificates": ["robust"]}
+RANGES = {"running": (-9, 9), "ending": (-9, 9)}
+TERMS = {"discount": 0.9, "worlds": 0, "certificates": ["robust"]} | RANGES
 NAMES = ("episode", "step", "state", "action", "reward", "truncated")
 POLICY = {
     "state": np.repeat(["s0", "s1", "s2"], 2).astype(object),

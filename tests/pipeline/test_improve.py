@@ -2,7 +2,6 @@
 
 import dataclasses
 import shlex
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -133,8 +132,7 @@ def test_with_a_behavior_table_states_and_actions_are_its_rows(
         discount=discount,
         behavior=frame_of(table, tuple(table[0])),
         n_wedge=n_wedge,
-        value_bounds=BOUNDS,
-        reward_bounds=REWARDS,
+        returns=BOUNDS,
         unseen=unseen,
         certificates=["a-priori"],
     )
@@ -150,9 +148,10 @@ def test_with_a_behavior_table_states_and_actions_are_its_rows(
     # The world may count actions that no state has, and no table names.
     policy = Policy(problem.counts.pairs, result.policy.probability)
     by_hand = claim_by_hand(problem, policy, n_wedge)
-    assert (
-        result.certificate.assumptions == by_hand.assumptions
-    )  # nothing more is taken for granted
+    low, high = BOUNDS
+    declared = Statement("returns-bounded-from-any-step", {"low": low, "high": high})
+    # Nothing more is taken for granted.
+    assert result.certificate.assumptions == (*by_hand.assumptions, declared)
     states = [place_of(s) for s in range(each.mdp.num_states)]
     assert list(result.table.vocabulary.states) == states
     assert result.table.quiet.tolist() == [s == len(states) - 1 for s in range(len(states))]
@@ -166,7 +165,7 @@ def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, 
         without_propensities(each.rows),
         discount=discount,
         n_wedge=n_wedge,
-        value_bounds=BOUNDS,
+        returns=BOUNDS,
         unseen=unseen,
         certificates=["a-priori"],
     )
@@ -211,7 +210,7 @@ def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
         rest = (1 - np.nansum(behavior[run])) / max(1, unknown.sum())
         behavior[run] = np.where(unknown, max(0.0, rest), behavior[run])
         lost |= rest > 1e-6 and not unknown.any()
-    terms = {"discount": 0.9, "n_wedge": n_wedge, "value_bounds": BOUNDS}
+    terms = {"discount": 0.9, "n_wedge": n_wedge, "returns": BOUNDS}
     terms["certificates"] = ["a-priori"]
     if lost:
         with pytest.raises(InvalidLog, match="if there are more actions, list them"):
@@ -245,21 +244,19 @@ def test_contributions_add_up_to_the_estimated_gain(each, n_wedge, discount):
 
 @settings(max_examples=4)
 @given(each=WORLDS, discount=DISCOUNTS)
-def test_value_bounds_are_those_of_the_rewards_observed(each, discount):
+def test_ranges_are_those_of_the_rewards_observed(each, discount):
     terms = {"certificates": ["robust"], "worlds": 0}  # one episode cannot be split
     result = improve(without_propensities(each.rows), discount=discount, **terms)
-    keys = ("place", "level", "move", *NEXT)
-    total, times = Counter(), Counter()
-    for row in each.rows:
-        total[tuple(row[name] for name in keys)] += row["reward"]
-        times[tuple(row[name] for name in keys)] += 1
-    means = [total[key] / times[key] for key in times] + [0.0]
-    expected = np.array([min(means), max(means)]) / (1 - discount)
-    np.testing.assert_allclose(result.record.parameters["value_bounds"], expected, rtol=1e-9)
-    assert Statement("value-bounds-read-off") in result.certificate.assumptions
-    assert "value_bounds" in result.record.defaults
-    with pytest.raises(InvalidParameter, match=r"discount is 1.*value_bounds=\(low, high\)"):
-        improve(without_propensities(each.rows), discount=1, **terms)
+    over = [row.get("terminated") in (True, "true", 1) for row in each.rows]
+    for name, ends in (("running", False), ("ending", True)):
+        rewards = [row["reward"] for row, end in zip(each.rows, over, strict=True) if end == ends]
+        expected = [min(rewards, default=0.0), max(rewards, default=0.0)]
+        assert result.record.parameters[name] == expected
+    assert "rewards-within-seen" in {said.code for said in result.certificate.assumptions}
+    assert "running" in result.record.defaults
+    if any(result.record.parameters["running"]):
+        with pytest.raises(InvalidParameter, match=r"discount is 1.*returns=\(low, high\)"):
+            improve(without_propensities(each.rows), discount=1, **terms)
 
 
 @settings(max_examples=4)
@@ -382,11 +379,11 @@ def test_every_algorithm_makes_a_result_that_its_command_makes_again(name, tmp_p
 @pytest.mark.parametrize(
     "terms",
     [
-        {"n_wedge": 7, "delta": 0.2, "value_bounds": (-30.0, 50.0), "unseen": "terminal"},
+        {"n_wedge": 7, "delta": 0.2, "returns": (-30.0, 50.0), "unseen": "terminal"},
         {"zeta": 1e4, "algorithm": "spibb-beta", "delta": 0.05},
         {"algorithm": "spibb-2s", "n_wedge": 9, "behavior": "estimate"},
         {"n_wedge": "auto", "certificates": ["robust:set=l1", "posterior:draws=99"]},
-        {"reward_bounds": (-9.0, 9.0), "worlds": 0},
+        {"running": (-9.0, 9.0), "ending": (-9.0, 9.0), "worlds": 0},
     ],
 )
 def test_a_command_repeats_what_was_given_and_leaves_out_what_was_not(terms, tmp_path, monkeypatch):
@@ -457,8 +454,9 @@ def test_a_state_decided_only_at_the_end_of_a_recording_must_be_in_the_table():
     ]
     policy = {"state": np.array(["a"], object), "action": np.array(["x"], object)}
     policy["probability"] = np.array([1.0])
+    log = read_log(frame_of(rows, tuple(rows[0])), clock=True)
     with pytest.raises(ShapeMismatch, match=r"row 2, column 'state': the log decides in the unkno"):
-        improve(read_log(frame_of(rows, tuple(rows[0]))), discount=0.9, behavior=policy)
+        improve(log, discount=0.9, behavior=policy)
 
 
 def test_tables_of_pandas_and_others_are_behavior_policies():
@@ -488,7 +486,7 @@ def test_tables_of_pandas_and_others_are_behavior_policies():
         ({"algorithm": SPIBB(n_wedge=3), "settings": {"n_wedge": 3}}, "settings is given beside"),
         ({"algorithm": "hcpi", "delta": 0.1, "settings": {"delta": 0.2}}, "expected one δ"),
         ({"settings": {"wedge": 3}}, "has no setting 'wedge'"),
-        ({"value_bounds": (3.0, -3.0)}, "value_bounds is"),
+        ({"running": (3.0, -3.0)}, "running is"),
         ({"unseen": "hopeful"}, "unseen is 'hopeful'"),
         ({"behavior": "propensities"}, "name it with columns=.'behavior_prob'"),
     ],

@@ -140,9 +140,6 @@ def test_settings_out_of_range_are_refused():
     for wrong in (-1, True, 1.5):
         with pytest.raises(InvalidParameter, match="n_wedge is"):
             inspect(log, n_wedge=wrong)
-    for wrong in ((1.0, 0.0), (0.0, np.nan), (-np.inf, 0.0), ("a", "b")):
-        with pytest.raises(InvalidParameter, match="reward_bounds is"):
-            inspect(log, reward_bounds=wrong)
 
 
 def test_an_inspection_is_json():

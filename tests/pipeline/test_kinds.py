@@ -88,8 +88,11 @@ def test_a_logger_who_has_not_learnt_leaves_the_split_to_chance():
     assert made(Terms(discount=0.9, logger="fixed")).result.certificates[0].standing == "proved"
 
 
+RANGES = {"running": (-9.0, 9.0), "ending": (-9.0, 9.0)}
+
+
 def test_the_first_kind_that_may_choose_does():
-    robust = made(Terms(discount=0.9, certificates=["robust"], reward_bounds=(-9.0, 9.0)))
+    robust = made(Terms(discount=0.9, certificates=["robust"], **RANGES))
     assert robust.result.record.parameters["n_wedge_chosen_by"] == "robust"
     judge = Robust(reward_low=-9.0, reward_high=9.0)
     problem = robust.question.problem
@@ -138,7 +141,7 @@ def test_without_a_discount_kinds_that_need_one_are_refused():
         for i in range(60)
     ]
     source = read_log(frame_of(one_way, tuple(one_way[0])))
-    terms = {"discount": 1, "value_bounds": (-90.0, 90.0)}
+    terms = {"discount": 1, "returns": (-90.0, 90.0)}
     kinds = ["robust", "a-priori"]
     result = improve(source, **terms, n_wedge=3, certificates=kinds, worlds=0)
     assert [each.kind for each in result.certificates] == ["robust", "no-claim"]
@@ -165,12 +168,14 @@ def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
 
 
 def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
-    result = improve(known_log(), discount=0.9, reward_bounds=(-3.0, 30.0), worlds=0)
-    assert result.record.parameters["value_bounds"] == [-30.0, 300.0]
-    assert "value_bounds" not in result.record.defaults
+    ranges = {"running": (-3.0, 30.0), "ending": (-3.0, 30.0)}
+    result = improve(known_log(), discount=0.9, **ranges, worlds=0)
+    assert (result.certificate.figures["value_low"], result.certificate.figures["value_high"]) == (
+        -30.0,
+        300.0,
+    )
     for each in result.certificates:
-        codes = {assumption.code for assumption in each.assumptions}
-        assert not codes & {"value-bounds-read-off", "reward-bounds-read-off"}
+        assert "rewards-within-seen" not in {assumption.code for assumption in each.assumptions}
     assert result.certificates[1].parameters["reward_high"] == 30.0
 
 
@@ -192,7 +197,6 @@ def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
         ({"least_visits": 0}, "least_visits is 0, expected a whole number of at least 1"),
         ({"certificates": ["no-claim"]}, "there is no kind of certificate 'no-claim'"),
         ({"certificates": [Policy]}, "certifier is of type type"),
-        ({"reward_bounds": (3.0, 3.0)}, "reward_bounds is .*, expected two numbers that differ"),
         ({"worlds": 3, "certificates": ["posterior"]}, "worlds is 3, expected 0, or at least 9"),
         ({"worlds": -1}, "worlds is -1"),
         ({"worlds": 2.5}, r"worlds is 2\.5"),
@@ -318,7 +322,7 @@ def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apar
         assert f'"verdict": "{result.verdict}"' in result.files()["certificate.json"].decode()
     assert proved < 2
     clear = in_episodes(treatment_table(0, [0.1, 0.9], rows=300))
-    found = improve(read_log(clear), discount=0.5, worlds=0, n_wedge=10, return_bounds=(0.0, 1.0))
+    found = improve(read_log(clear), discount=0.5, worlds=0, n_wedge=10, ending=(0.0, 1.0))
     assert found.verdict == "proved better"
     assert found.certificate.lower > 0
     assert 'class="box good verdict"' in found.report
@@ -369,9 +373,7 @@ def test_noisy_rewards_need_no_bounds_to_be_stood_by():
     found = improve(read_log(table), discount=0.5, worlds=0, n_wedge=10)
     claim = found.certificate
     assert (claim.kind, claim.standing) == ("stitched", "proved")
-    assert (claim.parameters["return_low"], claim.parameters["return_high"]) == (0.0, 2.0)
-    given = improve(read_log(table), discount=0.5, value_bounds=(0.0, 0.5), worlds=0, n_wedge=10)
-    assert given.certificate.parameters["return_high"] == 2.0
+    assert (claim.parameters["return_low"], claim.parameters["return_high"]) == (0.0, 1.0)
 
 
 def test_a_log_is_split_once():
@@ -395,7 +397,7 @@ def test_the_same_episodes_in_another_order_are_no_judges(tmp_path):
 
 def test_only_the_claim_that_was_settled_on_may_prove(tmp_path):
     table = in_episodes(treatment_table(0, [0.1, 0.9], rows=300))
-    terms = {"discount": 0.5, "worlds": 0, "n_wedge": 5, "return_bounds": (0.0, 1.0)}
+    terms = {"discount": 0.5, "worlds": 0, "n_wedge": 5, "ending": (0.0, 1.0)}
     result = improve(read_log(table), **terms)
     result.save(tmp_path / "out")
     judged = certify_result(tmp_path / "out", table, ["stitched", "stitched:seed=7"])

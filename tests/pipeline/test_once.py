@@ -51,7 +51,7 @@ def calls(monkeypatch):
 TERMS = {"discount": 0.9, "n_wedge": 1, "worlds": 0, "certificates": ["trajectory"]}
 
 
-@pytest.mark.parametrize("said", [{}, {"return_bounds": (0.0, 1.0)}])
+@pytest.mark.parametrize("said", [{}, {"returns": (0.0, 1.0)}])
 def test_a_log_is_counted_once_and_its_steps_are_read_once(log, calls, said):
     surestep.improve(read_log(log), **TERMS, **said)
     reads = [name for name in calls if name in ("count_rows", "load_steps", "check_rows")]
@@ -59,7 +59,7 @@ def test_a_log_is_counted_once_and_its_steps_are_read_once(log, calls, said):
 
 
 def test_steps_are_read_once_for_another_log_too(log, calls, tmp_path):
-    said = {"return_bounds": (0.0, 1.0)}
+    said = {"returns": (0.0, 1.0)}
     surestep.improve(read_log(log), **TERMS, **said).save(tmp_path / "out")
     other = tmp_path / "other.csv"
     other.write_text("\n".join([ROWS[0], *reversed(ROWS[1:])]) + "\n")

@@ -180,7 +180,7 @@ def test_an_algorithm_that_likes_the_unknown_keeps_to_what_was_seen():
         "next_state": np.array(["a", "a", "b"] * 20, object),
     }
     terms = {"discount": 0.9, "certificates": ["robust"], "worlds": 0, "unseen": "terminal"}
-    terms |= {"algorithm": "rmin", "n_wedge": 0, "value_bounds": (-30, 0)}
+    terms |= {"algorithm": "rmin", "n_wedge": 0, "returns": (-30, 0)}
     log = surestep.read_log(rows)
     seen = surestep.improve(log, possible="seen", **terms).table
     unseen = seen.visits == 0

@@ -21,12 +21,17 @@ ROWS = [
 ]
 KINDS = ("a-priori", "robust", "posterior", "trajectory:horizon=3")
 REFUTED = [
-    ({"reward_bounds": (-0.001, 0.001)}, r"'a' → .* is 2\.0, expected reward_low = -0\.001"),
-    ({"reward_bounds": (0.0, 1.5)}, r"a reward of state 'here', action 'a' → .* is 2\.0"),
-    ({"reward_bounds": (1.0, 3.0)}, r"a reward of state 'here', action 'b' → .* is 0\.5"),
-    ({"value_bounds": (-1.0, 1.0)}, "'a' earns 2 to 2, but values between value_bounds"),
-    ({"value_bounds": (5.0, 6.0)}, "earns 0.5 to 0.5, but values between value_bounds"),
-    ({"value_bounds": (0.5, 6.0)}, "state 'there', action 'a' ends the episode with 0, outside of"),
+    ({"ending": (-0.001, 0.001)}, r"row 1, column 'reward': '2', .* -0\.001 to 0\.001 where it en"),
+    ({"ending": (0.0, 1.5)}, r"row 1, column 'reward': '2', expected 0 to 0 where it goes on and"),
+    (
+        {"ending": (1.0, 3.0)},
+        r"row 2, column 'reward': '0\.5', expected 0 to 0 .* and 1 to 3 where",
+    ),
+    (
+        {"running": (0.0, 3.0)},
+        "row 1, column 'reward': '2', expected 0 to 3 .* and 0 to 0 where it",
+    ),
+    ({"returns": (-1.0, 1.0)}, "return of episode 0 is 2, expected -1.0 to 1.0"),
 ]
 
 
@@ -56,20 +61,20 @@ def test_a_single_reward_refutes_bounds_that_its_mean_does_not():
     rows |= {"reward": [0.25, 2.25] * 10, "terminated": [True] * 20}
     source = read_log({name: np.array(column) for name, column in rows.items()})
     for bounds, refuting in (((1.0, 3.0), "0.25"), ((-1.0, 2.0), "2.25")):
-        with pytest.raises(RefutedBounds, match=f"a reward of state 'here', .* is {refuting}"):
-            improve(source, discount=0.5, n_wedge=3, reward_bounds=bounds)
+        with pytest.raises(RefutedBounds, match=f"column 'reward': '{refuting}', expected"):
+            improve(source, discount=0.5, n_wedge=3, ending=bounds)
 
 
 def test_no_rehearsal_rests_on_them(home):
-    terms = Terms(discount=0.5, n_wedge=3, certificates=["a-priori"], reward_bounds=(0.0, 1.5))
-    with pytest.raises(RefutedBounds, match="a reward of state 'here', action 'a'"):
+    terms = Terms(discount=0.5, n_wedge=3, certificates=["a-priori"], ending=(0.0, 1.5))
+    with pytest.raises(RefutedBounds, match="row 1, column 'reward': '2', expected"):
         rehearse_log(read_log(home / "log.csv"), terms, worlds=9)
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.5), (1.0, 3.0)])
 def test_a_saved_policy_is_not_judged_by_them(bounds, home):
     with pytest.raises(RefutedBounds):
-        certify_result(home / "out", home / "log.csv", ["a-priori"], reward_bounds=bounds)
+        certify_result(home / "out", home / "log.csv", ["a-priori"], ending=bounds)
 
 
 @pytest.mark.parametrize(
@@ -95,24 +100,22 @@ def test_bounds_among_the_settings_of_a_certificate_are_held_against_the_data_to
 def test_the_command_line_says_so_in_one_line(given, home, monkeypatch):
     monkeypatch.chdir(home)
     out = ("-o", "new") if given[0] != "certify" else ()
-    result = run_surestep(*given, *out, "--reward-bounds", "-0.001", "0.001")
+    result = run_surestep(*given, *out, "--ending", "-0.001", "0.001")
     assert result.exit_code == 2
-    assert "a reward of state 'here', action 'a' → state 'there' is 2.0, expected" in result.stderr
+    assert "log.csv, row 1, column 'reward': '2', expected 0 to 0 where it goes on" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (home / "new").exists()
 
 
 def test_bounds_that_the_data_touch_are_taken(home):
     terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["a-priori"], "worlds": 0}
-    assert (
-        improve(home / "log.csv", reward_bounds=(0.5, 2.0), **terms).certificate.lower is not None
-    )
-    assert improve(home / "log.csv", value_bounds=(0.0, 2.0), **terms).certificate.lower is not None
+    assert improve(home / "log.csv", ending=(0.5, 2.0), **terms).certificate.lower is not None
+    assert improve(home / "log.csv", returns=(0.5, 2.0), **terms).certificate.lower is not None
 
 
 def test_a_refusal_is_saved_without_a_claim_and_the_page_is_loud(home, tmp_path):
     terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["a-priori", "robust"], "worlds": 0}
-    result = improve(home / "log.csv", **terms | {"discount": 1.0, "value_bounds": (0.0, 2.0)})
+    result = improve(home / "log.csv", **terms | {"discount": 1.0, "ending": (0.0, 2.0)})
     result.save(tmp_path / "out")
     for name in ("certificate.json", "certificates.json"):
         found = json.loads((tmp_path / "out" / name).read_text())

@@ -33,7 +33,7 @@ def log_of(*given, **settings):
 
 
 def improved(source, **settings):
-    settings = {"certificates": KINDS, "reward_bounds": (0.0, 1.0)} | settings
+    settings = {"certificates": KINDS, "running": (0.0, 1.0), "ending": (0.0, 1.0)} | settings
     return improve(source, discount=0.9, n_wedge=10, worlds=0, **settings)
 
 

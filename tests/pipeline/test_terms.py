@@ -7,12 +7,13 @@ import pytest
 
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
+from surestep.certificates.ranges import Ranges
 from surestep.errors import InvalidParameter
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
 from surestep.terms import DEFAULT_LEAST_VISITS
 
-EXACT = DataFacts((0.0, 1.0), False, 10)
+EXACT = DataFacts(Ranges((0.0, 1.0), (0.0, 0.0)), False, 10)
 
 
 def terms(*certificates, **said):
@@ -123,12 +124,12 @@ def test_numbers_of_numpy_are_numbers():
         discount=np.float64(0.9),
         n_wedge=np.int64(5),
         delta=np.float32(0.25),
-        reward_bounds=np.array([0, 1]),
-        return_bounds=[np.int64(0), np.float64(1.5)],
+        running=np.array([0, 1]),
+        returns=[np.int64(0), np.float64(1.5)],
     )
-    plain = Terms(discount=0.9, n_wedge=5, delta=0.25, reward_bounds=(0, 1), return_bounds=(0, 1.5))
+    plain = Terms(discount=0.9, n_wedge=5, delta=0.25, running=(0, 1), returns=(0, 1.5))
     assert given == plain == replace(plain, discount=np.array(0.9), delta=np.array(0.25))
-    assert [type(end) for end in (*given.reward_bounds, given.n_wedge)] == [int] * 3
+    assert [type(end) for end in (*given.running, given.n_wedge)] == [int] * 3
     assert given.floor is None  # the N∧ is one that was given
 
 

@@ -65,13 +65,13 @@ def test_a_log_of_survival_is_improved_certified_rehearsed_and_verified(log, tmp
     result = surestep.improve(
         read_log(path),
         discount=1,
-        reward_at_end=(0, 1),
+        ending=(0, 1),
         n_wedge=20,
         certificates=["robust", "posterior", "a-priori"],
         worlds=1,
     )
     parameters = result.record.parameters
-    assert (parameters["discount"], parameters["value_bounds"]) == (1.0, [0.0, 1.0])
+    assert (parameters["discount"], parameters["ending"]) == (1.0, [0, 1])
     assert [each.kind for each in result.certificates] == ["robust", "posterior", "no-claim"]
     assert "the bounds divide by 1 − γ" in result.certificates[2].parameters["refusal"]
     robust, posterior = result.certificates[:2]
@@ -84,7 +84,7 @@ def test_a_log_of_survival_is_improved_certified_rehearsed_and_verified(log, tmp
 
 def test_a_gain_in_survival_is_proved_by_default(log):
     source = read_log(log(survival(600)))
-    result = surestep.improve(source, discount=1, reward_at_end=(0, 1), worlds=0)
+    result = surestep.improve(source, discount=1, ending=(0, 1), worlds=0)
     kinds = [each.kind for each in result.certificates]
     assert kinds == ["stitched", "posterior", "robust", "no-claim"]
     assert result.certificate.standing == "proved"
@@ -93,7 +93,7 @@ def test_a_gain_in_survival_is_proved_by_default(log):
 
 
 def test_n_wedge_is_chosen_without_a_discount(log):
-    terms = {"discount": 1, "reward_at_end": (0, 1), "worlds": 0}
+    terms = {"discount": 1, "ending": (0, 1), "worlds": 0}
     result = surestep.improve(read_log(log(survival(300))), certificates=["posterior"], **terms)
     assert result.record.parameters["n_wedge_chosen_by"] == "posterior"
     assert result.certificate.lower > 0
@@ -104,7 +104,7 @@ def test_where_all_episodes_end_the_estimate_earns_what_the_log_did(log):
     result = surestep.improve(
         read_log(log(rows)),
         discount=1,
-        reward_at_end=(0, 1),
+        ending=(0, 1),
         n_wedge=5,
         certificates=["robust"],
         worlds=0,
@@ -139,21 +139,21 @@ def test_an_estimate_in_which_nothing_ends_is_refused_with_the_state(log, tmp_pa
         "900,3,hall,wait,0,false,room",
     ]
     path = log([*survival(50), *cut])
-    options = ["--discount", "1", "--reward-at-end", "0", "1", "--n-wedge", "5"]
+    options = ["--discount", "1", "--ending", "0", "1", "--n-wedge", "5"]
     output = tmp_path / "out"
     found = CliRunner().invoke(main, ["improve", str(path), *options, "-o", str(output)])
     assert found.exit_code == 2
     assert not output.exists()
     assert "state 'hall' (with 1 other state) never ends under the policy" in found.output
     with pytest.raises(NeverEnds, match="state 'hall'"):
-        surestep.improve(read_log(path), discount=1, reward_at_end=(0, 1), n_wedge=5)
+        surestep.improve(read_log(path), discount=1, ending=(0, 1), n_wedge=5)
 
 
 def test_what_the_improved_policy_earns_is_its_total(log):
     result = surestep.improve(
         read_log(log(survival(300, seed=5))),
         discount=1,
-        return_bounds=(0, 1),
+        returns=(0, 1),
         n_wedge=20,
         certificates=["robust"],
         worlds=0,

@@ -285,14 +285,14 @@ def drafted_once(monkeypatch):
             "n_wedge_chosen_by|n_wedge|visits|probab|trusted",
         ),
         (parquet_changed, r"policy\.parquet (has other bytes|does not say the same)"),
-        (record_changed("parameters", "discount", value=0.8), "value_bounds|discount|q of|probab"),
+        (record_changed("parameters", "discount", value=0.8), "running|discount|q of|probab"),
         (
             record_changed("parameters", "n_wedge", value=11),
             "run.json: parameters: n_wedge is 11, but",
         ),
         (
-            record_changed("parameters", "value_bounds", value=[-1.0, 99.0]),
-            "run.json: parameters: value_bounds",
+            record_changed("parameters", "running", value=[-1.0, 99.0]),
+            "run.json: parameters: running",
         ),
         (record_changed("estimates", "policy", value=99.0), "run.json: estimates: policy is 99.0"),
         (record_changed("data", "rows", value=10**6), "run.json: data: rows is 1000000, but"),

@@ -189,5 +189,35 @@ def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assu
         assert found.rung == "proved better"  # as the certificate has it
         doubted = SPEAKS_AGAINST.get(code) == assumed
         assert found.mood == ("caution" if doubted else "good")
-        assert ("the log speaks against one" in found.headline) == doubted
+        assert ("one of them failed its test" in found.headline) == doubted
+        twice = verdict([proof], changed=True, alarms=2 * alarms)
+        assert ("2 tests of them failed" in twice.headline) == doubted
     assert verdict([NO_PROOF], changed=True, alarms=alarms).mood != "good"
+
+
+SEEN = Statement(
+    "rewards-within-seen",
+    {"running_low": -140.0, "running_high": 160.0, "ending_low": -400.0, "ending_high": 500.0},
+)
+
+
+def test_a_proof_within_rewards_that_nobody_declared_is_another_rung_and_never_green():
+    proof = replace(PROOF, assumptions=(*PROOF.assumptions, SEEN))
+    assert rung_of([proof], changed=True, rehearsal=None) == "proved within the rewards seen"
+    found = verdict([proof], changed=True)
+    assert (found.rung, found.mood) == ("proved within the rewards seen", "caution")
+    question = "can a step earn less than −140 or more than 160, or an end less than −400 or more"
+    assert question in found.sentences[-1]
+    unproved = replace(NO_PROOF, assumptions=(*NO_PROOF.assumptions, SEEN))
+    assert rung_of([unproved], changed=True, rehearsal=None) == "not shown to be better"
+
+
+def test_a_claim_above_its_own_estimate_is_not_proved():
+    for figures, alarms, rung in (
+        ({"estimate": 0.3}, (), "proved better"),
+        ({"estimate": 0.1}, (), "not shown to be better"),
+        ({}, (Alarm("claim-above-estimate", {"claim": 0.2, "estimate": 0.1}),), "not shown to be"),
+        ({}, (Alarm("claim-above-estimate", {"claim": 9.0, "estimate": 0.5}),), "proved better"),
+    ):
+        proof = replace(claim("proved", 0.2), figures=figures)
+        assert rung_of([proof], changed=True, rehearsal=None, alarms=alarms).startswith(rung)

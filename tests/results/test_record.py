@@ -22,8 +22,7 @@ DIGESTS = {"policy.csv": "abc"}
 @pytest.fixture(scope="module")
 def record():
     parameters = {name: example(kind) for name, kind in PARAMETERS.items()}
-    bounds = {"value_bounds": [0.0, 1.0], "reward_bounds": None}
-    bounds |= {"reward_at_end": None, "return_bounds": None}
+    bounds = {"running": [0.0, 1.0], "ending": None, "returns": None}
     estimates = {"behavior": 1.0, "policy": 2.0}
     usual = maintenance_findings().record
     return replace(usual, parameters=parameters | bounds, estimates=estimates)
@@ -122,7 +121,7 @@ def test_a_damaged_baseline_is_refused(record, changes):
 
 
 def test_bounds_come_in_pairs(record):
-    for name in ("value_bounds", "reward_bounds", "reward_at_end", "return_bounds"):
+    for name in ("running", "ending", "returns"):
         for bounds, message in (
             ([], f"parameters.{name}: expected array of length 2, got 0"),
             ([0.0], f"parameters.{name}: expected array of length 2, got 1"),

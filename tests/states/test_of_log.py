@@ -68,7 +68,7 @@ def test_what_is_left_is_the_log_with_the_rule_by_hand(log, learnt):
 
 
 def test_a_result_with_learnt_states_is_saved_verified_and_acts(log, learnt, tmp_path):
-    result = surestep.improve(learnt, discount=1.0, reward_at_end=(0, 1), worlds=0)
+    result = surestep.improve(learnt, discount=1.0, ending=(0, 1), worlds=0)
     assert "states-learnt-apart" in [each.code for each in result.certificate.assumptions]
     result.save(tmp_path / "out")
     assert verify_result(tmp_path / "out", log).level == "same bytes"
@@ -100,9 +100,7 @@ def test_whole_episodes_judge_learnt_states_without_calling_them_markov(log):
     told = log | {"pscore": rng.uniform(0.3, 0.7, len(log["dose"])).round(3).tolist()}
     source = learn(read_log(told, columns=COLUMNS), "tree:size=3", discount=1.0)
     kinds = ["trajectory:estimator=is,return_low=0,return_high=1", "robust"]
-    result = surestep.improve(
-        source, discount=1.0, reward_at_end=(0, 1), certificates=kinds, worlds=0
-    )
+    result = surestep.improve(source, discount=1.0, ending=(0, 1), certificates=kinds, worlds=0)
     by_episodes, by_model = ([*map(str, claim.assumptions)] for claim in result.certificates)
     assert any("probability that its row of the log names" in said for said in by_episodes)
     assert any("What a state is was learnt" in said for said in by_episodes)
@@ -114,7 +112,7 @@ def test_improve_learns_what_the_log_was_opened_with(log):
     source = read_log(log, columns=COLUMNS, states_from="bins:size=2,share=0.3")
     with pytest.raises(InvalidParameter, match="states are to be learnt"):
         source.counts()
-    result = surestep.improve(source, discount=1.0, reward_at_end=(0, 1), worlds=0)
+    result = surestep.improve(source, discount=1.0, ending=(0, 1), worlds=0)
     assert result.record.parameters["learnt_from"] == 45
     assert [rule.split("=")[0] for rule in result.record.parameters["bins"]] == ["lactate:edges"]
     assert result.record.parameters["states_from"] is None

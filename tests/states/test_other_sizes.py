@@ -139,7 +139,7 @@ def patients(number=1500):
     }  # fmt: skip
 
 
-TERMS = {"discount": 0.9, "reward_at_end": (0, 6), "worlds": 0, "certificates": ["posterior"]}
+TERMS = {"discount": 0.9, "ending": (0, 6), "worlds": 0, "certificates": ["posterior"]}
 STATE = {"state": ["kind", "ill"], "action": "treated"}
 
 

@@ -120,6 +120,7 @@ def pair_returns(problem: Problem) -> PairReturns:
             "this algorithm looks at the returns of whole episodes, but the problem has no log; "
             "give it as Problem(log=…)"
         )
+    log = log.with_outcomes()
     returns = np.empty(log.reward.size)
     discounted_returns(log.episode_offsets, log.reward, problem.single_discount, returns)
     pair, size = log.pair, problem.counts.pairs.num_pairs

@@ -19,11 +19,12 @@ from surestep.errors import (
     InvalidParameter,
 )
 from surestep.model.certificate import Certificate
+from surestep.model.log import UNKNOWN
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
 from surestep.model.problem import Problem
 from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import STOPPING, Statement
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
 
@@ -114,11 +115,25 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
             f"{type(certifier).__name__} makes a certificate of the kind {claim.kind!r}, expected "
             f"its own, {certifier.name!r}"
         )
-    standing, premises = standing_of(claim), problem.premises
+    standing, premises = standing_of(claim), premises_of(certifier, problem)
     if standing == claim.standing and not premises:
         return claim
     assumptions = (*claim.assumptions, *premises)
     return dataclasses.replace(claim, standing=standing, assumptions=assumptions)
+
+
+def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]:
+    """Returns what a claim takes for granted of the problem.
+
+    Who reads the log itself leaves out no row for where it may have led, as who counts does.
+    """
+    others = tuple(said for said in problem.premises if said.code != STOPPING.code)
+    if certifier.needs.episodes:
+        return others
+    log = problem.log
+    if log is not None and (log.next_state == UNKNOWN).any() and others == problem.premises:
+        return (*others, STOPPING)
+    return problem.premises
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

@@ -131,32 +131,23 @@ def known_ends(problem: Problem, part: DecisionLog) -> BoolArray:
 def parts_of_log(
     log: DecisionLog, train_share: float, seed: int | None
 ) -> tuple[DecisionLog | None, DecisionLog | None]:
-    """The log in two parts as `split_episodes` makes them; a single episode is split in time."""
-    if log.num_episodes > 1 or seed is not None:
+    """The log in two parts as `split_episodes` makes them; a single episode is split in time.
+
+    Where rows of several episodes lie between each other, the first part is all that was decided
+    before the first row of the first episode that is not in it: what follows of an episode that
+    began before is of the second part, and no start there.
+    """
+    order = np.arange(log.num_steps) if log.num_episodes == 1 else log.order
+    if seed is not None or order is None:
         return split_episodes(log, train_share, seed)
-    cut = round(float(train_share) * log.num_steps)
-    return (
-        some_steps(log, slice(0, cut)) if cut > 0 else None,
-        some_steps(log, slice(cut, None)) if cut < log.num_steps else None,
-    )
-
-
-def some_steps(log: DecisionLog, which: slice) -> DecisionLog:
-    """Some steps of a log of one episode, as if recording had begun and stopped there."""
-    terminated = log.terminated[which]
-    truncated = log.truncated[which].copy()
-    truncated[-1] |= not terminated[-1]
-    return DecisionLog(
-        log.pairs,
-        log.state[which],
-        log.action[which],
-        log.reward[which],
-        log.next_state[which],
-        terminated,
-        truncated,
-        np.array([0, truncated.size]),
-        None if log.propensity is None else log.propensity[which],
-    )
+    size = log.num_steps if log.num_episodes == 1 else log.num_episodes
+    cut = round(float(train_share) * size)
+    if not 0 < cut < size:
+        return (log, None) if cut > 0 else (None, log)
+    if log.num_episodes == 1:  # a stream: nothing starts in the rest of it
+        return log.rows(order < cut), replace(log.rows(order >= cut), continued=None)
+    before = order < order[log.episode_offsets[cut]]
+    return log.remembered(("rows", cut), lambda: (log.rows(before), log.rows(~before)))
 
 
 def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts:
@@ -164,8 +155,9 @@ def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts
     seen, rewards = part.counts(), whole.rewards
     shape = (seen.offsets, seen.successor, seen.times)
     if not rewards.known and rewards.per == "pair":
-        sums = np.bincount(part.pair, part.reward, whole.pairs.num_pairs)
-        ends = least_and_greatest(part.reward, part.pair, whole.pairs.num_pairs)
+        known = part.with_outcomes()
+        sums = np.bincount(known.pair, known.reward, whole.pairs.num_pairs)
+        ends = least_and_greatest(known.reward, known.pair, whole.pairs.num_pairs)
         rewards = LoggedRewards(sums.astype(np.float64), "pair", False, *ends)
     elif not rewards.known:
         rewards = seen.rewards
@@ -184,7 +176,7 @@ def with_ends(problem: Problem) -> Counts:
 
 def times_of(log: DecisionLog, counts: Counts) -> IntArray:
     """Counts how often the log takes each of the transitions [T] that the counts store."""
-    size = np.int64(counts.pairs.num_states)
+    log, size = log.with_outcomes(), np.int64(counts.pairs.num_states)
     keys = run_owners(counts.offsets) * size + counts.successor
     order = np.argsort(keys)
     place = order[np.searchsorted(keys, log.pair * size + log.next_state, sorter=order)]

@@ -20,18 +20,17 @@ class Known(NamedTuple):
     delta: float | None = None
     seed: int | None = None
     split: Split | None = None  # None where the data cannot be split
-    reward_bounds: tuple[float, float] | None = None  # of single rewards, as given
+    reward_bounds: tuple[float, float] | None = None  # of single rewards, as declared
     rewards_seen: tuple[float, float] | None = None  # the smallest and the largest, and 0
     rewards_vary: bool = False  # one transition earned different rewards
-    returns: tuple[float, float] | None = None  # the bounds of returns as given
-    single_returns: tuple[float, float] | None = None  # what single rewards allow an episode
+    returns: tuple[float, float] | None = None  # the bounds of returns, declared or seen
     bound: str | None = None  # the published one that goes with the algorithm
     n_wedge: int | None = None  # where it was fixed before the data
     transitions: int = 0  # different ones, in the data
 
     @property
     def possible_rewards(self) -> tuple[float, float] | None:
-        """Returns the bounds of single rewards as given, or else those seen."""
+        """Returns the bounds of single rewards as declared, or else those seen."""
         return self.rewards_seen if self.reward_bounds is None else self.reward_bounds
 
     def usual(self) -> dict[str, Any]:

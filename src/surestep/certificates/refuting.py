@@ -12,9 +12,7 @@ from surestep._arrays import (
     refuse_where,
     run_lengths,
     run_owners,
-    run_sums,
 )
-from surestep.certificates.confidence import mean_interval
 from surestep.certificates.episodes import with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.returns import discounted_returns
@@ -24,7 +22,6 @@ from surestep.model.problem import Problem
 from surestep.model.transitions import transition_name
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
-BY_CHANCE = 1e-6  # how often noisy rewards may refute bounds of their means that are right
 
 
 def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
@@ -47,31 +44,23 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
     )
 
 
-def check_observed(problem: Problem, reward_bounds: tuple[float, float] | None = None) -> None:
+def check_observed(problem: Problem) -> None:
     """Refuses value bounds that the mean reward of a visited pair contradicts.
 
     V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min, where r
-    is a mean: of noisy rewards, a single one may lie anywhere, and so may the mean of many, unless
-    `reward_bounds` of single ones are known, and not only those that were seen.
+    is a mean: where rewards vary, the one that was observed shows nothing for certain.
     """
     counts, (low, high) = with_ends(problem), problem.value_bounds
     pairs, discount = counts.pairs, problem.single_discount
     least, most = low - discount * high, high - discount * low
     slack = SAME * max(abs(low), abs(high), SAME)
-    if always_alike(counts, slack):
-        (smallest, largest), words = exact_means(counts), ""
-    elif reward_bounds is not None and reward_bounds[0] < reward_bounds[1]:
-        smallest, largest = noisy_means(counts, reward_bounds)
-        words = (
-            f" on average, as its rewards lie between {reward_bounds[0]} and {reward_bounds[1]}, "
-            f"but for a chance of {BY_CHANCE:g}"
-        )
-    else:
+    if not always_alike(counts, slack):
         return
+    smallest, largest = exact_means(counts)
     refuse_where(
         (counts.visits > 0) & ((smallest > most + slack) | (largest < least - slack)),
         lambda k: (
-            f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}{words}, but "
+            f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}, but "
             f"values between value_bounds = ({low}, {high}) allow only {least:.10g} to "
             f"{most:.10g}; expected wider bounds"
         ),
@@ -103,20 +92,6 @@ def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
     np.minimum.at(smallest, owner[seen], mean[seen])
     np.maximum.at(largest, owner[seen], mean[seen])
     return smallest, largest
-
-
-def noisy_means(counts: Counts, bounds: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
-    """Returns bounds on the mean reward of each pair [K], which fail with chance `BY_CHANCE`.
-
-    They hold for all pairs together, and for any number of visits, if every reward lies within the
-    `bounds`. Those of the rewards observed would not do: what is rare and large is seldom seen.
-    """
-    rewards, (low, high) = counts.rewards, bounds
-    sums = rewards.values if rewards.per == "pair" else run_sums(rewards.values, counts.offsets)
-    scaled = np.clip((sums - low * counts.visits) / (high - low), 0.0, counts.visits)  # rounding
-    share = BY_CHANCE / counts.pairs.num_pairs
-    below, above = mean_interval(scaled, counts.visits, share, strict=True)
-    return low + (high - low) * below, low + (high - low) * above
 
 
 def check_ends(problem: Problem) -> None:

@@ -37,16 +37,23 @@ FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry o
 
 
 def stacks_of(log: DecisionLog) -> Stacks:
-    """Returns the stacks of a log."""
-    pair, number = log.pair, log.pairs.num_pairs
+    """Returns the stacks of a log.
+
+    A row of which nobody knows where it led has its place there: that an entry cannot be read may
+    tell what it is, so that leaving it out would leave out what came.
+    """
+    number = log.pairs.num_pairs
     # Numbers of 16 bits are sorted ten times as fast as others.
-    order = np.argsort(pair.astype(np.min_scalar_type(number)), kind="stable")
+    pair = log.pair.astype(np.min_scalar_type(number))
+    order = np.argsort(pair, kind="stable")
+    if log.order is not None:
+        order = np.lexsort((log.order, pair))
     return Stacks(
         offsets_of(np.bincount(pair, minlength=number)),
         log.reward[order],
         log.next_state[order].astype(np.int64),
         log.terminated[order],
-        log.state[log.episode_offsets[:-1]].astype(np.int64),
+        log.starts.astype(np.int64),
     )
 
 

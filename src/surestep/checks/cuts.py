@@ -32,7 +32,7 @@ from surestep.checks.of_log import seed_of
 from surestep.errors import CertificateRefused
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
-from surestep.model.log import DecisionLog
+from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
@@ -165,13 +165,15 @@ def within_each(log: DecisionLog, other: DecisionLog) -> DecisionLog:
 
     Finer bins lie within the old ones, and stay what they are; nearest centres need not.
     """
-    states = np.int64(other.pairs.num_states)
+    states, led = np.int64(other.pairs.num_states), log.next_state != UNKNOWN
     here, there = (
         own.astype(np.int64) * states + cut
-        for own, cut in ((log.state, other.state), (log.next_state, other.next_state))
+        for own, cut in ((log.state, other.state), (log.next_state[led], other.next_state[led]))
     )
     shown, place = np.unique(np.concatenate([here, there]), return_inverse=True)
-    return replaced_states(log, Pairs.full(shown.size, log.pairs.num_actions), *np.split(place, 2))
+    state, next_state = place[: here.size], np.full(here.size, UNKNOWN)
+    next_state[led] = place[here.size :]
+    return replaced_states(log, Pairs.full(shown.size, log.pairs.num_actions), state, next_state)
 
 
 def with_actions_of(log: DecisionLog, other: DecisionLog) -> DecisionLog:
@@ -184,16 +186,7 @@ def replaced_states(
     log: DecisionLog, pairs: Pairs, state: IntArray, next_state: IntArray
 ) -> DecisionLog:
     """Returns the rows of a log with other states."""
-    return DecisionLog(
-        pairs,
-        state,
-        log.action,
-        log.reward,
-        next_state,
-        log.terminated,
-        log.truncated,
-        log.episode_offsets,
-    )
+    return replace(log, pairs=pairs, state=state, next_state=next_state, propensity=None)
 
 
 def around(log: DecisionLog, again: DecisionLog) -> IntArray:
@@ -215,7 +208,8 @@ def carried(
     table = policy.dense()
     total = np.zeros((pairs.num_states, table.shape[1]))
     met = [(rows.state, others.state) for rows, others in parts]
-    met += [(rows.next_state, others.next_state) for rows, others in parts]
+    known = [(rows.with_outcomes(), others.with_outcomes()) for rows, others in parts]
+    met += [(rows.next_state, others.next_state) for rows, others in known]
     for own, other in met:
         there = (total.sum(axis=1) == 0)[other]
         total += shared_rows(other[there], own[there], (len(total), len(table))) @ table
@@ -238,6 +232,7 @@ def filled(model: FiniteMDP, counts: Counts, log: DecisionLog, again: DecisionLo
     outer = around(log, again)[pairs.state]
     unseen = np.flatnonzero((counts.visits == 0) & (outer >= 0))
     wide = (outer * np.int64(pairs.num_actions) + pairs.action)[unseen]
+    log, again = log.with_outcomes(), again.with_outcomes()
     key = log.state.astype(np.int64) * pairs.num_actions + log.action
     shown, place = np.unique(key * size + again.next_state, return_inverse=True)
     times, paid = np.bincount(place), np.bincount(place, log.reward)

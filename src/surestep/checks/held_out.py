@@ -29,10 +29,15 @@ def folds_by(judge: Stitched | None, log: DecisionLog | None) -> Folds | Unjudge
     first = beginning(whole.first, MOST_TO_PLAN)
     second = beginning(whole.second, MOST_TO_JUDGE)
     fit = MOST_TO_JUDGE * whole.first.num_episodes / whole.first.num_steps
-    return Folds(first, second, min(whole.second.num_episodes, fit) / first.num_episodes)
+    return Folds(first, second, min(whole.second.starts.size, fit) / first.num_episodes)
 
 
 def beginning(log: DecisionLog, steps: int) -> DecisionLog:
-    """Returns the first episodes of a log that have at most so many steps; at least one."""
+    """Returns the first episodes of a log that have at most so many steps; at least one.
+
+    Where rows of several lie between each other, so many first steps of all.
+    """
+    if log.order is not None:
+        return log.rows(log.order <= np.sort(log.order)[:steps][-1])
     number = int(np.searchsorted(log.episode_offsets[1:], steps, side="right"))
     return log if number == log.num_episodes else log.episodes(slice(max(number, 1)))

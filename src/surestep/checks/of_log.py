@@ -36,6 +36,7 @@ def check_log(
     The model's values are left out without a discount. Seeds come from the data, so that nobody
     can try others. Checks never change a claim.
     """
+    log = log.with_outcomes()
     seed = seed_of(log)
     part = sampled(log, seed)
     returns = Check.unchecked("model-returns", "no-discount")

@@ -10,6 +10,7 @@ import click
 from surestep.cli import options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, terminal
+from surestep.terms import TERMS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,12 +33,9 @@ if TYPE_CHECKING:
 @click.option(
     "--delta", type=float, help="δ: the chance that a claim is wrong.  [default: as in the result]"
 )
-@click.option(
-    "--reward-bounds",
-    type=(float, float),
-    metavar="LOW HIGH",
-    help="Every reward lies between these.  [default: as in the result, else those observed]",
-)
+@options.term_option("running", TERMS["running"])
+@options.term_option("ending", TERMS["ending"])
+@options.term_option("returns", TERMS["returns"])
 @options.memory_limit
 @options.output_file("-o", "--output", words="A file for the certificates, as JSON.")
 @click.option(
@@ -50,7 +48,9 @@ def command(
     logs: tuple[str, ...],
     kinds: tuple[str, ...],
     delta: float | None,
-    reward_bounds: tuple[float, float] | None,
+    running: tuple[float, float] | None,
+    ending: tuple[float, float] | None,
+    returns: tuple[float, float] | None,
     memory_limit: str | None,
     output: Path | None,
     check: Path | None,
@@ -64,7 +64,7 @@ def command(
 
     \b
     surestep certify result log.csv --kind robust:set=two-successor --kind a-priori:bound=beta
-    surestep certify result later.csv --kind trajectory --reward-bounds 0 1 -o claim.json
+    surestep certify result later.csv --kind trajectory --ending 0 1 -o claim.json
     surestep certify result later.csv --check claim.json
     """
     from surestep._files import write_together
@@ -72,7 +72,7 @@ def command(
     from surestep.results.result import certificates_to_json, read_certificates
 
     if check is not None:
-        if kinds or output or delta is not None or reward_bounds is not None:
+        if kinds or output or any(g is not None for g in (delta, running, ending, returns)):
             raise click.UsageError("--check makes what is in the file again, and takes no more")
         with task_progress() as progress:
             check_certificates(
@@ -92,7 +92,9 @@ def command(
             list(logs),
             kinds,
             delta=delta,
-            reward_bounds=reward_bounds,
+            running=running,
+            ending=ending,
+            returns=returns,
             memory_limit=memory_limit,
             progress=progress,
         )

@@ -77,7 +77,7 @@ def command(
         if isinstance(source, LogSource):
             console.print(str(source.columns), markup=False)
         source = with_states(source, asked.discount, progress)
-        made = draft(gather(source, **sources), asked, progress)
+        made = draft(gather(source, terms=asked, **sources), asked, progress)
         result = made.result
         files = result.files()
         if made.how.sizes:
@@ -180,16 +180,16 @@ def print_terms(console: Console, result: Result) -> None:
 def print_answer(console: Console, result: Result) -> None:
     """Prints what changes, what it should gain, and how sure that is."""
     from surestep.certificates.standing import standing_name
-    from surestep.report.numbers import number, signed
-    from surestep.report.words.alarms import alarm_words, baseline_words
+    from surestep.report.numbers import signed
+    from surestep.report.words.alarms import alarm_words, baseline_words, estimate_words
     from surestep.report.words.verdict import verdict
 
     changed, states = int(result.table.changed.sum()), result.table.num_deciding
-    before, after = (result.record.estimates[name] for name in ("behavior", "policy"))
     console.print(f"\nchanges {changed:,} of {states:,} states")
     console.print(
-        f"expected gain {signed(after - before)} per episode, from {number(before)} to "
-        f"{number(after)} (estimated by the model)"
+        f"estimated gain {signed(result.estimated_gain)} per episode. "
+        f"{estimate_words(result.record)}",
+        markup=False,
     )
     if result.record.baseline is not None:
         console.print(baseline_words(result.record), markup=False)

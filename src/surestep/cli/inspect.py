@@ -33,12 +33,6 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
     help="N∧: a pair with more visits is one that SPIBB would trust.",
 )
 @click.option(
-    "--reward-bounds",
-    type=(float, float),
-    metavar="LOW HIGH",
-    help="The bounds between which all rewards should lie.",
-)
-@click.option(
     "--behavior",
     metavar="TABLE",
     help="A table of the policy that made the log: state, action, probability.",
@@ -52,7 +46,6 @@ def command(
     reading: Reading,
     memory_limit: str | None,
     n_wedge: int,
-    reward_bounds: tuple[float, float] | None,
     behavior: str | None,
     labels: tuple[str, ...],
     output: Path | None,
@@ -74,7 +67,6 @@ def command(
     inspection = inspect(
         source,
         n_wedge=n_wedge,
-        reward_bounds=reward_bounds,
         behavior=behavior,
         labels=labels or None,
     )

@@ -322,7 +322,7 @@ def told_of_log(
     known = Known(
         rewards_seen=None if rewards.known else bounds,
         rewards_vary=varies(rewards),
-        single_returns=benchmark.return_bounds or benchmark.value_bounds,
+        returns=benchmark.return_bounds or benchmark.value_bounds,
     )
     return told_to(kind, known, given)
 

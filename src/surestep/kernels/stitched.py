@@ -269,7 +269,8 @@ def stitched_rounds(
     `horizons`[2w + 1]. Runs of the same number have the same random numbers, whatever the way.
 
     A rollout ends where the process is over. It is cut where it takes a pair that is not `readable`
-    [K], or after its horizon. Where the log lacks an entry, the run is over.
+    [K], or after its horizon. Where the log lacks an entry, or does not say where it led (a
+    successor below 0), the run is over.
     """
     complete, cuts, moments, differences = outcome
     ways = turns.size // cases.log.size
@@ -337,7 +338,7 @@ def stitched_rounds(
                         cut_here += 1
                         break
                     row = offsets[k] + base[k] + reads[side * num_pairs + k]
-                    if row >= offsets[k + 1]:
+                    if row >= offsets[k + 1] or successor[row] < 0:
                         missing = True
                         break
                     if reads[k] == 0 and reads[num_pairs + k] == 0:
@@ -385,9 +386,9 @@ def stitched_rounds(
 def series_reach(
     series: FloatArray, complete: IntArray, stake: float, mean: float, goal: float, one_of: int
 ) -> bool:
-    """Tells whether, for some t, one of `one_of` of the first t series [R, M] reaches the goal.
+    """Tells whether, for some t ≥ R/2, one of `one_of` of the first t series [R, M] does.
 
-    What has to reach it is the capital Π (1 + stake (x − mean)), at any time; only the first
+    What has to reach the goal is the capital Π (1 + stake (x − mean)), at any time; only the first
     `complete` [R] values are there. A capital too small for a double stays 0.
     """
     reached = 0
@@ -398,7 +399,7 @@ def series_reach(
             if capital >= goal:
                 reached += 1
                 break
-        if reached * one_of >= run + 1:
+        if reached * one_of >= run + 1 and 2 * (run + 1) >= complete.size:
             return True
     return False
 
@@ -437,7 +438,7 @@ def enough_turns_reach(
     goal: float,
     one_of: int,
 ) -> bool:
-    """Tells whether, for some t, one of `one_of` of the first t series reaches the goal.
+    """Tells whether, for some t ≥ R/2, one of `one_of` of the first t series reaches the goal.
 
     `ours` and `theirs` are the means that are to be refuted: of G_I from below, of G_b from above.
     """
@@ -461,7 +462,7 @@ def enough_turns_reach(
             if together + our_own + their_own >= goal:
                 reached += 1
                 break
-        if reached * one_of >= run + 1:
+        if reached * one_of >= run + 1 and 2 * (run + 1) >= complete.size:
             return True
     return False
 

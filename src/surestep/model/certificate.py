@@ -23,7 +23,13 @@ Standing = Literal["proved", "asymptotic", "posterior", "as-published", "by-exte
 
 SCHEMA_VERSION = 5
 # In which ways a result may be spoken of that stands by a certificate: the ladder of words
-Rung = Literal["proved better", "believed better", "not shown to be better", "nothing changed"]
+Rung = Literal[
+    "proved better",
+    "proved within the rewards seen",
+    "believed better",
+    "not shown to be better",
+    "nothing changed",
+]
 VERDICTS: tuple[Rung, ...] = get_args(Rung)
 NO_CLAIM = "no-claim"  # the kind of a certificate that stands where another was refused
 KIND = r"^[a-z0-9]+(-[a-z0-9]+)*$"

@@ -27,13 +27,17 @@ from surestep._arrays import (
     refuse_where,
     restore_frozen,
     run_lengths,
+    run_sums,
     shaped,
+    whole_numbers,
 )
 from surestep._reprs import short_repr
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.pairs import Pairs
 from surestep.model.transitions import owner
+
+UNKNOWN = -1  # the next state of a row of which nobody knows where it led
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,21 +46,26 @@ class DecisionLog(Remembering):
 
     Episode e owns the rows `episode_offsets[e]` … `episode_offsets[e+1] − 1`. Its last row, and no
     other, carries a flag, as in Gymnasium: `terminated` where the process was over, with nothing
-    left to earn, `truncated` where only the recording stopped. Both at once mean terminated.
+    left to earn, `truncated` where only the recording stopped. Both at once mean terminated. A last
+    row without a flag has the next state −1: nobody knows where it led, nor why it is the last.
 
     `propensity` says with which probability each row's action was taken, given all that whoever
-    acted looked at, which may be more than the state; None where nobody recorded it.
+    acted looked at, which may be more than the state; None where nobody recorded it. `order` ranks
+    the rows in the order of the decisions, where those of several episodes lie between each other;
+    None: as they lie. An episode that is `continued` began before its first row here.
     """
 
     pairs: Pairs
     state: IndexArray  # [N]
     action: IndexArray  # [N]
     reward: FloatArray  # [N]
-    next_state: IndexArray  # [N]
+    next_state: IndexArray  # [N] −1 where nobody knows it
     terminated: BoolArray  # [N]
     truncated: BoolArray  # [N]
     episode_offsets: IntArray  # [E+1]
     propensity: FloatArray | None = None  # [N]
+    order: IntArray | None = None  # [N]
+    continued: BoolArray | None = None  # [E]; None: no episode is
     pair: IntArray = field(init=False)  # [N] the pair of each row's state and action
 
     __repr__ = short_repr("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
@@ -78,7 +87,11 @@ class DecisionLog(Remembering):
 
         state = column("state", self.state, pairs.num_states)
         action = column("action", self.action, pairs.num_actions)
-        next_state = column("next_state", self.next_state, pairs.num_states)
+        led = shaped(
+            "next_state", numbers("next_state", self.next_state, InvalidLog), shape, InvalidLog
+        )
+        next_state = column("next_state", np.where(led == UNKNOWN, 0, led), pairs.num_states)
+        next_state[led == UNKNOWN] = UNKNOWN
         reward = floats("reward", self.reward, shape, InvalidLog, name)
         terminated = booleans("terminated", self.terminated, shape, InvalidLog)
         truncated = booleans("truncated", self.truncated, shape, InvalidLog)
@@ -92,9 +105,15 @@ class DecisionLog(Remembering):
             "step",
             InvalidLog,
         )
+        check_flags(offsets, next_state, terminated, truncated)
         check_order(pairs, offsets, state, next_state)
-        check_flags(offsets, terminated, truncated)
         propensity = read_propensity(self.propensity, shape, name)
+        order, continued = self.order, self.continued
+        if order is not None:
+            order = freeze(whole_numbers("order", order, shape, InvalidLog, name))
+        if continued is not None:
+            continued = freeze(booleans("continued", continued, (offsets.size - 1,), InvalidLog))
+        check_ranks(offsets, order, continued)
         set_field = object.__setattr__
         set_field(self, "state", own(state))
         set_field(self, "action", own(action))
@@ -104,6 +123,8 @@ class DecisionLog(Remembering):
         set_field(self, "truncated", freeze(truncated))
         set_field(self, "episode_offsets", freeze(offsets))
         set_field(self, "propensity", propensity)
+        set_field(self, "order", order)
+        set_field(self, "continued", continued)
         set_field(self, "pair", own(pair))
 
     @property
@@ -122,12 +143,48 @@ class DecisionLog(Remembering):
         starts = np.repeat(self.episode_offsets[:-1], run_lengths(self.episode_offsets))
         return np.arange(self.num_steps) - starts
 
+    @property
+    def starts(self) -> IndexArray:
+        """Returns the states in which the episodes that began here did so, in their order."""
+        first = self.state[self.episode_offsets[:-1]]
+        return first if self.continued is None else first[~self.continued]
+
+    def with_outcomes(self) -> DecisionLog:
+        """Returns the log without the rows of which nobody knows where they led."""
+        return self.rows(self.next_state != UNKNOWN)
+
+    def rows(self, kept: BoolArray) -> DecisionLog:
+        """Returns the log as if only some rows [N] had been recorded, those of an episode in a row.
+
+        Recording then stopped at the last of them. An episode without its first row is continued.
+        """
+        if kept.all():
+            return self
+        if not kept.any():
+            raise InvalidLog(
+                "no row of the log is left, or says where it led; expected at least one"
+            )
+        lengths = run_sums(kept.astype(np.int64), self.episode_offsets)
+        there = lengths > 0
+        offsets = offsets_of(lengths[there])
+        part = self._of_rows(kept, offsets)
+        last = offsets[1:] - 1
+        truncated = part.truncated.copy()
+        truncated[last] |= ~part.terminated[last] & (part.next_state[last] != UNKNOWN)
+        continued = ~kept[self.episode_offsets[:-1]][there]
+        if self.continued is not None:
+            continued |= self.continued[there]
+        object.__setattr__(part, "truncated", own(truncated))
+        object.__setattr__(part, "continued", own(continued) if continued.any() else None)
+        return part
+
     def counts(self, rewards: object = None) -> Counts:
         """Returns the counts of the log: #_D(s,a,s'), starts, rewards, and where episodes are over.
 
         Rewards are summed per transition, with the least and the greatest, or known beforehand
         where `rewards` ([S, A], [S, A, S] or [K]) gives them, as in `Counts.from_dense`. A state in
-        which an episode terminated is marked as terminal.
+        which an episode terminated is marked as terminal. A row of which nobody knows where it led
+        counts as a start at most.
         """
         if rewards is None:
             return self.remembered("counts", lambda: self._counts(None))
@@ -137,7 +194,8 @@ class DecisionLog(Remembering):
         """Returns the counts, with rewards as the table knows them."""
         pairs = self.pairs
         size = np.int64(pairs.num_states)
-        key = self.pair * size + self.next_state  # fits 64 bits: states have 31
+        known = self.next_state != UNKNOWN
+        key = (self.pair * size + self.next_state)[known]  # fits 64 bits: states have 31
         if table is not None and table.ndim == 3:
             # Known per transition: kept for transitions never seen too, with a count of 0.
             shown = np.arange(pairs.num_pairs * size)
@@ -147,8 +205,9 @@ class DecisionLog(Remembering):
             shown, place = np.unique(key, return_inverse=True)
             times = np.bincount(place)
             if table is None:
-                sums = np.bincount(place, weights=self.reward).astype(np.float64, copy=False)
-                ends = least_and_greatest(self.reward, place, shown.size)
+                reward = self.reward[known]
+                sums = np.bincount(place, weights=reward).astype(np.float64, copy=False)
+                ends = least_and_greatest(reward, place, shown.size)
                 logged = LoggedRewards(own(sums), "transition", False, *ends)
             else:
                 logged = LoggedRewards(pairs.flat("rewards", table, InvalidLog), "pair", True)
@@ -158,26 +217,35 @@ class DecisionLog(Remembering):
             shown % size,
             own(times),
             logged,
-            np.bincount(self.state[self.episode_offsets[:-1]], minlength=pairs.num_states),
+            np.bincount(self.starts, minlength=pairs.num_states),
             ends_of(self),
         )
 
     def episodes(self, which: object) -> DecisionLog:
         """Returns the log of some episodes only: a slice, numbers in any order, or a mask [E].
 
-        They were checked with the whole, and that takes its time with a long log.
+        In another order than they have here, rows count as decided in the order in which they lie.
         """
         chosen = chosen_episodes(which, self.num_episodes)
         lengths = run_lengths(self.episode_offsets)[chosen]
         offsets = offsets_of(lengths)
         rows = np.arange(offsets[-1])
         rows += np.repeat(self.episode_offsets[chosen] - offsets[:-1], lengths)
+        part = self._of_rows(rows, offsets)
+        if self.continued is not None:
+            object.__setattr__(part, "continued", own(self.continued[chosen]))
+        if not (chosen[1:] > chosen[:-1]).all():
+            object.__setattr__(part, "order", None)
+        return part
+
+    def _of_rows(self, rows: AnyArray, offsets: IntArray) -> DecisionLog:
+        """Returns some rows of the log, which were checked with it: that takes its time."""
         part = copy.copy(self)
         for column in fields(self):
             values = getattr(self, column.name)
             if column.name == "episode_offsets":
                 object.__setattr__(part, column.name, own(offsets))
-            elif isinstance(values, np.ndarray):
+            elif isinstance(values, np.ndarray) and column.name != "continued":
                 object.__setattr__(part, column.name, own(values[rows]))
         return part
 
@@ -253,10 +321,23 @@ def check_order(pairs: Pairs, offsets: IntArray, state: IndexArray, next_state: 
     )
 
 
-def check_flags(offsets: IntArray, terminated: BoolArray, truncated: BoolArray) -> None:
+def check_flags(
+    offsets: IntArray, next_state: IndexArray, terminated: BoolArray, truncated: BoolArray
+) -> None:
     """Checks that the last row of each episode says how it ended, and no other row does."""
-    flagged = terminated | truncated
+    flagged, unknown = terminated | truncated, next_state == UNKNOWN
     last = offsets[1:] - 1
+    misplaced = unknown.copy()
+    misplaced[last] &= flagged[last]
+    refuse_where(
+        misplaced,
+        lambda i: (
+            f"next_state of {row_name(offsets, i)} is {UNKNOWN}, unknown; expected the state that "
+            "it led to, but at a last step that is neither terminated nor truncated"
+        ),
+        "step",
+        InvalidLog,
+    )
     early = flagged.copy()
     early[last] = False
     refuse_where(
@@ -270,12 +351,34 @@ def check_flags(offsets: IntArray, terminated: BoolArray, truncated: BoolArray) 
         InvalidLog,
     )
     refuse_where(
-        ~flagged[last],
+        ~flagged[last] & ~unknown[last],
         lambda e: (
             f"{row_name(offsets, int(last[e]))} is the last step, but neither terminated nor "
-            "truncated; expected one of them (truncated, if only the recording stopped)"
+            "truncated; expected one of them (truncated, if only the recording stopped), or the "
+            f"next state {UNKNOWN} where nobody knows it"
         ),
         "episode",
+        InvalidLog,
+    )
+
+
+def check_ranks(offsets: IntArray, order: IntArray | None, continued: BoolArray | None) -> None:
+    """Checks that decisions of an episode, and the first ones of all, are ranked as they lie."""
+    if order is None:
+        return
+    first = offsets[:-1] if continued is None else offsets[:-1][~continued]
+    early = np.zeros(order.size, np.bool_)
+    early[1:] = order[1:] <= order[:-1]
+    early[offsets[:-1]] = False
+    early[first[1:]] = order[first[1:]] <= order[first[:-1]]
+    refuse_where(
+        early,
+        lambda i: (
+            f"order of {row_name(offsets, i)} is {order[i]}, not above that of the step before it, "
+            "or of the first step of the episode before it; expected steps, and episodes, in the "
+            "order in which they began"
+        ),
+        "step",
         InvalidLog,
     )
 

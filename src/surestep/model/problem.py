@@ -292,7 +292,8 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     name: Callable[[int], str] = pairs.pair_name
     seen = logged.visits
     rewards, sums = counts.rewards, run_sums(logged.rewards.values, logged.offsets)
-    ends = least_and_greatest(log.reward, log.pair, pairs.num_pairs)
+    known = log.with_outcomes()
+    ends = least_and_greatest(known.reward, known.pair, pairs.num_pairs)
     if rewards.per == "transition":
         name, seen = transition, times
         rewards = rewards.changed(lambda values: spread(values, keys[0]))

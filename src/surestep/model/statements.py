@@ -15,12 +15,34 @@ from surestep._arrays import shown
 from surestep.errors import InvalidCertificate, SurestepError
 from surestep.model.scalars import Scalar, read_scalars
 
+WITHIN_SEEN = "rewards-within-seen"  # nobody declared what steps may earn
 OWN_WORDS = "in-own-words"  # of users and extensions, who may state what nobody here foresaw
 
 
 def interval(low: float, high: float) -> str:
     """Returns 'between 0.0 and 1.0', also where other programs wrote the numbers as 0 and 1."""
     return f"between {float(low)!r} and {float(high)!r}"
+
+
+def steps_earn(
+    running_low: float, running_high: float, ending_low: float, ending_high: float
+) -> str:
+    """Returns what somebody declared of rewards, on the way and at ends."""
+    return (
+        f"As declared, a step after which it goes on earns {interval(running_low, running_high)}, "
+        f"and one that ends its episode {interval(ending_low, ending_high)}."
+    )
+
+
+def steps_earned(
+    running_low: float, running_high: float, ending_low: float, ending_high: float
+) -> str:
+    """Returns what was seen of rewards, where nobody declared anything."""
+    return (
+        "No step ever earns what this log does not show, which nobody declared: "
+        f"{interval(running_low, running_high)} where it goes on, and "
+        f"{interval(ending_low, ending_high)} where it ends."
+    )
 
 
 def part(share: float, seed: int | None) -> str:
@@ -148,12 +170,26 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         "Whoever acted did so in all episodes alike, and did not learn from one for another."
     ),
     "order-of-decisions": lambda: (
-        "The steps of the log stand in the order of the decisions: no episode began before the one "
-        "above it was over, unless nobody learnt from either."
+        "The steps of the log are read in the order of the decisions: where episodes stand one "
+        "after the other, none began before the one above it was over, unless nobody learnt from "
+        "either."
     ),
     "nothing-left-out": lambda: (
         "How much was recorded was fixed beforehand, or by those who did not know what came of it; "
         "no episode or step was left out or cut short for how it went."
+    ),
+    "stopped-by-clock": lambda: (
+        "Where a recording stopped before its episode was over, and its last row does not say "
+        "where it led, a clock had stopped it: after so many steps, or at a date with steps of "
+        "equal length, whatever came next."
+    ),
+    "stopping-tells-nothing": lambda: (
+        "Where a recording stopped and nobody says why, that had nothing to do with what came "
+        "next: such rows are left out."
+    ),
+    "file-order-is-decision-order": lambda: (
+        "Rows of several episodes lie between each other in the log, which has no column of times: "
+        "their order is taken for that of the decisions."
     ),
     "recorded-until-over": lambda: "Every episode is recorded until it is over.",
     "recorded-for-steps": lambda steps: (
@@ -203,9 +239,6 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "rewards-not-given-bounded": lambda low, high: (
         f"Rewards of transitions that are not given lie {interval(low, high)}."
     ),
-    "reward-bounds-read-off": lambda: (
-        "Bounds of rewards, where the claim has them, were read off the data."
-    ),
     "reward-bounds-weighted": lambda low, high: (
         f"Rewards lie {interval(low, high)}, and these two are as likely as if one of them had "
         "been seen once more."
@@ -222,22 +255,14 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "mean-rewards-exact": lambda: (
         "The mean rewards are those observed: their error is not counted."
     ),
-    "paid-at-end": lambda low, high: (
-        f"An episode pays once, at its end, {interval(low, high)}, as given."
-    ),
+    "rewards-as-declared": steps_earn,
+    WITHIN_SEEN: steps_earned,
     "returns-bounded": lambda low, high: f"The return of every episode lies {interval(low, high)}.",
     "returns-bounded-from-any-step": lambda low, high: (
         f"Every episode returns {interval(low, high)}, and from no step on more or less than that, "
         "or 0, as given."
     ),
     "values-bounded": lambda low, high: f"Every value lies {interval(low, high)}.",
-    "value-bounds-read-off": lambda: (
-        "No step ever earns less or more, on average, than the mean rewards observed, or 0: the "
-        "value bounds were read off the data."
-    ),
-    "value-bounds-of-other-log": lambda: (
-        "The value bounds were read off the log that the policy was made from."
-    ),
     # priors
     "rows-prior": rows_of_priors,
     "prior-read-off": lambda prior: (
@@ -319,6 +344,10 @@ class Statement:
     def to_json(self) -> dict[str, Any]:
         """Returns what files hold: code and values for programs, the sentence for people."""
         return {"code": self.code, "values": dict(self.values), "sentence": str(self)}
+
+
+# Of claims by counts, which leave out what may have been the worst: they prove nothing.
+STOPPING = Statement("stopping-tells-nothing")
 
 
 def statement_from_json(path: str, content: object) -> Statement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import expect, is_number, run_lengths
+from surestep._arrays import expect, is_number
 from surestep.errors import InvalidParameter
 from surestep.model.log import DecisionLog
 
@@ -37,19 +37,4 @@ def split_episodes(
 
 def first_steps(log: DecisionLog, horizon: int) -> DecisionLog:
     """Returns the log as if recording had stopped after `horizon` steps of each episode."""
-    lengths = run_lengths(log.episode_offsets)
-    if lengths.max() <= horizon:
-        return log
-    kept = log.step < horizon
-    cut = kept & (log.step == horizon - 1) & ~log.terminated
-    return DecisionLog(
-        log.pairs,
-        log.state[kept],
-        log.action[kept],
-        log.reward[kept],
-        log.next_state[kept],
-        log.terminated[kept],
-        (log.truncated | cut)[kept],
-        np.concatenate([[0], np.cumsum(np.minimum(lengths, horizon))]),
-        None if log.propensity is None else log.propensity[kept],
-    )
+    return log.rows(log.step < horizon)

@@ -36,24 +36,20 @@ def alarms_of(
     checks: Sequence[Check],
     baseline: Baseline | None,
     rewards_vary: bool,
-    bounds_from_data: tuple[float, float] | None,
 ) -> tuple[Alarm, ...]:
     """Returns all alarms.
 
-    A claim is compared with the larger of both estimated gains. `checks` are those of its
-    assumptions, `bounds_from_data` the value bounds where nobody gave any.
+    A claim is compared with the gain that data estimate which did not choose the policy; without
+    such, with the larger of both other estimates. `checks` are those of its assumptions.
     """
     chosen_by = estimates["policy"] - estimates["behavior"]
     gain = max(chosen_by, estimates.get("gain_of_all", chosen_by))
+    gain = estimates.get("held_out_gain", gain)
     alarms = [*claim_alarms(certificates, gain, baseline)]
     alarms += check_alarms(checks)
     if baseline is not None and baseline.has_gap:
         figures = {"model": baseline.model, "low": baseline.low, "high": baseline.high}
         alarms.append(Alarm("baseline-gap", figures))
-    first = certificates[0]
-    if bounds_from_data is not None and first.standing == "proved" and (first.lower or 0) > 0:
-        low, high = bounds_from_data
-        alarms.append(Alarm("bounds-from-data", {"low": low, "high": high}))
     exact = [claim for claim in certificates if takes_means(claim.kind)]
     if rewards_vary and any((claim.lower or 0) > 0 for claim in exact):
         alarms.append(Alarm("rewards-vary", {}))

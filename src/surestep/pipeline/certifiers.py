@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from surestep._arrays import BoolArray
 from surestep.algorithms import Algorithm
 from surestep.certificates import Certifier, NoClaim, certify, certify_at
 from surestep.certificates.certifying import certify_batch, with_delta
 from surestep.certificates.episodes import holds_out, split_of
 from surestep.certificates.known import Known
 from surestep.certificates.protocol import believes
+from surestep.certificates.ranges import NOTHING, Ranges, with_zero
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.counts.labelled import LabelledCounts
-from surestep.model import Certificate, Counts, Policy, Problem
+from surestep.model import Certificate, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
 DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
@@ -22,30 +24,34 @@ DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 class DataFacts(NamedTuple):
     """The facts about the data that settings of certificates follow from."""
 
-    rewards: tuple[float, float]  # the smallest and the largest one, and 0, which an end earns
+    ranges: Ranges  # the rewards seen on the way and at ends; 0 where none are
     rewards_vary: bool  # one transition earned different rewards
     transitions: int  # different ones
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> DataFacts:
         """Returns the facts that counts tell."""
-        least, greatest = counts.transitions.least_reward, counts.transitions.greatest_reward
-        unit = 10**counts.scale
-        low, high = int(least.min(initial=0)) / unit, int(greatest.max(initial=0)) / unit
-        return cls((low, high), bool((least != greatest).any()), least.size)
+        rows, unit = counts.transitions, 10**counts.scale
+        least, greatest = rows.least_reward, rows.greatest_reward
+
+        def seen(which: BoolArray) -> tuple[float, float]:
+            if not which.any():
+                return NOTHING
+            return int(least[which].min()) / unit, int(greatest[which].max()) / unit
+
+        ranges = Ranges(seen(~rows.terminated), seen(rows.terminated))
+        return cls(ranges, bool((least != greatest).any()), least.size)
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Returns the smallest and the largest reward, and 0, which an end earns."""
+        return with_zero(self.ranges.rewards)
 
 
 def with_algorithm(known: Known, algorithm: Algorithm, n_wedge: int | None) -> Known:
     """Returns what is known with the published bound that goes with the algorithm, at its N∧."""
     # 0 visits buy nothing: then the certifier finds its own.
     return known._replace(bound=BOUND_OF.get(algorithm.name, "spibb"), n_wedge=n_wedge or None)
-
-
-def mean_reward_range(counts: Counts) -> tuple[float, float]:
-    """Returns the smallest and the largest mean reward of a transition, and 0."""
-    seen = counts.times > 0
-    means = counts.rewards.values[seen] / counts.times[seen]
-    return min(0.0, float(means.min(initial=0.0))), max(0.0, float(means.max(initial=0.0)))
 
 
 def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certificate:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from surestep._arrays import IntArray
 from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
@@ -22,20 +23,20 @@ from surestep.io.labels.histories import past_columns
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, others
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
+from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.evidence import (
     Assembly,
     CountsSource,
     Steps,
     gather,
-    seed_of,
-    starts_of,
+    of_recording,
     with_histories,
     with_learnt_states,
 )
 from surestep.pipeline.improve import Progress, problem_of
 from surestep.pipeline.recording import terms_of
-from surestep.pipeline.refuting import check_given_bounds, check_said_of_episodes
+from surestep.pipeline.refuting import check_declared
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import completed, open_again, pairs_in, table_of
 from surestep.rehearsal import Rehearsal
@@ -45,10 +46,11 @@ from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
 from surestep.terms import SOURCES
 
+Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
+NONE_DECLARED: Declared = (None, None, None)
 NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
 OF_A_WORLD = ("seed", "draws")  # so that to draw again is no other belief
 SAME_CHANCE = 1e-6
-GIVEN_BOUNDS = ("given_reward_low", "given_reward_high")  # figures of claims that were given some
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +84,32 @@ def certify_result(
     kinds: Sequence[str | Certifier],
     *,
     delta: float | None = None,
-    reward_bounds: tuple[float, float] | None = None,
+    running: tuple[float, float] | None = None,
+    ending: tuple[float, float] | None = None,
+    returns: tuple[float, float] | None = None,
     memory_limit: str | None = None,
     progress: Progress | None = None,
 ) -> Judged:
     """Certificates of these kinds about the policy in a folder, from a log.
 
-    δ and the bounds of rewards are by default those of the result. A log that the policy was not
-    made from may judge it too; a trajectory certificate needs one.
+    δ, and what steps may earn (`running`, `ending`, `returns`, as for `improve`), are by default
+    those of the result. A log that the policy was not made from may judge it too; a trajectory
+    certificate needs one.
     """
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     asked = [Asked.of(kind) for kind in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
-    made = SavedPolicy.of(directory, log, memory_limit, asked, reward_bounds, delta=delta)
+    given: Declared = (running, ending, returns)
+    declared = None if given == NONE_DECLARED else given
+    made = SavedPolicy.of(directory, log, memory_limit, asked, declared, delta=delta)
     claims = []
     for done, certifier in enumerate(made.certifiers):
         tell("certifying", done, len(asked))
         made.check_may_judge(certifier)
         claim = certify(made.problem, made.policy, certifier)
-        claims.append(with_given_bounds(claim, reward_bounds))
+        claims.append(claim)
     fresh = not made.shares_files
     settled_on = claims[0] if fresh else made.result.certificate
     saved = made.result
@@ -134,30 +141,23 @@ def check_certificates(
     policies: dict[Any, SavedPolicy] = {}
     for done, former in enumerate(certificates):
         tell("certifying", done, len(certificates))
-        claim, bounds = without_given_bounds(former)
-        if bounds not in policies:
-            policies[bounds] = SavedPolicy.of(directory, log, memory_limit, asked, bounds)
-        made = policies[bounds]
+        declared = declared_in(former)
+        if declared not in policies:
+            policies[declared] = SavedPolicy.of(directory, log, memory_limit, asked, declared)
+        made = policies[declared]
         made.check_may_judge(made.certifiers[done])
-        verify(claim, made.problem, made.policy)
+        verify(former, made.problem, made.policy)
 
 
-def with_given_bounds(claim: Certificate, bounds: tuple[float, float] | None) -> Certificate:
-    """Returns the claim with the bounds of rewards that it was given, to make it again by them.
+def declared_in(claim: Certificate) -> Declared:
+    """Returns what was declared of rewards when a claim was made: it is among its assumptions."""
+    said = {statement.code: statement.values for statement in claim.assumptions}
+    steps, whole = said.get("rewards-as-declared"), said.get("returns-bounded-from-any-step")
 
-    Where it was given none, those of the result hold, and its record names them.
-    """
-    if bounds is None:
-        return claim
-    return replace(claim, figures={**claim.figures, **dict(zip(GIVEN_BOUNDS, bounds, strict=True))})
+    def bounds(values: Mapping[str, Any] | None, name: str) -> tuple[float, float] | None:
+        return None if values is None else (values[f"{name}low"], values[f"{name}high"])
 
-
-def without_given_bounds(claim: Certificate) -> tuple[Certificate, Any]:
-    """Returns the claim as the certifier made it, and the bounds that it was given; None: none."""
-    figures = dict(claim.figures)
-    low, high = (figures.pop(name, None) for name in GIVEN_BOUNDS)
-    bounds = None if low is None and high is None else (low, high)
-    return replace(claim, figures=figures), bounds
+    return bounds(steps, "running_"), bounds(steps, "ending_"), bounds(whole, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,7 @@ class SavedPolicy:
     splits: frozenset[tuple[float, str, int | None]]  # those by which this log made the policy
     problem: Problem
     policy: Policy
+    chosen_by: IntArray  # [K] how often each pair was visited in what chose the policy
     same_log: bool
     shares_files: bool  # a file of this log is one that the policy was made from
 
@@ -180,7 +181,7 @@ class SavedPolicy:
         log: object,
         memory_limit: str | None,
         kinds: Sequence[Asked],
-        reward_bounds: tuple[float, float] | None,
+        declared: Declared | None,
         *,
         delta: float | None = None,
     ) -> SavedPolicy:
@@ -189,24 +190,34 @@ class SavedPolicy:
         again = LogAgain.of(saved, log, memory_limit)
         source, counts, same_log = again.source, again.counts, again.same
         terms = terms_of(saved.record)
-        if reward_bounds is not None:
-            terms = replace(terms, reward_bounds=reward_bounds)
+        if declared is not None:
+            running, ending, returns = declared
+            terms = replace(terms, running=running, ending=ending, returns=returns)
+        facts = DataFacts.of(counts)
         log_source = None if isinstance(source, CountsSource) else source
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
-            problem = problem_of(gather(counts, **known).assembly, terms)
+            assembly = gather(counts, **known).assembly
+            problem = problem_of(assembly, terms, facts)
         else:
             locate = nowhere if log_source is None else log_source.place_of
             assembly = other_log(saved, counts, locate)
             assembly = with_learnt_states(with_histories(assembly), counts.taught)
-            problem = problem_of(assembly, fixed_bounds(terms, saved))
-        told = replace(terms, data_seed=seed_of(counts)).certifier_settings(DataFacts.of(counts))
+            problem = problem_of(assembly, terms, facts)
+        told = terms.certifier_settings(facts)
         splits = splits_of(saved, told) if same_log else frozenset()
         told = told if splits else told._replace(split=NO_SPLIT)
         told = told._replace(delta=told.delta if delta is None else delta)
         told = told_of_algorithm(told, saved.record)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
-        whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
+        made = (
+            [Asked.of(text).make_with(told) for text in saved.record.parameters["certificates"]]
+            if same_log and log_source is not None
+            else []
+        )
+        # What read the log step by step then does so now: numbers of states are to be the same.
+        judges = (*certifiers, *made)
+        whole = [certifier.name for certifier in judges if needs_episodes(certifier)]
         of_rows = saved.record.has_row_propensities
         steps = Steps(log_source, counts, problem.counts.pairs, propensities=of_rows)
         if whole:
@@ -216,15 +227,20 @@ class SavedPolicy:
                 Statement("log-partly-known") if again.shares_files else Statement("log-unknown")
             )
             problem = replace(problem, premises=(*problem.premises, known_again))
-        check_said_of_episodes(terms, problem, steps)
+        check_declared(terms, problem, steps)
         table, pairs = saved.table, problem.counts.pairs
         if saved.record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
             behavior = Policy(pairs, table.behavior, estimated=True)
             problem = replace(problem, behavior=behavior)
-        check_given_bounds(terms, problem)
         policy = Policy(pairs, table.probability)
-        return cls(saved, terms, certifiers, splits, problem, policy, same_log, again.shares_files)
+        visits = table.visits
+        if problem.log is not None:
+            numbering = by_appearance(problem.log, assembly.quiet)
+            problem, policy = numbering.problem(problem), numbering.policy(policy)
+            visits = visits[numbering.pair] if same_log else visits
+        made_by = saved, terms, certifiers, splits
+        return cls(*made_by, problem, policy, visits, same_log, again.shares_files)
 
     def is_split_alike(self, certifier: Certifier) -> bool:
         """Tells whether a certifier leaves the same steps to the choice of the policy.
@@ -234,7 +250,7 @@ class SavedPolicy:
         if split_of(certifier) not in self.splits:
             return False
         chosen_by = training_for(self.problem, certifier).counts.visits
-        return bool(np.array_equal(chosen_by, self.result.table.visits))
+        return bool(np.array_equal(chosen_by, self.chosen_by))
 
     def check_may_judge(self, certifier: Certifier) -> None:
         """Refuses a certifier that must not see what chose the policy, where this log shows it."""
@@ -308,7 +324,7 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)
-    premises = (*starts_of(counts), Statement("behavior-of-result"))
+    premises = (*of_recording(counts), Statement("behavior-of-result"))
     if saved.record.has_row_propensities and propensities_vary(counts):
         premises += (Statement("acted-on-more"),)
     if "value_bounds" in saved.record.defaults:
@@ -369,11 +385,3 @@ def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, str, int | N
     """Returns how the log was split when the result was made; empty where it was not."""
     made = [Asked.of(text).make_with(told) for text in saved.record.parameters["certificates"]]
     return frozenset(split_of(certifier) for certifier in made if holds_out(certifier))
-
-
-def fixed_bounds(terms: Terms, saved: Result) -> Terms:
-    """Returns the terms with the value bounds of the result, wherever they came from."""
-    if terms.declared_values is not None:
-        return terms
-    low, high = saved.record.parameters["value_bounds"]
-    return replace(terms, value_bounds=(low, high))

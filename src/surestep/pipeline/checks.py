@@ -70,8 +70,8 @@ def result_checks(
     if (claim.lower or 0.0) <= 0:
         claim = belief_in(certificates) or claim
     discount = problem.single_discount
-    rewards = evidence.facts.rewards if terms.known_rewards is None else terms.known_rewards
-    span = outcome_span(terms, problem, rewards)
+    rewards = terms.ranges(evidence.facts).rewards
+    low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
     log, names = log_of(evidence, problem), names_of(evidence.assembly.vocabulary)
     of_log = (
@@ -81,7 +81,7 @@ def result_checks(
         *of_log,
         Check.unchecked("hidden-causes", "not-assumed")
         if is_free_of_models(claim)
-        else hidden_check(claim.lower, span, (new, current), discount),
+        else hidden_check(claim.lower, high - low, (new, current), discount),
         data_check(table, time, folds_by(judge, problem.log)),
         other_cuts(evidence, problem, table, log, judge=judge, claim=claim.lower),
     )
@@ -97,7 +97,7 @@ def judge_of(question: Question) -> Stitched | None:
     whole, chosen_by = question.problem.log, question.training.log
     if whole is None or chosen_by != parts_of_log(whole, share, seed)[0]:
         return None
-    low, high = question.told.returns or question.told.single_returns or (None, None)
+    low, high = question.told.returns or (None, None)
     return Stitched(
         train_share=share, logger=logger, seed=seed or 0, return_low=low, return_high=high
     )
@@ -209,16 +209,3 @@ def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
 def names_of(vocabulary: Vocabulary) -> list[str]:
     """Returns what states are called, one text each."""
     return [joined(vocabulary.state_name(state)) for state in range(len(vocabulary.states))]
-
-
-def outcome_span(terms: Terms, problem: Problem, rewards: tuple[float, float]) -> float:
-    """Returns the width of what is still to come from an outcome on: r + γV(s').
-
-    What was said of whole episodes holds for that too. Else the bounds are those of values, to
-    which single `rewards` come, as given or as observed.
-    """
-    low, high = problem.value_bounds
-    if terms.declared_values is None:
-        low = min(low, rewards[0] + problem.single_discount * low)
-        high = max(high, rewards[1] + problem.single_discount * high)
-    return high - low

@@ -25,7 +25,6 @@ from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import (
     LabelledCounts,
     Taught,
-    counts_digest,
     known_places,
     merge_counts,
 )
@@ -36,6 +35,7 @@ from surestep.io.labels.behavior import (
     propensities_vary,
     read_behavior_table,
 )
+from surestep.io.labels.bin_rules import Quantiles, read_bin_option
 from surestep.io.labels.histories import History
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
@@ -44,11 +44,15 @@ from surestep.io.labels.pair_table import PairTable, binnings_of, read_pair_tabl
 from surestep.io.labels.state_rules import rule_from_json
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
+from surestep.io.logs.groups import STOPPED, UNFINISHED
 from surestep.io.logs.reading import USUAL, Reading, is_to_be_learnt
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
+from surestep.model.numbering import Numbering
+from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
+from surestep.pipeline.terms import Terms
 from surestep.results.record import InputFile
 from surestep.states import choose_history, learn
 
@@ -82,11 +86,6 @@ class Evidence:
         """Tells whether there are whole episodes, step by step."""
         return self.source is not None and has_episodes(self.source, self.counts)
 
-    @property
-    def seed(self) -> int:
-        """Returns the seed of certificates where none is given: nobody can have tried others."""
-        return seed_of(self.counts)
-
 
 @dataclass(frozen=True)
 class Steps:
@@ -110,7 +109,10 @@ class Steps:
             raise InvalidParameter(
                 f"{name} looks at whole episodes, but only counts are given; expected a log"
             )
-        return replace(problem, log=self.log, counts=self.log.counts())
+        premises = problem.premises
+        if self.log.order is not None and self.source.columns.time is None:
+            premises += (Statement("file-order-is-decision-order"),)
+        return replace(problem, log=self.log, counts=self.log.counts(), premises=premises)
 
 
 def has_episodes(source: LogSource, counts: LabelledCounts) -> bool:
@@ -118,23 +120,24 @@ def has_episodes(source: LogSource, counts: LabelledCounts) -> bool:
     return bool(counts.episodes.recorded) and source.columns.weight is None
 
 
-def seed_of(counts: LabelledCounts) -> int:
-    """Returns a seed that the data decide."""
-    return int(counts_digest(counts)[:15], 16)
-
-
 def gather(
     source: object,
     behavior: object = None,
     *,
+    terms: Terms | None = None,
     states: object = None,
     actions: object = None,
     possible: object = None,
     allowed: object = None,
 ) -> Evidence:
-    """Reads and counts everything; see `improve` for what may be given."""
+    """Reads and counts everything; see `improve` for what may be given.
+
+    Under `terms` that split the log, its first part alone says where bins by quantiles begin.
+    """
     log = CountsSource(source) if isinstance(source, LabelledCounts) else source
     log = log if isinstance(log, LogSource | CountsSource) else read_log(log)
+    if isinstance(log, LogSource) and terms is not None:
+        log = with_edges(log, terms)
     counts = log.counts()
     table = behavior_of(behavior, counts)
     lists_given = {"state": states, "action": actions}
@@ -202,6 +205,21 @@ def with_states(
     if log.reading.history_length.rows is None:
         log = choose_history(log, progress=tell)
     return log
+
+
+def with_edges(log: LogSource, terms: Terms) -> LogSource:
+    """Returns the log with edges of quantiles from the part that chooses the policy alone."""
+    rules = [(rule, read_bin_option(rule)[1]) for rule in log.reading.bins]
+    by_quantile = [rule for rule, bins in rules if isinstance(bins, Quantiles)]
+    if not by_quantile or log.columns.episode is None or not terms.splits:
+        return log
+    if terms.said_of_split("logger") == "fixed":
+        raise InvalidParameter(
+            f"bins are {by_quantile[0]!r}, whose edges the part of the log that chooses the policy "
+            "has to say, but with the logger 'fixed' that part is drawn at random; expected edges "
+            "of your own, or the logger 'adaptive', for whom it is the first one"
+        )
+    return replace(log, edges_from=terms.said_of_split("train_share"))
 
 
 def with_histories(assembly: Assembly) -> Assembly:
@@ -363,6 +381,20 @@ class Assembly:
     premises: tuple[Statement, ...]
     allowed: BoolArray | None = None  # [K] what may be recommended; None: all
 
+    def renumbered(self, numbering: Numbering | None) -> Assembly:
+        """Returns words and masks in the order of other numbers; None for those that there are."""
+        if numbering is None:
+            return self
+        words = self.vocabulary
+        states = tuple(words.states[s] for s in numbering.state)
+        actions = tuple(words.actions[a] for a in numbering.action)
+        return replace(
+            self,
+            vocabulary=replace(words, states=states, actions=actions),
+            quiet=self.quiet[numbering.state],
+            allowed=None if self.allowed is None else self.allowed[numbering.pair],
+        )
+
 
 def assemble(
     counts: LabelledCounts,
@@ -401,12 +433,12 @@ def assemble(
         observed = counts.to_counts(pairs)
         policy, said = inferred_policy(behavior, counts, observed)
         nothing_else = only_observed(states, actions) if possible is None else (AS_DECLARED,)
-        premises = (*nothing_else, *only_lifted(possible), *starts_of(counts), *said)
+        premises = (*nothing_else, *only_lifted(possible), *of_recording(counts), *said)
         return Assembly(vocabulary, observed, policy, quiet, premises)
     vocabulary, pairs, quiet = table_pairs(counts, behavior)
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
-    premises = (*only_lifted(behavior), *starts_of(counts))
+    premises = (*only_lifted(behavior), *of_recording(counts))
     return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, premises)
 
 
@@ -505,11 +537,14 @@ def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tupl
     return vocabulary.pairs_of(listed.T), freeze(quiet)
 
 
-def starts_of(counts: LabelledCounts) -> tuple[Statement, ...]:
-    """Returns the assumption about starts, where the log does not say where episodes begin."""
-    if counts.episodes.recorded:
-        return ()
-    return (Statement("starts-where-decided"),)
+def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
+    """Returns what is taken for granted of starts, and of where recordings stopped."""
+    premises = (
+        (not counts.episodes.recorded, Statement("starts-where-decided")),
+        (STOPPED in counts.dropped, Statement("stopped-by-clock")),
+        (UNFINISHED in counts.dropped, STOPPING),
+    )
+    return tuple(premise for holds, premise in premises if holds)
 
 
 def only_lifted(table: BehaviorTable | PairTable | None) -> tuple[Statement, ...]:

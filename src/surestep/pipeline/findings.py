@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -30,9 +30,11 @@ from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.problem import Improvement
 from surestep.pipeline.certifiers import Claims
 from surestep.planning import occupancy
+from surestep.results.advantage_intervals import change_intervals
 from surestep.results.findings import (
     DataSummary,
     DeltaPoint,
+    Evidence,
     Findings,
     NoRehearsal,
     NWedgePoint,
@@ -44,6 +46,7 @@ from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
 MOST_WANTED = 25
+LEAST_TRIED = 5  # times: below, what looks good may be the luck of a single visit
 
 
 def findings_of(
@@ -58,11 +61,12 @@ def findings_of(
     no_rehearsal: NoRehearsal,
     data: DataSummary,
     record: Record,
+    judging: Problem | None,
     progress: Callable[[int, int], None],
 ) -> Findings:
     """All that the report shows before a stress test; `estimate` is the estimated MDP.
 
-    `certifier` made the claims.
+    `certifier` made the claims, and `judging` is the problem of data that did not choose.
     """
     before, improvement, certificate = record.estimates["behavior"], settled.improvement, claims.own
 
@@ -78,7 +82,7 @@ def findings_of(
         n_wedge=improvement.n_wedge,
         behavior_occupancy=shares(visits),
         occupancy=shares(ours),
-        changes=state_changes(table, visits),
+        changes=state_changes(table, visits, evidence_of(improvement, judging, certificate.delta)),
         certificate=certificate,
         others=others,
         rehearsal=None,
@@ -106,7 +110,25 @@ def shares(visits: FloatArray) -> FloatArray:
     return freeze(visits / total if total > 0 else np.zeros(visits.size))
 
 
-def state_changes(table: PolicyTable, visits: FloatArray) -> tuple[StateChange, ...]:
+def evidence_of(
+    improvement: Improvement, judging: Problem | None, delta: float
+) -> Sequence[Evidence | None]:
+    """Returns what the rows that judge say of a change in each state [S]; None where none judge.
+
+    A change is confirmed where its interval is above 0, contradicted where it is below; the
+    intervals of all changes hold together with about 1 − δ.
+    """
+    policy, value = improvement.policy, improvement.plan.value
+    if judging is None:
+        return [None] * value.size
+    low, high = change_intervals(judging, value, policy, delta)
+    words: tuple[Evidence, ...] = ("contradicted", "open", "confirmed")
+    return [words[1 + int(a > 0) - int(b < 0)] for a, b in zip(low, high, strict=True)]
+
+
+def state_changes(
+    table: PolicyTable, visits: FloatArray, evidence: Sequence[Evidence | None]
+) -> tuple[StateChange, ...]:
     """The states where π_I differs from π_b, the largest contribution to the gain first.
 
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
@@ -118,7 +140,9 @@ def state_changes(table: PolicyTable, visits: FloatArray) -> tuple[StateChange, 
     changed = np.flatnonzero(table.changed)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
     return tuple(
-        StateChange(int(s), float(share[s]), float(advantage[s]), float(contribution[s]))
+        StateChange(
+            int(s), float(share[s]), float(advantage[s]), float(contribution[s]), evidence[s]
+        )
         for s in order
     )
 
@@ -128,14 +152,14 @@ def wanted_pairs(
 ) -> tuple[WantedPair, ...]:
     """Pairs seen too seldom to be trusted that look better than what π_I does there.
 
-    Only pairs that were tried at all: of the others nothing is known, good or bad. And only pairs
+    Only pairs that were tried a few times: of the others, little but luck is known. And only pairs
     that may be recommended.
     """
     if table.trusted is None or improvement.n_wedge is None:
         return ()
     state = table.pairs.state
     better = table.q - improvement.plan.value[state]
-    wanted = ~table.trusted & (table.visits > 0)
+    wanted = ~table.trusted & (table.visits + table.held_out_visits >= LEAST_TRIED)
     if table.allowed is not None:
         wanted &= table.allowed
     promise = np.where(wanted, visits[state] * better, 0.0)

@@ -24,25 +24,32 @@ from surestep.errors import InvalidParameter, OutOfTime
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.names import with_names
 from surestep.io.logs.source import LogSource, read_log
-from surestep.model import Policy, Problem, Statement, estimate_behavior
+from surestep.model import Policy, Problem, estimate_behavior
+from surestep.model.numbering import by_appearance
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
 from surestep.pipeline.alarms import alarms_of
-from surestep.pipeline.certifiers import certified, certified_at_levels, splitting, with_algorithm
+from surestep.pipeline.certifiers import (
+    DataFacts,
+    certified,
+    certified_at_levels,
+    splitting,
+    with_algorithm,
+)
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather, with_states
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
+    check_declared,
     check_ends_for_certain,
-    check_given_bounds,
-    check_said_of_episodes,
 )
 from surestep.pipeline.stress_test import Question, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
+from surestep.results.advantage_intervals import gain_interval
 from surestep.results.baseline import baseline_of
 from surestep.results.findings import Findings, NoRehearsal
 from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record
@@ -64,10 +71,9 @@ def improve(
     zeta: float | None = None,
     least_visits: int | None = None,
     delta: float | None = None,
-    value_bounds: tuple[float, float] | None = None,
-    reward_bounds: tuple[float, float] | None = None,
-    reward_at_end: tuple[float, float] | None = None,
-    return_bounds: tuple[float, float] | None = None,
+    running: tuple[float, float] | None = None,
+    ending: tuple[float, float] | None = None,
+    returns: tuple[float, float] | None = None,
     unseen: UnseenRule | None = None,
     certificates: Sequence[str | Certifier] | None = None,
     train_share: float | None = None,
@@ -103,11 +109,13 @@ def improve(
     that the log does not show there, or a table of all pairs of state and action that there are;
     `allowed` is one of those that may be recommended: no other pair is taken more often than by
     π_b.
-    `reward_at_end` says that an episode pays once, at its end, between these; `return_bounds`
-    that it returns between these: values then lie there too. Without bounds of rewards or values,
-    those of the rewards observed are taken. `labels` are what people call the values of a column,
-    such as {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not. `columns` are
-    those of `read_log`, where the source is a path or a table in memory.
+    `running` is the range of what a step may earn after which the episode goes on, `ending` that
+    of a step which ends it; of the two, one that is left out means exactly 0. `returns` is the
+    range of what whole episodes return, and their rest from any step on. Where none of the three is
+    given, the rewards of the log are taken for all there are, and nothing is called proved better.
+    `labels` are what people call the values of a column, such as {"iv_fluid": {"0": "none"}}: the
+    page shows them, and policy.csv does not. `columns` are those of `read_log`, where the source is
+    a path or a table in memory.
     """
     terms = Terms(
         discount=discount,
@@ -117,10 +125,9 @@ def improve(
         zeta=zeta,
         least_visits=least_visits,
         delta=delta,
-        value_bounds=value_bounds,
-        reward_bounds=reward_bounds,
-        reward_at_end=reward_at_end,
-        return_bounds=return_bounds,
+        running=running,
+        ending=ending,
+        returns=returns,
         unseen=unseen,
         certificates=certificates,
         worlds=worlds,
@@ -141,6 +148,7 @@ def improve(
     evidence = gather(
         with_states(source, terms.discount, tell),
         behavior,
+        terms=terms,
         states=states,
         actions=actions,
         possible=possible,
@@ -226,7 +234,7 @@ def draft(
 
     `time_limit` is the one that has led to the number of worlds in the terms, if any.
     """
-    terms = terms.about(has_episodes=evidence.has_episodes, data_seed=evidence.seed)
+    terms = terms.about(has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
     how = planned(terms, question)
     how = how._replace(time_limit=time_limit)
@@ -264,22 +272,29 @@ def draft_with(
         progress("certifying", done, len(certifiers))
         others.append(certified(problem, policy, certifier))
     estimate, assembly = part.estimate(), evidence.assembly
-    words = assembly.vocabulary
     if terms.labels is not None:
-        words = with_names(words, terms.labels)
+        assembly = replace(assembly, vocabulary=with_names(assembly.vocabulary, terms.labels))
+    numbered = assembly.renumbered(question.numbering)
     table = PolicyTable.of(
-        *(words, part, estimate, settled.improvement, assembly.quiet),
+        *(numbered.vocabulary, part, estimate, settled.improvement, numbered.quiet),
         judging=question.judging,
         delta=terms.level,
-        allowed=assembly.allowed,
+        allowed=numbered.allowed,
     )
+    if not table.changed.any() and evidence.behavior in ESTIMATED:
+        # What changes nothing is what was done: the estimate of all of the log, not of a part.
+        as_done = estimate_behavior(problem.counts).probability
+        table = replace(table, probability=as_done, behavior=as_done)
     estimates: Estimates = {
         "behavior": performance(estimate, part.behavior),
         "policy": float(estimate.initial @ settled.improvement.plan.value),
     }
-    # Without a discount a policy need not end in the model of all.
+    # Without a discount a policy need not end in other models.
     if part is not problem and problem.single_discount < 1:
         estimates["gain_of_all"] = gain_of(problem, policy)
+    if question.judging is not None and problem.single_discount < 1:
+        held_out = gain_interval(question.judging, policy, terms.level)
+        estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
     value = evaluate(estimate, part.behavior)
     baseline = None
     if problem.log is not None:
@@ -290,12 +305,11 @@ def draft_with(
         )
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
-        *(evidence, terms, question, table),
+        *(replace(evidence, assembly=numbered), terms, question, table),
         certificates=(claims.own, *others),
         time=TimeInStates(estimate, part.counts, policy, ~table.quiet),
         values=(settled.improvement.plan.value, value),
     )
-    read_off = "value_bounds" in terms.defaults()
     alarms = alarms_of(
         table,
         (claims.own, *others),
@@ -303,7 +317,6 @@ def draft_with(
         checks=checks,
         baseline=baseline,
         rewards_vary=evidence.facts.rewards_vary,
-        bounds_from_data=problem.value_bounds if read_off else None,
     )
 
     def record(how: Rehearsed) -> Record:
@@ -326,8 +339,11 @@ def draft_with(
         no_rehearsal=NoRehearsal("to come") if how.sizes else how.why_none,
         data=data_summary(evidence.counts),
         record=record(how),
+        judging=question.judging,
         progress=lambda done, total: progress("trying other settings", done, total),
     )
+    if question.numbering is not None:
+        findings = findings.renumbered(assembly.vocabulary, question.numbering)
     least = min(terms.least_worlds, max(how.worlds, 1))
     return Draft(findings, question, how, record, least)
 
@@ -347,22 +363,26 @@ def result_of(findings: Findings) -> Result:
 
 def prepared(evidence: Evidence, terms: Terms) -> Question:
     """Returns what is asked: the problem, with whole episodes where they are looked at."""
-    problem = problem_of(evidence.assembly, terms)
+    problem = problem_of(evidence.assembly, terms, evidence.facts)
     of_rows = evidence.behavior == ROW_PROPENSITIES
     steps = Steps(evidence.source, evidence.counts, problem.counts.pairs, propensities=of_rows)
-    check_said_of_episodes(terms, problem, steps)
-    check_given_bounds(terms, problem)
+    check_declared(terms, problem, steps)
     check_ends_for_certain(problem)
     told = terms.certifier_settings(evidence.facts)
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
-    seen, allowed = evidence.possible == SEEN, evidence.assembly.allowed
-    limits = terms.limits(seen=seen, allowed=allowed)
+    limits = terms.limits(seen=evidence.possible == SEEN, allowed=evidence.assembly.allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
+    numbering = None
     if whole:
         problem = steps.put_into(problem, whole[0])
+        numbering = by_appearance(steps.log, evidence.assembly.quiet)
+        problem = numbering.problem(problem)
+        if limits.allowed is not None:
+            limits = replace(limits, allowed=limits.allowed[numbering.pair])
+            algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     split = splitting(certifiers)
     training, judging = problem, None
     if split is not None:
@@ -374,7 +394,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
         share, _, seed = split_of(split)
         judging = held_out_part(problem, share, seed)
     belief = belief_beside(certifiers)
-    return Question(problem, training, judging, algorithm, told, certifiers, belief)
+    return Question(problem, training, judging, algorithm, told, certifiers, belief, numbering)
 
 
 def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
@@ -388,30 +408,13 @@ def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
     return first if first is not certifiers[0] and believes(first) else None
 
 
-def problem_of(assembly: Assembly, terms: Terms) -> Problem:
+def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
     """Returns the problem under the terms; what was taken for granted goes into its premises."""
-    low, high = terms.value_bounds_for(assembly.counts)
-    premises = assembly.premises + said_of_episodes(terms)
-    if terms.reward_bounds is None and terms.value_bounds is None and not terms.declared_values:
-        premises += (Statement("value-bounds-read-off"),)
-    if terms.known_rewards is None:
-        premises += (Statement("reward-bounds-read-off"),)
     return Problem(
         counts=assembly.counts,
         behavior=assembly.behavior,
         discount=terms.discount,
-        value_bounds=(low, high),
+        value_bounds=terms.value_bounds(facts, assembly.counts.terminal),
         unseen=terms.unseen_rule,
-        premises=premises,
+        premises=assembly.premises + terms.premises(facts),
     )
-
-
-def said_of_episodes(terms: Terms) -> tuple[Statement, ...]:
-    """Returns what somebody said of whole episodes, where somebody did."""
-    if terms.reward_at_end is not None:
-        low, high = terms.reward_at_end
-        return (Statement("paid-at-end", {"low": low, "high": high}),)
-    if terms.return_bounds is not None:
-        low, high = terms.return_bounds
-        return (Statement("returns-bounded-from-any-step", {"low": low, "high": high}),)
-    return ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, is_number
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
 from surestep.io.labels.histories import with_past
@@ -43,7 +43,6 @@ def inspect(
     source: LogSource,
     *,
     n_wedge: int = DEFAULT_LEAST_VISITS - 1,
-    reward_bounds: tuple[float, float] | None = None,
     behavior: object = None,
     labels: object = None,
 ) -> Inspection:
@@ -55,7 +54,7 @@ def inspect(
     """
     if isinstance(n_wedge, bool) or not isinstance(n_wedge, int) or n_wedge < 0:
         raise InvalidParameter(f"n_wedge is {n_wedge!r}, expected a whole number of 0 or more")
-    facts = inspect_log(source, checked_bounds(reward_bounds))
+    facts = inspect_log(source)
     roles, table = source.columns, None
     if behavior is not None:
         table = read_behavior_table(behavior, roles.state, roles.action, facts.binnings)
@@ -103,18 +102,6 @@ def names_for(columns: ColumnMapping, rules: Sequence[str]) -> Names:
                 f"{closest(column, known)}"
             )
     return with_past(names, columns.state, columns.action)
-
-
-def checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    """Two numbers, the lower one first."""
-    if bounds is None:
-        return None
-    low, high = (float(bound) if is_number(bound) else np.nan for bound in bounds)
-    if not -np.inf < low <= high < np.inf:
-        raise InvalidParameter(
-            f"reward_bounds is {bounds!r}, expected two finite numbers, the lower one first"
-        )
-    return low, high
 
 
 # ---- coverage ---------------------------------------------------------------------------------

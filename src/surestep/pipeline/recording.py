@@ -22,7 +22,7 @@ from surestep.io.logs.reading import Reading
 from surestep.model import Problem
 from surestep.pipeline.evidence import SEEN, Evidence
 from surestep.pipeline.findings import Settled
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import SEED, Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
@@ -99,6 +99,8 @@ def parameters_of(
     """
     split = terms.certifier_settings(evidence.facts).split if terms.splits else None
     said = {name: terms.used(name) for name, term in TERMS.items() if term.recorded is not None}
+    if terms.returns is None or terms.running is not None or terms.ending is not None:
+        said |= terms.ranges(evidence.facts)._asdict()
     chosen_by = settled.chosen_by
     said |= {
         "discount": problem.single_discount,
@@ -107,7 +109,6 @@ def parameters_of(
         "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
         "least_visits": terms.floor,
         "delta": terms.level,
-        "value_bounds": problem.value_bounds,
         "behavior": evidence.behavior,
         "states": evidence.states,
         "actions": evidence.actions,
@@ -115,7 +116,7 @@ def parameters_of(
         "allowed": evidence.allowed,
         "columns": {role: list(names) for role, names in evidence.columns.items()},
         **evidence.reading.parameters(),
-        "seeds": {"certificates": terms.data_seed} | seeds_of(settled.algorithm, rehearsal),
+        "seeds": {"certificates": SEED} | seeds_of(settled.algorithm, rehearsal),
         "certificates": [str(asked) for asked in terms.asked],
         "train_share": split and split.train_share,
         "logger": split and split.logger,
@@ -162,8 +163,6 @@ def said_in(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str,
         for name, term in TERMS.items()
         if term.recorded is not None
     }
-    if said["reward_at_end"] or said["return_bounds"]:
-        said["value_bounds"] = None  # they follow from these
     return said | algorithm_said(parameters, defaults)
 
 

@@ -86,12 +86,13 @@ def rehearse_log(
     evidence = gather(
         with_states(source, terms.discount, tell),
         behavior,
+        terms=terms,
         states=states,
         actions=actions,
         possible=possible,
         allowed=allowed,
     )
-    terms = terms.about(has_episodes=evidence.has_episodes, data_seed=evidence.seed)
+    terms = terms.about(has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
     how = Rehearsed(worlds, sizes, seed)
     made = draft_with(evidence, terms, question, how, tell)

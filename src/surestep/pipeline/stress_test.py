@@ -25,6 +25,7 @@ from surestep.certificates.protocol import Believer
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
+from surestep.model.numbering import Numbering
 from surestep.pipeline.recording import Names, Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
@@ -49,6 +50,7 @@ class Question(NamedTuple):
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Believer | None  # what is only believed, if that is not the first itself
+    numbering: Numbering | None = None  # by first appearance, where the log was read step by step
 
     @property
     def rehearsed(self) -> list[Certifier]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from surestep._arrays import (
@@ -27,15 +25,18 @@ from surestep.certificates import Asked, Certifier
 from surestep.certificates.common import LARGEST
 from surestep.certificates.known import Known, Split
 from surestep.certificates.protocol import believes
+from surestep.certificates.ranges import NOTHING, Ranges, single_rewards, with_zero
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
 from surestep.declaring import AlgorithmName, Bounds, Choice, Number, Term, Whole
-from surestep.errors import InvalidParameter, said
+from surestep.errors import InvalidParameter
 from surestep.io.labels.names import read_rules
-from surestep.model import Counts, Problem
+from surestep.model import Problem, Statement
 from surestep.model.problem import UnseenRule
-from surestep.pipeline.certifiers import BOUND_OF, DataFacts, mean_reward_range
+from surestep.pipeline.certifiers import BOUND_OF, DataFacts
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
 from surestep.terms import AUTO, DEFAULT_CERTIFICATES, DEFAULT_OF_COUNTS, TERMS, Declared
+
+SEED = 1  # of certificates, where none is given: fixed for all data, so that nobody tries others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,6 @@ class Terms(Declared):
 
     # What the data say, once they are known; see `about`.
     has_episodes: bool = True  # whole ones, and not only their counts
-    data_seed: int = 0  # of certificates, where none is given: a digest of the data
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
@@ -73,7 +73,7 @@ class Terms(Declared):
                         "same: the log is split once"
                     )
 
-    def about(self, *, has_episodes: bool, data_seed: int) -> Terms:
+    def about(self, *, has_episodes: bool) -> Terms:
         """Returns the terms once it is known what data there are."""
         if not has_episodes and (self.train_share is not None or self.logger is not None):
             given = "train_share" if self.train_share is not None else "logger"
@@ -81,7 +81,7 @@ class Terms(Declared):
                 f"{given} is given, but the data are no episodes in their order, so that they "
                 "cannot be split; expected a log with columns of episodes and steps"
             )
-        return dataclasses.replace(self, has_episodes=has_episodes, data_seed=data_seed)
+        return dataclasses.replace(self, has_episodes=has_episodes)
 
     def check_settings(self) -> None:
         """Refuses what is said twice, once as a term and once as a setting of the algorithm."""
@@ -114,25 +114,12 @@ class Terms(Declared):
             )
 
     def check_bounds(self) -> None:
-        """Refuses bounds that are said twice, and those that leave nothing open."""
-        if self.reward_at_end is not None and self.return_bounds is not None:
+        """Refuses ranges that leave nothing to be earned."""
+        given = [bounds for bounds in (self.running, self.ending, self.returns) if bounds]
+        if given and not any(map(any, given)):
             raise InvalidParameter(
-                "both reward_at_end and return_bounds are given, expected one: what an episode "
-                "pays at its end is all that it returns"
-            )
-        if self.value_bounds is not None and self.declared_values is not None:
-            name = "return_bounds" if self.reward_at_end is None else "reward_at_end"
-            raise InvalidParameter(
-                f"both value_bounds and {name} are given, expected one: values lie between the "
-                f"{name}, or 0"
-            )
-        if self.reward_at_end is not None and not any(self.reward_at_end):
-            raise InvalidParameter(
-                "reward_at_end is 0 to 0, expected an end that may pay something"
-            )
-        if self.reward_bounds is not None and self.reward_bounds[0] == self.reward_bounds[1]:
-            raise InvalidParameter(
-                f"reward_bounds is {self.reward_bounds}, expected two numbers that differ"
+                "what steps may earn is declared as 0 to 0, so that nothing can be gained; "
+                "expected a range of rewards"
             )
 
     def check_worlds(self) -> None:
@@ -165,27 +152,14 @@ class Terms(Declared):
         split = Split(self.said_of_split("train_share"), self.said_of_split("logger"))
         return Known(
             delta=self.level,
-            reward_bounds=self.known_rewards,
+            reward_bounds=self.ranges(facts).rewards if self.is_declared else None,
             rewards_seen=facts.rewards,
             rewards_vary=facts.rewards_vary,
             transitions=facts.transitions,
-            seed=self.data_seed,
+            seed=SEED,
             split=split if self.has_episodes else None,
-            returns=self.known_returns,
-            single_returns=self.single_returns(facts),
+            returns=self.return_bounds(facts),
         )
-
-    def single_returns(self, facts: DataFacts) -> tuple[float, float] | None:
-        """Returns what single rewards, given or observed, allow an episode to return.
-
-        Bounds of values say less: means between 0.2 and 0.8 may come of returns of 0 and 1. None
-        where an episode may return anything.
-        """
-        single = facts.rewards if self.known_rewards is None else self.known_rewards
-        if not self.discount < 1:
-            return None
-        low, high = in_all_steps(with_zero(single), self.discount)
-        return (low, high) if low >= -LARGEST and high <= LARGEST else None
 
     def said_of_split(self, name: str) -> Any:
         """Returns what was said of the split: what is said of one kind holds for all."""
@@ -227,8 +201,8 @@ class Terms(Declared):
         void = [] if self.splits else ["train_share", "logger"]
         if self.floor is None:
             void.append("least_visits")
-        if self.reward_bounds or self.declared_values:
-            void.append("value_bounds")  # they follow from other bounds
+        if self.is_declared:
+            void += ["running", "ending"]  # a range that is left out is 0, or follows from returns
         wedge = n_wedge_setting(kind_of(self.name))
         named = isinstance(self.algorithm, str | None)
         if not named or wedge is None or wedge in self.settings or self.zeta is not None:
@@ -299,60 +273,47 @@ class Terms(Declared):
         )
 
     @property
-    def known_rewards(self) -> tuple[float, float] | None:
-        """Returns the bounds of single rewards, as given or as what ends pay; None: nobody said."""
-        if self.reward_bounds is None and self.reward_at_end is not None:
-            return with_zero(self.reward_at_end)
-        return self.reward_bounds
+    def is_declared(self) -> bool:
+        """Tells whether somebody said what steps may earn, or what episodes return."""
+        return any(said is not None for said in (self.running, self.ending, self.returns))
 
-    @property
-    def known_returns(self) -> tuple[float, float] | None:
-        """Returns the bounds of returns, as given or as what ends pay; None: nobody said."""
-        return self.declared_values if self.return_bounds is None else self.return_bounds
+    def ranges(self, facts: DataFacts) -> Ranges:
+        """Returns what single steps may earn: as declared, or else as seen in the log.
 
-    @property
-    def declared_values(self) -> tuple[float, float] | None:
-        """Returns the bounds of values that follow from what was said of whole episodes.
-
-        `reward_at_end` (l, h): every step earns 0, but for the end of an episode, which pays
-        between l and h. What is still to come from a step on is then γ^n r, with the reward r of
-        the end and the number n ≥ 0 of steps before it; or nothing, where the end has come, or
-        never comes. With 0 ≤ γ^n ≤ 1 it lies between min(l, 0) and max(h, 0), and so does its
-        mean V(s), for every policy and every γ up to 1.
-
-        `return_bounds` (l, h): every episode returns between l and h, and from none of its steps
-        on is still to come less than min(l, 0) or more than max(h, 0), discounted. Where no reward
-        is below 0, and γ is 1, the second follows from the first, as it does where none is above
-        0: what is still to come is a part of the whole. V(s) is the mean of what is to come.
+        Of two ranges, one that is left out says that such steps earn exactly 0.
         """
-        said = self.reward_at_end or self.return_bounds
-        return None if said is None else with_zero(said)
+        if self.running is not None or self.ending is not None:
+            return Ranges(self.running or NOTHING, self.ending or NOTHING)
+        if self.returns is not None:
+            return single_rewards(self.returns, self.discount)
+        return facts.ranges
 
-    def value_bounds_for(self, counts: Counts) -> tuple[float, float]:
-        """Value bounds as given, or those of the rewards, given or observed: nothing earns more."""
-        if self.value_bounds is not None:
-            return self.value_bounds
-        if self.declared_values is not None:
-            return self.declared_values
-        if not self.discount < 1:
-            raise InvalidParameter(
-                "discount is 1, so that values have no bounds that rewards could tell; give "
-                "what an episode pays at its end "
-                f"({said('reward_at_end=(low, high)', '--reward-at-end LOW HIGH')}), what it "
-                f"returns ({said('return_bounds=(low, high)', '--return-bounds LOW HIGH')}), or "
-                f"bounds of values ({said('value_bounds=(low, high)', '--value-bounds LOW HIGH')})"
+    def return_bounds(self, facts: DataFacts) -> tuple[float, float]:
+        """Returns the bounds of returns: as declared, or what single steps allow."""
+        if self.returns is not None:
+            return self.returns
+        return self.ranges(facts).returns(self.discount)
+
+    def value_bounds(self, facts: DataFacts, terminal: BoolArray) -> tuple[float, float]:
+        """Returns the bounds of values of all states, of which some may be ends, worth 0."""
+        bounds = self.return_bounds(facts)
+        return with_zero(bounds) if self.returns is not None or terminal.any() else bounds
+
+    def premises(self, facts: DataFacts) -> tuple[Statement, ...]:
+        """Returns what is taken for granted of rewards: what was declared, or what was seen."""
+        said = []
+        if self.returns is not None:
+            low, high = self.returns
+            said.append(Statement("returns-bounded-from-any-step", {"low": low, "high": high}))
+        if self.returns is None or self.running is not None or self.ending is not None:
+            (a, b), (c, d) = self.ranges(facts)
+            values = {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d}
+            said.append(
+                Statement("rewards-as-declared", values)
+                if self.is_declared
+                else Statement("rewards-within-seen", values)
             )
-        rewards = mean_reward_range(counts)
-        if self.reward_bounds is not None:
-            rewards = with_zero(self.reward_bounds)
-        low, high = in_all_steps(rewards, self.discount)
-        if not math.isfinite(high - low):
-            raise InvalidParameter(
-                f"rewards from {rewards[0]} to {rewards[1]} with discount {self.discount} allow "
-                "values beyond all numbers; expected rewards in another unit, a smaller discount, "
-                "or value_bounds"
-            )
-        return low, high
+        return tuple(said)
 
 
 def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
@@ -372,24 +333,6 @@ def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[s
         return n_wedge
     size = ProblemSize(problem.num_states, problem.num_actions, settings["delta"])
     return equivalent_n_wedge(n_wedge, size, given=BOUND_OF[name], wanted="spibb")
-
-
-def in_all_steps(rewards: tuple[float, float], discount: float) -> tuple[float, float]:
-    """Returns the least and the most that is earned with such rewards in every step, for ever."""
-    steps = 1 / (1 - Fraction(repr(float(discount))))  # 20 for 0.95, not 20 − 2·10⁻¹⁴
-
-    def total(reward: float) -> float:
-        try:
-            return float(Fraction(repr(float(reward))) * steps)
-        except OverflowError:
-            return math.copysign(math.inf, reward)
-
-    return total(rewards[0]), total(rewards[1])
-
-
-def with_zero(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Returns the bounds, stretched to hold 0."""
-    return min(0.0, float(bounds[0])), max(0.0, float(bounds[1]))
 
 
 def check_value(name: str, term: Term, value: Any) -> None:

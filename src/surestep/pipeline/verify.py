@@ -34,7 +34,7 @@ from surestep.io.labels.pair_table import PairTable
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.source import LogSource, open_log
-from surestep.model import Policy, Problem
+from surestep.model import Policy
 from surestep.pipeline.evidence import SEEN, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import Progress, draft
 from surestep.pipeline.recording import (
@@ -44,6 +44,7 @@ from surestep.pipeline.recording import (
     terms_of,
     versions_with,
 )
+from surestep.pipeline.stress_test import Question
 from surestep.rehearsal import Rehearsal
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import InputFile, Record, current_machine
@@ -94,15 +95,16 @@ def verify_result(
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    evidence = gather(source, **known)
+    terms = terms_of(saved.record)
+    evidence = gather(source, terms=terms, **known)
     check_same_counts(saved.record, evidence)
     other = difference(saved.record, evidence, taken)
     told = tuple(name for name in saved.record.defaults if name == "behavior")
     evidence = replace(evidence, files=saved.record.inputs, defaults=told)
     limit = saved.record.parameters["time_limit"]
-    again = draft(evidence, terms_of(saved.record), tell, time_limit=limit).like(saved.record)
+    again = draft(evidence, terms, tell, time_limit=limit).like(saved.record)
     made = again.finished(tell)
-    page_compared = check_agreement(saved, made, again.question.problem)
+    page_compared = check_agreement(saved, made, again.question)
     changed = first_change(folder, made)
     if changed and not other:
         raise ResultMismatch(
@@ -275,12 +277,14 @@ def check_same_counts(record: Record, evidence: Evidence) -> None:
         )
 
 
-def check_agreement(saved: Result, made: Result, problem: Problem) -> bool:
+def check_agreement(saved: Result, made: Result, question: Question) -> bool:
     """Refuses a saved result that says something else; returns whether no tie fell otherwise.
 
     Where one did, the pages cannot be held against each other.
     """
-    scale = float(np.abs(made.table.q).max(initial=0.0)) + max(map(abs, problem.value_bounds))
+    scale = float(np.abs(made.table.q).max(initial=0.0)) + max(
+        map(abs, question.problem.value_bounds)
+    )
     slack = ROUNDING * scale
     ours, theirs = asdict(saved.record), asdict(made.record)
     check_same("run.json: parameters", ours["parameters"], theirs["parameters"], slack)
@@ -292,7 +296,7 @@ def check_agreement(saved: Result, made: Result, problem: Problem) -> bool:
         )
         check_same("certificates.json", before, now, slack, same_words)
     else:
-        check_claims(saved, made, problem)
+        check_claims(saved, made, question)
     return check_same_rehearsal(saved.rehearsal, made.rehearsal) and same_policy
 
 
@@ -387,12 +391,15 @@ def check_table(ours: PolicyTable, theirs: PolicyTable, slack: float) -> bool:
     return same_policy
 
 
-def check_claims(saved: Result, made: Result, problem: Problem) -> None:
+def check_claims(saved: Result, made: Result, question: Question) -> None:
     """Refuses certificates of a policy whose ties fell otherwise, unless they hold for it."""
     before, now = saved.certificates, made.certificates
     ours, theirs = ([(claim.kind, claim.delta) for claim in claims] for claims in (before, now))
     check_same("certificates.json", ours, theirs, 0.0)
-    policy = Policy(problem.counts.pairs, saved.table.probability)
+    problem, policy = question.problem, saved.table.policy
+    if question.numbering is not None:
+        policy = question.numbering.policy(policy)
+    policy = Policy(problem.counts.pairs, policy.probability)
     for claim, again in zip(before, now, strict=True):
         if again.lower is not None:  # a refusal is told in words, which may end in other digits
             check_same("certificates.json", dict(claim.parameters), dict(again.parameters), 0.0)

@@ -23,6 +23,7 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
+from surestep.certificates.episodes import over_at_last
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
@@ -54,7 +55,7 @@ def size_of(problem: Problem) -> DataSize:
     episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
     if problem.log is not None:
         longest = int(run_lengths(problem.log.episode_offsets).max())
-        cut_off = (problem.log.truncated & ~problem.log.terminated).any()
+        cut_off = not over_at_last(problem.log).all()
         return DataSize(episodes, longest if cut_off else LONGER * longest)
     truth = completed(problem, "self-loop")
     return DataSize(episodes, horizon_for(truth, problem.behavior, steps / episodes))

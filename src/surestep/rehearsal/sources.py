@@ -99,7 +99,8 @@ class Resampled:
     @classmethod
     def of(cls, truth: FiniteMDP, log: DecisionLog) -> Resampled:
         """The world of that truth, whose transitions include those of the log."""
-        return cls(truth, log, places_in(truth, log))
+        known = log.with_outcomes()
+        return cls(truth, known, places_in(truth, known))
 
     def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """Counts of episodes drawn with replacement, each as long as it was."""

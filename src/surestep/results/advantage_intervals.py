@@ -1,4 +1,4 @@
-"""Certainty about the advantage of an action: an interval from the steps that the log shows.
+"""Certainty about actions, changes and the gain: intervals from the steps that the log shows.
 
 Let V be the values of π_I, taken as known, and Y = r + γ V(s') what one step of a pair is worth.
 The advantage of action a in state s is the mean of Y there, less the mean over the actions of π_b:
@@ -12,27 +12,102 @@ and Coull). With the variances v and numbers n of all,
 
     A ± z · √(Σ_b c_b² v_b / n_b).
 
-It is an approximation for readers, not a guarantee, and doubts about V itself are left out.
+It is an approximation for readers, not a guarantee, and doubts about V itself are left out. The
+same with c_b = π_I(b|s) − π_b(b|s) says what a whole change of a state is worth.
+
+**The gain.** With the discounted visits d_I, d_b of both policies in the model of the data, and
+their values there, an error of the model at pair k moves the gain, to the first order, by that of
+the mean of
+
+    d_I(k) (r + γ V_I(s')) − d_b(k) (r + γ V_b(s')),
+
+so the variances of these means add up over pairs; where episodes start adds that of V_I − V_b.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from surestep._arrays import FloatArray, freeze, run_owners, run_sums
-from surestep.model import Counts, Problem
+from surestep.model import Counts, Policy, Problem
+from surestep.planning import evaluate, occupancy
 
 SMALLEST_TAIL = 1e-300  # below, quantiles are not finite
 
 
-def advantage_intervals(
-    problem: Problem, value: FloatArray, delta: float
-) -> tuple[FloatArray, FloatArray]:
+Ends = tuple[FloatArray, FloatArray]
+
+
+def advantage_intervals(problem: Problem, value: FloatArray, delta: float) -> Ends:
     """Returns the ends [K] of 1 − δ intervals for all advantages, from the data of the problem.
 
     `value` [S] is that of π_I.
     """
+    pairs, behavior = problem.counts.pairs, problem.behavior.probability
+    mean, doubt = step_means(problem, value)
+    # Σ_b c_b² v_b/n_b = Σ_b π_b² v_b/n_b + (1 − 2π_a) v_a/n_a.
+    usual = run_sums(behavior * mean, pairs.offsets)[pairs.state]
+    total = run_sums(behavior**2 * doubt, pairs.offsets)[pairs.state] + (1 - 2 * behavior) * doubt
+    return around(mean - usual, total, delta)
+
+
+def change_intervals(problem: Problem, value: FloatArray, policy: Policy, delta: float) -> Ends:
+    """Returns the ends [S] of intervals for what one decision gains in each state that changes.
+
+    All of them hold together with 1 − δ; in other states both ends are 0. `value` [S] is that of
+    the policy, which the data of the problem did not choose.
+    """
+    offsets = problem.counts.pairs.offsets
+    moved = policy.probability - problem.behavior.probability
+    mean, doubt = step_means(problem, value)
+    changed = run_sums(np.abs(moved), offsets) > 0
+    share = delta / max(int(np.count_nonzero(changed)), 1)
+    return around(run_sums(moved * mean, offsets), run_sums(moved**2 * doubt, offsets), share)
+
+
+class GainInterval(NamedTuple):
+    """An estimate of the gain, and an interval that holds it with about 1 − δ."""
+
+    gain: float
+    low: float
+    high: float
+
+
+def gain_interval(problem: Problem, policy: Policy, delta: float) -> GainInterval:
+    """Returns the gain that the model of the data estimates, with an interval."""
+    counts, model, both = problem.counts, problem.estimate(), (policy, problem.behavior)
+    ours, theirs = (evaluate(model, each) for each in both)
+    our_visits, their_visits = (occupancy(model, each) for each in both)
+    pair, number = run_owners(counts.offsets), counts.visits + 2.0
+    reward, least, greatest = reward_moments(counts)
+    weight = (our_visits - their_visits)[pair]
+    after = (our_visits[pair] * ours[counts.successor]) - (
+        their_visits[pair] * theirs[counts.successor]
+    )
+    worth = weight * reward + problem.single_discount * after
+    spread = weight**2 * np.maximum((greatest - reward) * (reward - least), 0.0)
+    # Two more steps that nobody saw, as above, at the ends of what steps of the state are worth.
+    lowest, highest = ends_by_state(
+        counts,
+        *(end + problem.single_discount * ours[counts.successor] for end in (least, greatest)),
+    )
+    reach = (our_visits - their_visits) * (highest - lowest)[counts.pairs.state] / 2
+    times = counts.times / np.maximum(counts.visits[pair], 1)
+    mean = run_sums(times * worth, counts.offsets)
+    variance = run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
+    variance = (counts.visits * variance + 2 * reach**2) / number
+    start, begun = model.initial @ (ours - theirs), max(int(counts.starts.sum()), 1)
+    of_starts = float(model.initial @ (ours - theirs - start) ** 2) / begun
+    total = np.array([float((variance / number).sum()) + of_starts])
+    low, high = around(np.array([float(start)]), total, delta)
+    return GainInterval(float(start), float(low[0]), float(high[0]))
+
+
+def step_means(problem: Problem, value: FloatArray) -> Ends:
+    """Returns the mean m of what a step of each pair [K] is worth, and v/n, the doubt about it."""
     counts, pairs = problem.counts, problem.counts.pairs
     pair, times = run_owners(counts.offsets), counts.times.astype(np.float64)
     reward, least, greatest = reward_moments(counts)
@@ -44,12 +119,13 @@ def advantage_intervals(
     mean = (run_sums(times * worth, counts.offsets) + low + high) / number
     squares = run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
     variance = (squares + (low - mean) ** 2 + (high - mean) ** 2) / number
-    # Σ_b c_b² v_b/n_b = Σ_b π_b² v_b/n_b + (1 − 2π_a) v_a/n_a.
-    behavior, doubt = problem.behavior.probability, variance / number
-    usual = run_sums(behavior * mean, pairs.offsets)[pairs.state]
-    total = run_sums(behavior**2 * doubt, pairs.offsets)[pairs.state] + (1 - 2 * behavior) * doubt
-    half = -float(ndtri(max(delta / 2, SMALLEST_TAIL))) * np.sqrt(np.maximum(total, 0.0))
-    return freeze(mean - usual - half), freeze(mean - usual + half)
+    return mean, variance / number
+
+
+def around(mean: FloatArray, variance: FloatArray, delta: float) -> Ends:
+    """Returns the ends of normal intervals with these variances of the means."""
+    half = -float(ndtri(max(delta / 2, SMALLEST_TAIL))) * np.sqrt(np.maximum(variance, 0.0))
+    return freeze(mean - half), freeze(mean + half)
 
 
 def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:

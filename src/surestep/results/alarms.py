@@ -14,7 +14,6 @@ AlarmCode = Literal[
     "time-in-scarce-states",  # most of the new policy's time, while the log is hardly there
     "time-in-open-bins",  # the same for bins that are open to one side
     "baseline-gap",  # between what the model says of π_b, and what its episodes earned
-    "bounds-from-data",  # a proof rests on value bounds that were read off the data
     "rewards-vary",  # a claim takes rewards for exact that vary
     "acted-on-more",  # a claim rests on states, and whoever acted looked at more than these
     "first-on-few",  # first choices in changed states rest on few decisions
@@ -32,7 +31,6 @@ FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "time-in-scarce-states": ("share", "decisions"),
     "time-in-open-bins": ("share", "decisions"),
     "baseline-gap": ("model", "low", "high"),
-    "bounds-from-data": ("low", "high"),
     "rewards-vary": (),
     "acted-on-more": (),
     "first-on-few": ("situations", "visits", "decisions"),  # the last two of the worst of them
@@ -71,7 +69,7 @@ class Alarm:
             raise ValueError(f"the alarm {self.code} has the figures {', '.join(self.figures)}")
 
 
-def is_doubted(certificate: Certificate, alarms: Sequence[Alarm]) -> bool:
-    """Tells whether the log itself speaks against something that the certificate assumes."""
+def doubts(certificate: Certificate, alarms: Sequence[Alarm]) -> int:
+    """Counts the alarms by which the log speaks against something that the certificate assumes."""
     assumed = {assumption.code for assumption in certificate.assumptions}
-    return any(SPEAKS_AGAINST.get(alarm.code) in assumed for alarm in alarms)
+    return sum(SPEAKS_AGAINST.get(alarm.code) in assumed for alarm in alarms)

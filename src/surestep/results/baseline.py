@@ -54,6 +54,7 @@ def baseline_of(
     log: DecisionLog, discount: float, value: FloatArray, model: float, model_episodes: int
 ) -> Baseline:
     """Returns the baseline; `value` [S] is that of π_b in the model, `model` its performance."""
+    log = log.with_outcomes()
     first, lengths = log.episode_offsets[:-1], run_lengths(log.episode_offsets)
     step = np.arange(log.num_steps) - np.repeat(first, lengths)
     weight = discount**step

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, freeze
 from surestep._reprs import short_repr
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
+from surestep.model.numbering import Numbering, places
 from surestep.rehearsal import Rehearsal
 from surestep.results.ladder import rung_of
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
+
+Evidence = Literal["confirmed", "open", "contradicted"]
 
 
 class StateChange(NamedTuple):
@@ -24,6 +28,7 @@ class StateChange(NamedTuple):
     occupancy: float  # discounted visits of the state under π_b, a share of all: Σ = 1
     advantage: float  # Σ_a π_I(a|s) · advantage(s,a): what one decision gains there
     contribution: float  # to the estimated gain; the contributions of all states add up to it
+    evidence: Evidence | None = None  # by the rows that judge; None where there are none
 
 
 class NWedgePoint(NamedTuple):
@@ -114,10 +119,27 @@ class Findings:
         "performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower"
     )
 
+    def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> Findings:
+        """Returns the findings with the former numbers of a numbering, which the vocabulary has."""
+        state = places(numbering.state)
+        return replace(
+            self,
+            table=self.table.renumbered(vocabulary, numbering),
+            behavior_occupancy=freeze(self.behavior_occupancy[state]),
+            occupancy=freeze(self.occupancy[state]),
+            changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in self.changes),
+            wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in self.wanted),
+        )
+
+    @property
+    def chosen_gain(self) -> float:
+        """ρ(π_I, M̂) − ρ(π_b, M̂) by the data that chose the policy, which flatter it."""
+        return self.performance - self.behavior_performance
+
     @property
     def gain(self) -> float:
-        """ρ(π_I, M̂) − ρ(π_b, M̂): estimated, not guaranteed."""
-        return self.performance - self.behavior_performance
+        """The estimated gain, by data that did not choose the policy where there are any."""
+        return self.record.estimates.get("held_out_gain", self.chosen_gain)
 
     @property
     def changed_share(self) -> float:

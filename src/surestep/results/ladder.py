@@ -1,6 +1,8 @@
-"""The ladder of words: in which of four ways a result may be spoken of.
+"""The ladder of words: in which of five ways a result may be spoken of.
 
 Only the kind of certificate that the result stands by, which was named before the data, can prove.
+Where nobody declared what steps may earn, it proves within the rewards seen, which is less: a rare
+disaster that the log happens not to show would refute it.
 A belief is weaker, and never looks like a proof: it is what a posterior says that saw nothing of
 the data by which the policy was chosen, unless the stress test undoes it.
 """
@@ -13,7 +15,9 @@ from surestep.certificates.registry import may_be_believed
 from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
+from surestep.results.alarms import Alarm
 
 
 def rung_of(
@@ -23,17 +27,19 @@ def rung_of(
     rehearsal: Rehearsal | None,
     awaited: bool = False,
     fresh: bool = False,
+    alarms: Sequence[Alarm] = (),
 ) -> Rung:
     """Returns how a result may be spoken of; the first certificate is the one to stand by.
 
     `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
     to come, which may undo a belief, and `fresh` that the policy was made without the data of the
-    certificates.
+    certificates. A claim above what the alarms name as the estimate is not proved.
     """
     if not changed:
         return "nothing changed"
-    if is_proved(certificates[0]):
-        return "proved better"
+    if is_proved(certificates[0]) and not exceeds_estimate(certificates[0], alarms):
+        codes = {said.code for said in certificates[0].assumptions}
+        return "proved within the rewards seen" if WITHIN_SEEN in codes else "proved better"
     belief = belief_in(certificates, fresh=fresh)
     if awaited or belief is None:
         return "not shown to be better"
@@ -45,10 +51,22 @@ def rung_of(
 def is_proved(certificate: Certificate) -> bool:
     """Tells whether a certificate proves a gain in whole episodes, not in their first steps.
 
-    Kinds that are not built in prove nothing here, whatever they say.
+    A claim above its own estimate is none: it says that something it assumes is not so. Kinds that
+    are not built in prove nothing here, whatever they say, and none does that leaves out rows of
+    which nobody knows where they led.
     """
+    if any(said.code == STOPPING.code for said in certificate.assumptions):
+        return False
     whole = certificate.parameters.get("claim", "performance") == "performance"
-    return whole and standing_of(certificate) == "proved" and (certificate.lower or 0.0) > 0
+    lower, estimate = certificate.lower or 0.0, certificate.figures.get("estimate")
+    credible = not isinstance(estimate, float) or lower <= estimate
+    return whole and standing_of(certificate) == "proved" and lower > 0 and credible
+
+
+def exceeds_estimate(certificate: Certificate, alarms: Sequence[Alarm]) -> bool:
+    """Tells whether a certificate claims more than the data suggest, by an alarm."""
+    estimates = [a.figures["estimate"] for a in alarms if a.code == "claim-above-estimate"]
+    return any((certificate.lower or 0.0) > estimate for estimate in estimates)
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:

@@ -72,12 +72,16 @@ ESTIMATED = ("estimate", ROW_PROPENSITIES)
 class Estimates(TypedDict):
     """ρ of π_b and of the new policy in the estimated MDP of what chose the policy.
 
-    Where that is only a part of the log, `gain_of_all` is the gain in the MDP of all of it.
+    Where that is only a part of the log, `gain_of_all` is the gain in the MDP of all of it, and
+    `held_out_gain` that in the MDP of the rest, with an interval of about 1 − δ.
     """
 
     behavior: float
     policy: float
     gain_of_all: NotRequired[float]
+    held_out_gain: NotRequired[float]
+    held_out_low: NotRequired[float]
+    held_out_high: NotRequired[float]
 
 
 @dataclass(frozen=True, slots=True)

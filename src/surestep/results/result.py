@@ -83,7 +83,7 @@ class Result:
         rows = [
             ("verdict", self.verdict),
             ("states that change", f"{int(table.changed.sum()):,} of {table.num_deciding:,}"),
-            ("expected gain", f"{self.expected_gain:.6g}"),
+            ("estimated gain", f"{self.estimated_gain:.6g}"),
             ("certificate", repr(self.certificate)),
         ]
         changes = [self._change(int(state)) for state in most_changed(table)[:SHOWN_CHANGES]]
@@ -99,14 +99,18 @@ class Result:
         return [*table.vocabulary.state_name(state), ", ".join(action), *chances]
 
     @property
-    def expected_gain(self) -> float:
-        """Returns ρ of the new policy less that of π_b, as the model estimates them."""
-        return self.record.estimates["policy"] - self.record.estimates["behavior"]
+    def estimated_gain(self) -> float:
+        """Returns ρ of the new policy less that of π_b, estimated by a model.
+
+        It is that of the data which did not choose the policy, where some were held out.
+        """
+        estimates = self.record.estimates
+        return estimates.get("held_out_gain", estimates["policy"] - estimates["behavior"])
 
     @property
     def plot(self) -> Plots:
         """Returns the pictures of the result: `plot.changes()` and others; needs Matplotlib."""
-        return Plots(self.table, self.certificates, self.rehearsal, self.expected_gain)
+        return Plots(self.table, self.certificates, self.rehearsal, self.estimated_gain)
 
     def to_frame(self) -> Any:
         """Returns the rows of policy.csv, of the first of pandas, polars, Arrow installed."""
@@ -136,6 +140,7 @@ class Result:
             changed=changed,
             rehearsal=self.rehearsal,
             awaited=self.awaits_stress_test,
+            alarms=self.record.alarms,
         )
 
     @overload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,17 +13,25 @@ from surestep._arrays import (
     IntArray,
     equal_fields,
     freeze,
+    offsets_of,
     restore_frozen,
+    run_lengths,
+    run_owners,
     run_sums,
 )
 from surestep._reprs import short_repr
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import FiniteMDP, Pairs, Policy, Problem
+from surestep.model.numbering import Numbering, places
 from surestep.model.problem import Improvement
 from surestep.planning import q_values
 from surestep.results.advantage_intervals import advantage_intervals
 
 UNCHANGED = 1e-12  # probabilities this close are the same
+COLUMNS = (  # values of pairs
+    *("probability", "behavior", "visits", "trusted", "q", "advantage", "held_out_visits"),
+    *("advantage_low", "advantage_high", "allowed"),
+)
 
 
 class PairCoverage(NamedTuple):
@@ -99,6 +107,21 @@ class PolicyTable:
             allowed,
         )
 
+    def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> PolicyTable:
+        """Returns the table with the former numbers of a numbering, which the vocabulary has."""
+        state, pair = places(numbering.state), places(numbering.pair)
+        moved = {
+            name: freeze(values[pair])
+            for name in COLUMNS
+            if (values := getattr(self, name)) is not None
+        }
+        offsets = offsets_of(run_lengths(self.pairs.offsets)[state])
+        action = numbering.action[self.pairs.action][pair]
+        pairs = vocabulary.pairs_of(np.stack([run_owners(offsets), action], axis=1))
+        return replace(
+            self, vocabulary=vocabulary, pairs=pairs, quiet=freeze(self.quiet[state]), **moved
+        )
+
     @property
     def policy(self) -> Policy:
         """π_I."""
@@ -126,6 +149,12 @@ class PolicyTable:
     def decisions(self) -> IntArray:
         """The visits [S] of every state, whichever action was taken."""
         decisions: IntArray = run_sums(self.visits, self.pairs.offsets)
+        return decisions
+
+    @property
+    def all_decisions(self) -> IntArray:
+        """The visits [S] of every state in all of the log, the part that judges included."""
+        decisions: IntArray = run_sums(self.visits + self.held_out_visits, self.pairs.offsets)
         return decisions
 
     @property

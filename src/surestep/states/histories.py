@@ -88,7 +88,7 @@ def first_episodes(single: LogSource, learnt_from: int | None) -> tuple[Decision
     enough = min(episodes, max(MOST_ROWS * total // max(rows, 1), LEAST_EPISODES))
     stage = FirstEpisodes(mapping, enough)
     table = replace(single.table, preparation=single.table.preparation.then(stage))
-    return replace(single, table=table).load(), episodes
+    return replace(single, table=table).load().with_outcomes(), episodes
 
 
 def choice(log: DecisionLog, progress: Callable[[int, int], None] | None = None) -> Length:

@@ -279,7 +279,7 @@ def test_gaps_and_missing_values_end_histories():
     names = ("episode", "step", "state", "action")
     table = frame_of([dict(zip(names, row, strict=True)) | {"reward": 0} for row in rows],
                      (*names, "reward"))  # fmt: skip
-    source = read_log(table, gap="7d", missing=["state=drop"], history=2)
+    source = read_log(table, gap="7d", missing=["state=drop"], history=2, clock=True)
     counts = source.counts()
     assert set(counts.states) == {("a", PADDING, PADDING), ("b", "a", "x")}
     assert (counts.rows_read, sum(counts.dropped.values())) == (6, 4)
@@ -359,11 +359,11 @@ def test_one_file_of_a_cluster_may_have_short_episodes_only(tmp_path, monkeypatc
     short = [{**row, "episode": row["episode"] + 4} for row in long if row["step"] < 2]
     for name, rows in {"long": long, "short": short}.items():
         write_table(tmp_path / f"{name}.csv", rows, tuple(long[0]))
-    source = read_log([tmp_path / "long.csv", tmp_path / "short.csv"], history=3)
+    source = read_log([tmp_path / "long.csv", tmp_path / "short.csv"], history=3, clock=True)
     merged, alone = source_module.count_on_ray(source), source.counts()
     assert counts_digest(merged) == counts_digest(alone)
     with pytest.raises(InvalidLog, match=r"short\.csv: .* no episode has more than [12];"):
-        source_module.count_on_ray(read_log(tmp_path / "short.csv", history=3))
+        source_module.count_on_ray(read_log(tmp_path / "short.csv", history=3, clock=True))
 
 
 def test_a_column_that_there_is_already_is_refused():

@@ -12,6 +12,7 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import counts_digest
 from surestep.io.labels.state_rules import Split, TreeRule
 from surestep.io.logs.deriving import read_derived
+from surestep.io.logs.groups import STOPPED, UNFINISHED
 from surestep.io.logs.tables import connected
 
 START = datetime(2025, 3, 31)
@@ -63,15 +64,15 @@ def digest(source):
 @given(EPISODES, st.randoms(use_true_random=False))
 def test_time_stamps_order_rows_as_numbers_do(episodes, random):
     rows = rows_of(episodes)
-    plain = read_log(table(rows, *PLAIN, reward=lambda row: "1"))
+    plain = read_log(table(rows, *PLAIN, reward=lambda row: "1"), clock=True)
     random.shuffle(rows)
     iso = table(rows, "episode", "state", "action", "when", reward=lambda row: "1")
     iso["when"] = [when.isoformat(random.choice([" ", "T"])) for when in iso["when"]]
-    stamped = read_log(iso, columns={"step": "when"})
+    stamped = read_log(iso, columns={"step": "when"}, clock=True)
     assert digest(stamped) == digest(plain)
     local = iso | {"when": [row["when"].strftime("%d/%m/%Y %H:%M") for row in rows]}
     form = {"columns": {"step": "when"}, "time_format": "%d/%m/%Y %H:%M"}
-    assert digest(read_log(local, **form)) == digest(plain)
+    assert digest(read_log(local, clock=True, **form)) == digest(plain)
 
 
 @few
@@ -87,8 +88,8 @@ def test_gaps_cut_as_by_hand(episodes):
     by_hand = table(cut, *PLAIN, reward=lambda row: "1")
     given_ = table(rows, "episode", "state", "action", "when", reward=lambda row: "1")
     given_["when"] = [str(when) for when in given_["when"]]
-    source = read_log(given_, columns={"step": "when"}, gap="1h")
-    assert digest(source) == digest(read_log(by_hand))
+    source = read_log(given_, columns={"step": "when"}, gap="1h", clock=True)
+    assert digest(source) == digest(read_log(by_hand, clock=True))
 
 
 @few
@@ -105,17 +106,20 @@ def test_recordings_are_cut_where_a_value_is_missing(episodes, random):
             kept.append(row)
     damaged = table(rows, *PLAIN, reward=lambda row: "1")
     damaged["lactate"] = ["" if id(row) in gone else "2" for row in rows]
-    source = read_log(damaged, missing=["lactate=drop"])
+    source = read_log(damaged, missing=["lactate=drop"], clock=True)
     if not kept:
         with pytest.raises(InvalidLog, match="no row"):
             source.counts()
         return
     counts = source.counts()
-    by_hand = read_log(table(kept, *PLAIN, reward=lambda row: "1")).counts()
+    by_hand = read_log(table(kept, *PLAIN, reward=lambda row: "1"), clock=True).counts()
     assert counts.states == by_hand.states
     assert (counts.transitions.times == by_hand.transitions.times).all()
     cut = [many for why, many in counts.dropped.items() if "lactate" in why]
     assert sum(cut) == len(rows) - len(kept)
+    there = {row["episode"] for row in kept}  # no clock stopped what was cut short
+    assert counts.dropped.get(STOPPED, 0) == len(there - lost)
+    assert counts.dropped.get(UNFINISHED, 0) == len(there & lost)
     assert counts.rows_read == len(rows)
 
 
@@ -222,12 +226,18 @@ BASE = {
     "reward": ["1", "0"],
 }  # fmt: skip
 
+CLOCK = {"clock": True}
+
 
 @pytest.mark.parametrize(
     ("changes", "reading", "says"),
     [
-        ({"step": ["03/04/2025", "04/04/2025"]}, {}, "row 1, column 'step': found '03/04/2025'"),
-        ({"step": ["2025-04-03", "soon"]}, {}, "row 2, column 'step': found 'soon', expected a wh"),
+        ({"step": ["03/04/2025", "04/04/2025"]}, CLOCK, "row 1, column 'step': found '03/04/2025'"),
+        (
+            {"step": ["2025-04-03", "soon"]},
+            CLOCK,
+            "row 2, column 'step': found 'soon', expected a wh",
+        ),
         ({"step": ["2025-04-03", "2025-04-03"]}, {}, "step"),
         ({}, {"gap": "30 moons"}, "gap is '30 moons', expected a time above 0 such as 30d"),
         ({}, {"missing": ["reward"]}, "'reward', expected COLUMN=refuse|drop|label"),
@@ -237,8 +247,12 @@ BASE = {
         ({}, {"derive": ["n=count(evnt=call)"]}, "looks at column 'evnt', which there is not"),
         ({}, {"reward_table": ["x,reward\na,1\n"]}, "from a table and from column 'reward'"),
         ({}, {"reward_table": ["state,reward\na,much\n"]}, "line 2, column 'reward': found 'much'"),
-        ({}, {"columns": {"time": "state"}}, "column 'state': found 'a', expected a time stamp"),
-        ({"terminated": ["0", "1"]}, {"complete": True}, "'terminated' says where episodes end"),
+        ({}, CLOCK | {"columns": {"time": "state"}}, "column 'state': found 'a', expected a time"),
+        ({"terminated": ["0", "1"]}, {"complete": True}, "but so does column 'terminated'"),
+        ({"done": ["0", "1"]}, {"complete": True}, "but so does column 'done'; expected one"),
+        ({}, {"complete": True, "clock": True}, "its last row ends, but so does clock=True"),
+        ({"is_last": ["0", "1"]}, {"clock": True}, "but so does column 'is_last'"),
+        ({}, {"clock": 1}, "clock is 1, expected true or false"),
         ({}, {"one_step": 1}, "one_step is 1, expected true or false"),
     ],
 )
@@ -288,10 +302,12 @@ def test_what_is_missing_is_named_with_what_can_be_done(settings, says):
     """Also under a learnt rule: the column that was measured, not the state made of it."""
     columns = {"state": ["x"]}
     with pytest.raises(InvalidLog) as refused:
-        read_log(WITH_GAPS, columns=columns, **settings).counts()
+        read_log(WITH_GAPS, columns=columns, clock=True, **settings).counts()
     assert f"row 3, column 'x': found nothing, {says}" in str(refused.value)
-    kept = read_log(WITH_GAPS, columns=columns, missing=["x=drop"], **settings).counts()
+    said = {"missing": ["x=drop"], "clock": True, **settings}
+    kept = read_log(WITH_GAPS, columns=columns, **said).counts()
     assert sum(kept.dropped.values()) == 3  # with the last row before the gap, which led nowhere
+    assert kept.dropped[UNFINISHED] == 1  # no clock has cut it
 
 
 def test_where_only_numbers_have_a_place_nothing_is_labelled():
@@ -311,7 +327,7 @@ def test_where_only_numbers_have_a_place_nothing_is_labelled():
 def test_a_stamp_that_could_be_several_dates_is_refused_with_how_to_say_which(text, says):
     stamped = WITH_GAPS | {"step": [text] * 4, "x": ["1"] * 4}
     with pytest.raises(InvalidLog) as refused:
-        read_log(stamped, columns={"state": ["x"]}).counts()
+        read_log(stamped, columns={"state": ["x"]}, clock=True).counts()
     assert f"row 1, column 'step': found {text!r}, expected" in str(refused.value)
     assert says in str(refused.value)
 
@@ -320,7 +336,7 @@ def test_two_rows_of_one_time_are_named_by_their_time():
     tied = WITH_GAPS | {"step": ["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-01"]}
     says = r"row 3, column 'step': in episode 'e', more than one row has the time '2025-01-02'"
     with pytest.raises(InvalidLog, match=says):
-        read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}).counts()
+        read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}, clock=True).counts()
 
 
 def test_rows_that_belong_together_are_no_episodes_of_one_step():

@@ -189,6 +189,7 @@ def test_bins_and_steps_have_decimal_commas_too_and_labels_stay():
         bins=["age:edges=10"],
         decimal=",",
         thousands=".",
+        clock=True,
     )
     counts = source.counts()
     assert counts.states == (("< 10",), (">= 10",))

@@ -163,12 +163,13 @@ def resolve_binnings(
     following: Mapping[str, str],
     first_where: FirstWhere,
     times: str = "count(*)",
+    rows: str = "log",
 ) -> dict[str, Binning]:
     """The bins of each column that has a rule, over the view `log`; `times` counts its rows.
 
-    `following` names the column of the next state for a column of the state: it has the same bins,
-    and is checked too, but quantiles are those of the state alone. A value that is no finite
-    number is refused where `first_where` says.
+    Quantiles are those of `rows`, a part of it. `following` names the column of the next state for
+    a column of the state: it has the same bins, and is checked too, but quantiles are those of the
+    state alone. A value that is no finite number is refused where `first_where` says.
     """
     described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
     types = {str(row[0]): str(row[1]) for row in described}
@@ -181,7 +182,7 @@ def resolve_binnings(
     return {
         column: rule
         if isinstance(rule, Binning)
-        else Binning(edges=column_quantiles(database, column, types[column], rule, times))
+        else Binning(edges=column_quantiles(database, column, types[column], rule, times, rows))
         for column, rule in rules.items()
     }
 
@@ -226,11 +227,12 @@ def check_numbers(
 
 
 def column_quantiles(
-    database: Any, column: str, kind: str, rule: Quantiles, times: str
+    database: Any, column: str, kind: str, rule: Quantiles, times: str, rows: str
 ) -> tuple[float, ...]:
     """The edges of a column, from its distinct values."""
+    value = f"{number_sql(column, kind)} + 0.0"
     distinct = database.execute(
-        f"SELECT {number_sql(column, kind)} + 0.0 AS value, {times} AS times FROM log GROUP BY ALL"
+        f"SELECT {value} AS value, {times} AS times FROM {rows} GROUP BY ALL"
     ).fetchnumpy()
     if distinct["value"].size == 0:
         raise InvalidLog(f"the log has no row, so column {column!r} has no quantiles")

@@ -75,8 +75,8 @@ ROLES = {
     ),
     "time": Role(
         (),  # never by name: it may be that of day
-        "The column with the time at which an episode began, where the order of the log is another "
-        "one; splits in time go by it.",
+        "The column with the time of a decision, or at which its episode began, where the order of "
+        "the log is another one; splits in time go by it.",
         rare=True,
     ),
     "weight": Role(

@@ -29,6 +29,7 @@ from surestep.io.logs.counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
 from surestep.io.logs.roles import LabelCode, RoleSql
 
 UNFINISHED = "the recording stopped, and no next state is known"
+STOPPED = "a clock stopped the recording, and no next state is known"
 OBSERVED = "the last observation of an episode, where nothing was decided"
 DECISION = f"kind & {OBSERVATION} = 0"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
@@ -171,14 +172,16 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
 
 def dropped_rows(database: Any) -> tuple[int, dict[str, int]]:
     """Counts the rows, and those that are left out, by reason."""
-    rows, unfinished = database.execute(
+    clock = f"kind & {TRUNCATED} > 0"
+    rows, stopped, unfinished = database.execute(
         "SELECT coalesce(sum(rows), 0)::BIGINT, "
-        f"coalesce(sum(rows) FILTER ({UNKNOWN}), 0)::BIGINT FROM numbered"
+        f"coalesce(sum(rows) FILTER ({UNKNOWN} AND {clock}), 0)::BIGINT, "
+        f"coalesce(sum(rows) FILTER ({UNKNOWN} AND NOT {clock}), 0)::BIGINT FROM numbered"
     ).fetchone()
     (observed,) = database.execute(
         f"SELECT coalesce(sum(rows), 0)::BIGINT FROM counted WHERE NOT ({DECISION})"
     ).fetchone()
-    dropped = {UNFINISHED: unfinished, OBSERVED: observed}
+    dropped = {STOPPED: stopped, UNFINISHED: unfinished, OBSERVED: observed}
     return rows + observed, {why: number for why, number in dropped.items() if number}
 
 

@@ -68,7 +68,7 @@ class LogFacts:
     binnings: Mapping[str, Binning]  # by column
 
 
-def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = None) -> LogFacts:
+def inspect_log(source: LogSource) -> LogFacts:
     """Looks at every row of a log; rewards are held against the bounds, if any are given."""
     with connected(source.table, source.memory_limit) as database:
         look = Look(source.table, source.roles(database), database)
@@ -84,7 +84,7 @@ def inspect_log(source: LogSource, reward_bounds: tuple[float, float] | None = N
         with named_in_errors(source.table):
             check_long_enough(states, source.columns.state, source.columns.action)
         rewards, outliers = reward_facts(look)
-        suspicions += [outside_bounds(look, reward_bounds), outliers, states_seen_once(look)]
+        suspicions += [outliers, states_seen_once(look)]
         return LogFacts(
             rows,
             states,
@@ -205,14 +205,6 @@ def states_seen_once(look: Look) -> Suspicion | None:
 
 
 # ---- rewards ----------------------------------------------------------------------------------
-
-
-def outside_bounds(look: Look, bounds: tuple[float, float] | None) -> Suspicion | None:
-    """Rewards outside what someone said that rewards can be."""
-    if bounds is None:
-        return None
-    says = f"with a reward outside the given bounds, {bounds[0]:g} to {bounds[1]:g}"
-    return suspicious_rewards(look, "reward outside bounds", bounds, says)
 
 
 def suspicious_rewards(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +11,11 @@ from surestep._arrays import AnyArray, BoolArray, IntArray, offsets_of
 from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import END, LabelledCounts, known_places
 from surestep.io.labels.label import Label, joined
-from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, CountQuery
+from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.groups import joined_codes, number_codes
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
-from surestep.io.sql import ROW
+from surestep.io.sql import ROW, sql_name
 from surestep.model import DecisionLog, Pairs
 
 
@@ -29,8 +30,9 @@ def load_steps(
 ) -> DecisionLog:
     """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
 
-    A last step that says neither how its episode ended nor where it led is left out, as it is in
-    the counts: the step before it is then the last one, and truncated. With `propensities` the log
+    A last step at which a clock stopped the recording, and that does not say where it led, is left
+    out, as it is in the counts: the step before it is then the last one, and truncated. One that
+    does not even say why it is the last stays, without a next state. With `propensities` the log
     has those of its rows.
     """
     check_loadable(roles)
@@ -40,7 +42,8 @@ def load_steps(
     rows, labels = numbered_steps(database, roles, numbered=numbered)
     if labels != (counts.states, counts.actions):
         raise InvalidLog("the log has other labels than when it was counted; count it again")
-    if rows["state"].size == 0:
+    led = (rows["next_state"] != END) | rows["terminated"]
+    if not led.any():
         raise InvalidLog("no step of the log says where it led, so there is nothing to load")
     last = np.append(rows["episode"][1:] != rows["episode"][:-1], True)
     return DecisionLog(
@@ -50,9 +53,10 @@ def load_steps(
         rows["reward"],
         next_states(rows, state, known, counts),
         rows["terminated"],
-        last & ~rows["terminated"],
+        last & led & ~rows["terminated"],
         offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
         rows["propensity"] if propensities else None,
+        order_of(rows["place"]),
     )
 
 
@@ -111,20 +115,63 @@ def decided_texts(counts: LabelledCounts) -> list[str]:
     return [joined(counts.states[s]) for s in np.flatnonzero(counts.decided)]
 
 
-def in_time(roles: RoleSql, numbered: bool) -> str:
-    """Returns SQL: the rows with `ROW`, a number by which the first rows of episodes come in time.
+def order_of(place: IntArray) -> IntArray | None:
+    """Returns the rank of each row [N] by its place; None where rows lie in that order."""
+    if (place[1:] >= place[:-1]).all():
+        return None
+    rank = np.empty(place.size, np.int64)
+    rank[np.argsort(place, kind="stable")] = np.arange(place.size)
+    return rank
 
-    That is the order of the log, unless a column says when episodes began.
+
+def in_time(roles: RoleSql, numbered: bool) -> str:
+    """Returns SQL: the rows with `ROW`, a number by which they come in time.
+
+    That is the order of the log, unless a column has times.
     """
     rows = "log" if numbered else f"(SELECT *, row_number() OVER () AS {ROW} FROM log)"
-    episode = roles.codes.episode
-    if roles.mapping.time is None or episode is None:
+    if roles.mapping.time is None:
         return rows
-    began = f"min({roles.time}) OVER (PARTITION BY {episode.sql})"
-    return (
-        f"(SELECT * REPLACE (row_number() OVER (ORDER BY began, {ROW}) AS {ROW}) "
-        f"FROM (SELECT *, {began} AS began FROM {rows}))"
+    in_order = f"row_number() OVER (ORDER BY {roles.time}, {ROW})"
+    return f"(SELECT * REPLACE ({in_order} AS {ROW}) FROM {rows})"
+
+
+# A step was decided at its own place in time, and after all steps before it.
+DECIDED_AT = f"max(place) OVER ({IN_ORDER} ROWS UNBOUNDED PRECEDING)"
+BEGUN = f"first_value(place) OVER ({IN_ORDER})"
+
+
+def first_rows(
+    database: Any, roles: RoleSql, columns: Sequence[str], share: float, *, numbered: bool
+) -> str:
+    """Makes a table of some columns of the rows that a split in time leaves to the first part.
+
+    `share` of the episodes that `load_steps` gives begin there; of one episode, of its steps.
+    Returns its name; that of the whole log where there are no two parts.
+    """
+    mapping, episode = roles.mapping, roles.codes.episode
+    assert episode is not None
+    step = roles.whole(str(mapping.step))
+    stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
+    if mapping.next_state:
+        stopped = f"{stopped} AND {roles.no_next}"
+    names = ", ".join(map(sql_name, columns))
+    database.execute("SET preserve_insertion_order = true")
+    database.execute(
+        f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, kept, {BEGUN} AS begun, "
+        f"{DECIDED_AT} AS decided_at FROM (SELECT {names}, {roles.decides} AND NOT "
+        f"coalesce({stopped}, false) AS kept, {episode.sql} AS episode, {step} AS step, "
+        f"{ROW} AS place FROM {in_time(roles, numbered)})"
     )
+    query = "SELECT {} AS place FROM first_rows WHERE kept ORDER BY place"
+    units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]
+    if units.size == 1:
+        units = database.execute(query.format("decided_at")).fetchnumpy()["place"]
+    cut = round(float(share) * units.size)
+    if not 0 < cut < units.size:
+        return "log"
+    database.execute(f"DELETE FROM first_rows WHERE decided_at >= {units[cut]}")
+    return "first_rows"
 
 
 def numbered_steps(
@@ -132,23 +179,27 @@ def numbered_steps(
 ) -> tuple[dict[str, AnyArray], tuple[tuple[Label, ...], tuple[Label, ...]]]:
     """Returns the decisions in the order of episodes and steps, and labels of states and actions.
 
-    Labels are numbers of these. Decisions of which nobody knows where they led are left out.
+    Labels are numbers of these. Decisions at which a clock stopped the recording, so that nobody
+    knows where they led, are left out.
 
-    Episodes come in the order in which the rows of the log first name them, or by their time: what
-    is split in time, or read in the order of decisions, rests on that. The log is read once, into
-    the table `steps`; its rows may be `numbered` already.
+    Episodes come in the order in which they began in the log, or by their time, and steps have
+    their place in that order: what is split in time, or read in the order of decisions, rests on
+    that. The log is read once, into the table `steps`; its rows may be `numbered` already.
     """
     # Every row was checked when it was counted, and its reward is the double nearest to it.
     query = CountQuery(roles, Units(0, "true", RewardSql.of(roles).double))
-    marks = {bit: query.marks.get(bit, "false") for bit in (TERMINATED, OBSERVATION)}
+    bits = (TERMINATED, TRUNCATED, OBSERVATION)
+    marks = {bit: query.marks.get(bit, "false") for bit in bits}
     columns = [
         *query.keys,
         f"{marks[TERMINATED]} AS over",
+        f"{marks[TRUNCATED]} AS stopped",
         f"{marks[OBSERVATION]} AS observation",
         "units AS reward",
         "step",
         f"{'NULL' if roles.mapping.behavior_prob is None else 'behavior_prob'} AS propensity",
-        "min(place) OVER (PARTITION BY episode) AS begun",
+        f"{BEGUN} AS begun",
+        f"{DECIDED_AT} AS decided_at",
     ]
     log = in_time(roles, numbered)
     database.execute("SET preserve_insertion_order = true")
@@ -159,9 +210,10 @@ def numbered_steps(
     labels = number_codes(database, roles, "steps", "NOT observation")
     steps = database.execute(
         "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
-        "next_state, over AS terminated, reward, propensity, begun AS episode "
+        "next_state, over AS terminated, stopped, reward, propensity, begun AS episode, "
+        "decided_at AS place "
         f"FROM steps {joined_codes(roles, 'steps')} WHERE NOT observation ORDER BY begun, step"
     ).fetchnumpy()
     rows = {name: np.asarray(values) for name, values in steps.items()}
-    kept = (rows["next_state"] != END) | rows["terminated"]
+    kept = (rows["next_state"] != END) | rows["terminated"] | ~rows.pop("stopped")
     return {name: values[kept] for name, values in rows.items()}, labels

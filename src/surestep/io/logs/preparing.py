@@ -15,10 +15,10 @@ from typing import Protocol
 
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.bin_rules import read_bin_option
-from surestep.io.logs.columns import ColumnMapping, closest, names, naming, resolve
+from surestep.io.logs.columns import ColumnMapping, by_name, closest, names, naming, resolve
 from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
 from surestep.io.logs.histories import HistoryColumns
-from surestep.io.logs.last_rows import TERMINATED, EndsWithLastRow
+from surestep.io.logs.last_rows import TERMINATED, TRUNCATED, MarkedLastRows
 from surestep.io.logs.learnt_states import (
     LaterEpisodes,
     LearntStates,
@@ -31,7 +31,7 @@ from surestep.io.logs.notation import PLAIN, Notation, PlainNumbers
 from surestep.io.logs.one_step import OneStepEpisodes
 from surestep.io.logs.reading import Reading, is_to_be_learnt
 from surestep.io.logs.reward_tables import RewardsByTable, check_reward_tables, parsed
-from surestep.io.logs.roles import Check
+from surestep.io.logs.roles import Check, flag_sql
 from surestep.io.logs.stamps import (
     CutAtGaps,
     Stamped,
@@ -133,7 +133,9 @@ def meaning_of(
     there = [*types, *added_to_single(reading, types)]
     added = [each.name for each in derived]
     added += ["reward"] if tables else []
-    added += [TERMINATED] if reading.complete else []
+    for role, is_said in ((TERMINATED, reading.complete), (TRUNCATED, reading.clock)):
+        named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
+        added += [role] if is_said and named in ((), (role,)) else []
     rule = rule_of(reading.states_from)
     if rule is not None and "state" in chosen:
         chosen = {**chosen, "state": raw_states(names("state", chosen["state"]), rule)}
@@ -172,9 +174,9 @@ def prepared(
             "episodes are to end at gaps, which needs a column of episodes or of whose they are, "
             f"and steps that are time stamps; name them with {naming('episode', 'step')}"
         )
-    if reading.complete:
-        check_complete(types, mapping, reading)
-        stages.append(EndsWithLastRow(str(mapping.episode), str(mapping.step)))
+    if reading.complete or reading.clock:
+        check_said_of_all(types, mapping, reading)
+        stages.append(last_rows(types, mapping, reading))
     if mapping.time is not None and mapping.time != mapping.step:
         stages.append(TimesAsStamps(mapping.time, types[mapping.time], reading.time_format))
     elif mapping.time is not None and not stamped:
@@ -248,17 +250,36 @@ def check_has_episodes(mapping: ColumnMapping) -> None:
         )
 
 
-def check_complete(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> None:
+def last_rows(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> MarkedLastRows:
+    """Returns what marks the last rows of episodes, where something is said of all of them."""
+
+    def flag(column: str | None) -> str | None:
+        return flag_sql(column, types[column]) if column is not None and column in types else None
+
+    column, other = mapping.terminated, mapping.truncated
+    if reading.clock:
+        column, other = other, column
+    rows = str(mapping.episode), str(mapping.step)
+    return MarkedLastRows(*rows, str(column), flag(other) or "false", flag(column))
+
+
+def check_said_of_all(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> None:
     """Refuses logs whose ends are told otherwise, and those without episodes."""
-    if TERMINATED in types or reading.one_step or mapping.terminated != TERMINATED:
-        raise InvalidLog(
-            f"the last row of every episode is to end it, but column {mapping.terminated!r} says "
-            "where episodes end; expected one of them"
-        )
+    clock, complete = said("clock=True", "--clock"), said("complete=True", "--complete")
+    others = {
+        clock: reading.clock and reading.complete,
+        said("one_step=True", "--one-step"): reading.one_step,
+        f"column {mapping.terminated!r}": reading.complete and mapping.terminated in types,
+        f"column {mapping.is_last!r}": reading.clock and mapping.is_last is not None,
+    }
+    told = f"{complete if reading.complete else clock} tells of every episode how its last row ends"
+    for other, is_said in others.items():
+        if is_said:
+            raise InvalidLog(f"{told}, but so does {other}; expected one of them")
     if mapping.episode is None or mapping.step is None:
         raise InvalidLog(
-            "the last row of every episode is to end it, but there is no column of episodes or of "
-            f"steps; name them with {naming('episode', 'step')}"
+            f"{told}, but there is no column of episodes or of steps; name them with "
+            f"{naming('episode', 'step')}"
         )
 
 

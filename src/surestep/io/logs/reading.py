@@ -100,7 +100,17 @@ class Reading:
         metadata=declared(
             shape=Flag(),
             default=False,
-            help="Every episode is recorded to its end: its last row ends it.",
+            help="Every episode is recorded to its end: its last row ends it, unless it is "
+            "truncated.",
+        ),
+    )
+    clock: bool = field(
+        default=False,
+        metadata=declared(
+            shape=Flag(),
+            default=False,
+            help="A last row that does not end its episode is the last by the clock: recording "
+            "stops after so many steps, or at a date with steps of equal length.",
         ),
     )
     states_from: str | None = field(

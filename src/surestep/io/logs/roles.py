@@ -166,6 +166,14 @@ STEP = f"a whole number of at least 0, or {STAMP}"
 YES, NO = "('true', 't', 'yes', '1', '1.0')", "('false', 'f', 'no', '0', '0.0')"
 
 
+def flag_sql(column: str, kind: str) -> str:
+    """Returns SQL: true or false, NULL where a column of this type says neither."""
+    if kind == "BOOLEAN":
+        return sql_name(column)
+    text = f"lower(trim({as_varchar(column, kind)}))"
+    return f"CASE WHEN {text} IN {YES} THEN true WHEN {text} IN {NO} THEN false END"
+
+
 @dataclass(frozen=True, slots=True)
 class RoleSql:
     """SQL expressions over the columns of a user's table."""
@@ -196,12 +204,7 @@ class RoleSql:
 
     def flag(self, column: str | None) -> str:
         """True or false, NULL where the column says neither; false without a column."""
-        if column is None:
-            return "false"
-        if self.types[column] == "BOOLEAN":
-            return sql_name(column)
-        text = f"lower(trim({self.text(column)}))"
-        return f"CASE WHEN {text} IN {YES} THEN true WHEN {text} IN {NO} THEN false END"
+        return "false" if column is None else flag_sql(column, self.types[column])
 
     @property
     def behavior_prob(self) -> str:

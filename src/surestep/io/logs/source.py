@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from surestep._reprs import short_html, short_repr
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
@@ -33,7 +33,7 @@ from surestep.io.logs.histories import (
 )
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.learnt_states import rule_of
-from surestep.io.logs.loading import StateNumbers, load_states, load_steps
+from surestep.io.logs.loading import StateNumbers, first_rows, load_states, load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.missing import CUT_SHORT, GONE, advice
 from surestep.io.logs.preparing import meaning_of, prepared
@@ -57,6 +57,7 @@ class LogSource:
     columns: ColumnMapping
     types: Mapping[str, str]  # column → type, as DuckDB calls it
     memory_limit: str | None = None
+    edges_from: float | None = None  # the first share of it, whose quantiles are edges; None: all
 
     __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
@@ -102,6 +103,7 @@ class LogSource:
 
         Others may have, in the rest of the log, or in the one that the states are from.
         """
+        self.check_ends_said()
         if is_to_be_learnt(self.reading.states_from):
             raise InvalidParameter(
                 f"states are to be learnt ({self.reading.states_from}), which takes returns and so "
@@ -122,6 +124,22 @@ class LogSource:
             counts = labelled(database, roles, scale, left_out(self.table, database))
         counts = replace(counts, taught=taught_by(self.reading, self.columns))
         return replace(counts, sources=sources or (counts_digest(counts),))
+
+    def check_ends_said(self) -> None:
+        """Refuses a log of which nobody says how episodes end: all bad ends may be missing."""
+        columns = self.columns
+        flags = (columns.terminated, columns.truncated, columns.is_last, *columns.next_state)
+        if any(flag is not None for flag in flags):
+            return
+        raise InvalidLog(
+            f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
+            f"missing; expected a column of it ({naming('terminated')}, or "
+            f"{naming('truncated')} where a clock stopped the recording), one of next states "
+            f"({naming('next_state')}), or a word for all: {said('complete=True', '--complete')} "
+            f"(the last row of every episode ends it), {said('clock=True', '--clock')} (recording "
+            "stops after so many steps, or at a date with steps of equal length), or "
+            f"{said('one_step=True', '--one-step')} (every row is an episode of its own)"
+        )
 
     def load(
         self,
@@ -180,18 +198,32 @@ class LogSource:
             places = places_where(self.table, database, " AND ".join(conditions), column)
             return next((place.where for place in places), "")
 
-    def paid_on_the_way(self) -> str:
-        """Finds the first row with a reward that does not end its episode: file, row and column.
+    def first_beyond(
+        self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
+    ) -> str:
+        """Finds the first row with a reward beyond what such steps may earn: file, row, column.
 
-        Empty where the row of the decision does not say by itself whether the episode ended.
+        Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
+        is none, or a row does not say by itself whether its episode ended.
         """
         if self.columns.is_last is not None:
             return ""
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
-            over = f"coalesce({roles.flag(self.columns.terminated)}, false)"
-            paid = f"TRY_CAST({sql_name(self.columns.reward)} AS DOUBLE) <> 0"
-            condition = f"{paid} AND NOT {over}"
+            reward = RewardSql.of(roles).double
+            over, stopped = (
+                f"coalesce({roles.flag(flag)}, false)"
+                for flag in (self.columns.terminated, self.columns.truncated)
+            )
+            on_the_way, at_end = (
+                f"NOT ({reward} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE)"
+                for low, high in (map(float, running), map(float, ending))
+            )
+            goes_on = "true" if counted else stopped
+            condition = (
+                f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
+                f"ELSE {on_the_way} AND {at_end} END"
+            )
             places = places_where(self.table, database, condition, self.columns.reward)
             return next((f"{place.where}: {place.value}" for place in places), "")
 
@@ -205,7 +237,10 @@ class LogSource:
         return [name for name in labels if following.get(name, name) not in binned]
 
     def roles(self, database: Any) -> RoleSql:
-        """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles."""
+        """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles.
+
+        Where a part of it judges what another part has chosen, only the latter does.
+        """
         rules = dict(map(read_bin_option, self.reading.bins))
         following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
 
@@ -215,11 +250,13 @@ class LogSource:
             return f"{place.where}: found {place.value}", hint
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
-        times = "count(*)"
+        times, rows, plain = "count(*)", "log", RoleSql.of(self.columns, self.types, {})
         if self.columns.weight is not None:
-            plain = RoleSql.of(self.columns, self.types, {})
             times = f"sum(greatest(coalesce({plain.whole(self.columns.weight)}, 1), 1))::BIGINT"
-        by_quantile = resolve_binnings(database, quantiles, following, refused_at, times)
+        elif quantiles and self.edges_from is not None:
+            numbered = self.table.preparation.changes
+            rows = first_rows(database, plain, [*quantiles], self.edges_from, numbered=numbered)
+        by_quantile = resolve_binnings(database, quantiles, following, refused_at, times, rows)
         edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
         binnings = {name: (by_quantile | edges)[name] for name in rules}
         binnings = with_past(binnings, self.columns.state, self.columns.action)
@@ -238,6 +275,7 @@ def read_log(
     gap: str | None = None,
     one_step: bool = False,
     complete: bool = False,
+    clock: bool = False,
     states_from: str | None = None,
     learnt_from: int | None = None,
     history: int | str | None = None,
@@ -254,8 +292,10 @@ def read_log(
     such as 'age:quantiles=10' for columns of numbers, `decimal` and `thousands` are the signs in
     numbers that are written as text, `delimiter` stands between columns, and `memory_limit`, such
     as '2GB', bounds the memory. Steps may be time stamps, in ISO 8601 or in a `time_format`; after
-    a `gap` such as '30d' another episode begins. `one_step` says that every row is an episode, and
-    `complete` that the last row of an episode is its end. `missing` are rules such as
+    a `gap` such as '30d' another episode begins. `one_step` says that every row is an episode,
+    `complete` that the last row of an episode is its end, and `clock` that one which is not is the
+    last because recording stops after so many steps, or at a date with steps of equal length.
+    `missing` are rules such as
     'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
     that say what values of columns pay. `states_from` is a rule of states (see
     `surestep.states.learn`), and the first `learnt_from` episodes, which taught it, are left out.
@@ -271,6 +311,7 @@ def read_log(
         gap=gap,
         one_step=one_step,
         complete=complete,
+        clock=clock,
         states_from=states_from,
         learnt_from=learnt_from,
         history=history,  # type: ignore[arg-type]

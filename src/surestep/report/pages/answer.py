@@ -5,10 +5,15 @@ from __future__ import annotations
 from surestep.certificates.registry import find_kind
 from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.report.html import Element, element
-from surestep.report.numbers import counted, listed, number, percent, relative, signed
+from surestep.report.numbers import counted, listed, percent, signed
 from surestep.report.page_tables import key, more, small
 from surestep.report.pages.shared_parts import none_made
-from surestep.report.words.alarms import alarm_words, baseline_words, estimate_words
+from surestep.report.words.alarms import (
+    alarm_words,
+    baseline_words,
+    estimate_words,
+    evidence_words,
+)
 from surestep.report.words.rehearsal import harm_words, left_out_words, luck_words, more_data_words
 from surestep.report.words.verdict import STANDINGS, Verdict, claim_standing, remedy, verdict
 from surestep.results.findings import Findings
@@ -47,16 +52,14 @@ def headline(findings: Findings) -> str:
     return (
         f"In {changed:,} of {counted(all_states, 'situation')} the new policy does something else. "
         f"{'That is' if changed == 1 else 'Those are'} where {share} of the decisions of the "
-        "current policy are made."
+        f"current policy are made. {evidence_words(findings.changes)}"
     )
 
 
 def key_figures(findings: Findings, judged: Verdict) -> Element:
     """Returns the three numbers to remember."""
-    change = relative(findings.behavior_performance, findings.performance)
     gain = (
-        f"Per episode, counted from its start: from {number(findings.behavior_performance)} to "
-        f"{number(findings.performance)}. {estimate_words(findings.record)} "
+        f"Per episode, counted from its start. {estimate_words(findings.record)} "
         f"{baseline_words(findings.record)}"
     )
     return element(
@@ -67,8 +70,8 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
             "In all others the new policy does what the current one does.",
         ),
         key(
-            "Expected gain",
-            [signed(findings.gain), None if change is None else small(f" {change}")],
+            "Estimated gain",
+            [signed(findings.gain)],
             gain,
         ),
         key("How sure", judged.short, how_sure(findings, judged), mood=judged.mood, words=True),

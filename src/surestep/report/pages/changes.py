@@ -36,7 +36,7 @@ MOST_MOVES = 5  # actions of a situation that are shown
 
 def top_section(findings: Findings) -> Element | None:
     """Returns the changes with the largest share in the gain, in words and bars."""
-    top = findings.changes[:MOST_MATTER]
+    top = [change for change in findings.changes if change.evidence != "contradicted"][:MOST_MATTER]
     if not top:
         return None
     shares, gains = scales(findings)
@@ -67,7 +67,8 @@ def scales(findings: Findings) -> tuple[Scale, Scale]:
 
 def change_card(findings: Findings, change: StateChange, shares: Scale, gains: Scale) -> Element:
     """Returns one changed situation."""
-    share = f"{shares.signed(change.contribution)} of {shares.signed(findings.gain)}{shares.unit}"
+    whole = shares.signed(findings.chosen_gain)
+    share = f"{shares.signed(change.contribution)} of {whole}{shares.unit}"
     return element(
         "li",
         element("p", state_words(findings.table, change.state), class_="where"),
@@ -77,22 +78,25 @@ def change_card(findings: Findings, change: StateChange, shares: Scale, gains: S
             element("strong", share),
             f"{percent(change.occupancy)} of the time is spent here, and one decision gains "
             f"{gains.number(change.advantage)}{gains.unit}. "
-            f"{evidence_words(findings, change.state, gains)}",
+            f"{evidence_words(findings, change, gains)}",
             class_="worth",
         ),
         class_="change",
     )
 
 
-def evidence_words(findings: Findings, state: int, gains: Scale) -> str:
+def evidence_words(findings: Findings, change: StateChange, gains: Scale) -> str:
     """Returns what the action rests on that gains the most chance in a situation."""
-    table, action = findings.table, gaining_action(findings.table, state)
-    judged = f", and {action.held_out_visits:,} of {action.held_out_decisions:,} that judge it"
-    wedge = "" if table.n_wedge is None else f" (N∧ = {table.n_wedge:,})"
+    table, action = findings.table, gaining_action(findings.table, change.state)
+    parts = (
+        f": {action.visits:,} in the part that chose, {action.held_out_visits:,} in the part that "
+        "checks"
+    )
     sure = percent(1 - findings.certificate.delta)
+    judged = "" if change.evidence is None else f"{change.evidence.capitalize()} by the rest. "
     return (
-        f"It rests on {action.visits:,} of {action.decisions:,} decisions that chose it{wedge}"
-        f"{judged if action.held_out_decisions else ''}. Its advantage lies between "
+        f"{judged}Seen {action.visits + action.held_out_visits:,} times"
+        f"{parts if action.held_out_decisions else ''}. Its advantage lies between "
         f"{gains.signed(float(table.advantage_low[action.pair]))} and "
         f"{gains.signed(float(table.advantage_high[action.pair]))} (about {sure})."
     )
@@ -169,6 +173,7 @@ def table_section(findings: Findings) -> Element:
             f"Share in the gain{shares.unit}",
             "Seen in the log",
         ),
+        Column("By the rest of the log"),
     ]
     return element(
         "section",
@@ -176,8 +181,8 @@ def table_section(findings: Findings) -> Element:
         element(
             "p",
             "One row a situation. The gain of one decision is against what the current policy does "
-            "there on average; the shares of all situations add up to the expected gain of "
-            f"{signed(findings.gain)}.",
+            "there on average. By the part of the log that chose the policy, the shares of all "
+            f"situations add up to {signed(findings.chosen_gain)}.",
         ),
         [element("p", words) for words in limits_words(table, findings.record.parameters)],
         left_out(findings, len(rows)),
@@ -226,7 +231,7 @@ def table_rows(findings: Findings) -> list[Row]:
     width = len(table.vocabulary.state_columns) + MOST_MOVES
     pictured = max(min(MOST_ROWS, MOST_CELLS // width), MOST_MATTER)
     shares, gains = scales(findings)
-    decisions = table.decisions
+    decisions = table.all_decisions
     rows = [
         state_row(
             *(findings, change.state, int(decisions[change.state])),
@@ -234,6 +239,7 @@ def table_rows(findings: Findings) -> list[Row]:
                 Cell(gains.signed(change.advantage), change.advantage),
                 Cell(shares.signed(change.contribution), change.contribution),
             ],
+            change.evidence or "–",
             pictured=place < pictured,
         )
         for place, change in enumerate(findings.changes[:MOST_CHANGES])
@@ -247,6 +253,7 @@ def state_row(
     state: int,
     visits: int,
     gains: Sequence[Cell] | None = None,
+    evidence: str = "–",
     *,
     pictured: bool = True,
 ) -> Row:
@@ -260,5 +267,6 @@ def state_row(
         Cell(time, share),
         *(gains or (Cell("–"), Cell("–"))),
         Cell(f"{visits:,}", visits),
+        Cell(evidence),
     ]
     return Row(cells, "changed" if gains else "kept")

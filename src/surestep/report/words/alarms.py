@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from surestep.checks import CheckCode
 from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.words.checks import FAILED
 from surestep.results.alarms import Alarm, AlarmCode
+from surestep.results.findings import StateChange
 from surestep.results.record import Record
 
 # The check that each alarm of a check is about.
@@ -38,14 +40,24 @@ def baseline_words(record: Record) -> str:
 
 
 def estimate_words(record: Record) -> str:
-    """Returns which model has estimated the gain, and what that of the whole log says."""
-    of_all = record.estimates.get("gain_of_all")
-    if of_all is None:
-        return "Estimated by the model."
+    """Returns by which data the gain is estimated, and how far the estimate may be off."""
+    found = record.estimates
+    if "held_out_gain" not in found:
+        return "Estimated by the same data that chose the policy, which flatter it."
+    sure = percent(1 - float(record.parameters["delta"]))
     return (
-        "Estimated by the model of that part of the log that chose the policy. The model of the "
-        f"whole log says {signed(of_all)}; a claim above both would be an alarm."
+        f"Between {signed(found['held_out_low'])} and {signed(found['held_out_high'])} (about "
+        f"{sure}), estimated by the part of the log that did not choose the policy."
     )
+
+
+def evidence_words(changes: Sequence[StateChange]) -> str:
+    """Returns how many changes the rows that judge confirm, leave open or contradict."""
+    found = Counter(change.evidence for change in changes if change.evidence is not None)
+    if not found:
+        return ""
+    words = (f"{found[word]:,} {word}" for word in ("confirmed", "open", "contradicted"))
+    return f"By the rest of the log: {', '.join(words)}."
 
 
 def alarm_words(alarm: Alarm) -> str:
@@ -84,11 +96,6 @@ def alarm_words(alarm: Alarm) -> str:
                 f"The model says that the current policy earns {shown('model')} an episode, but "
                 f"the episodes of the log say {shown('low')} to {shown('high')}: the model does "
                 "not describe the log, so that its gains may be wrong as well."
-            )
-        case "bounds-from-data":
-            return (
-                f"The proof takes for granted that values lie between {shown('low')} and "
-                f"{shown('high')}, which were read off the data: give bounds that you know."
             )
         case "rewards-vary":
             return "Rewards vary, but a claim takes their means for exact."

@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
+from surestep.model.statements import WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, counted, number, percent
 from surestep.report.words.rehearsal import belief_words
-from surestep.results.alarms import Alarm, is_doubted
+from surestep.results.alarms import Alarm, doubts
 from surestep.results.findings import ZetaCurve
 from surestep.results.ladder import belief_in, rung_of, undone
 from surestep.results.table import PolicyTable
@@ -55,9 +56,16 @@ def verdict(
     the first kind was named before the data: only then it may prove. A proof is nothing to rely on
     where alarms speak against what it assumes.
     """
-    rung = rung_of(certificates, changed=changed, rehearsal=rehearsal, awaited=awaited, fresh=fresh)
-    first = certificates[0]
-    if rung == "proved better" and not named:
+    rung = rung_of(
+        certificates,
+        changed=changed,
+        rehearsal=rehearsal,
+        awaited=awaited,
+        fresh=fresh,
+        alarms=alarms,
+    )
+    first, proved = certificates[0], rung.startswith("proved")
+    if proved and not named:
         return Verdict(
             "not shown to be better",
             "caution",
@@ -80,8 +88,10 @@ def verdict(
                 "looks better was seen too seldom to be trusted.",
             ),
         )
-    if rung == "proved better":
-        return doubted_words(first) if is_doubted(first, alarms) else proved_words(first)
+    if proved:
+        words = proved_words(first) if rung == "proved better" else within_seen_words(first)
+        against = doubts(first, alarms)
+        return doubted_words(words, against) if against else words
     belief = belief_in(certificates, fresh=fresh)
     if rung == "believed better" and belief is not None:
         return believed_words(first, belief, rehearsal, fresh=fresh)
@@ -113,12 +123,39 @@ def proved_words(certificate: Certificate) -> Verdict:
     )
 
 
-def doubted_words(certificate: Certificate) -> Verdict:
+def within_seen_words(certificate: Certificate) -> Verdict:
+    """Returns the words for a gain that is proved if rewards stay within those of the log."""
+    proved = proved_words(certificate)
+    return proved._replace(
+        rung="proved within the rewards seen",
+        mood="caution",
+        short="Proved within the rewards seen",
+        headline="Proved better, if no step ever earns what this log does not show",
+        sentences=(*proved.sentences, open_question(certificate)),
+    )
+
+
+def open_question(certificate: Certificate) -> str:
+    """Returns the one question whose answer would make it a proof."""
+    seen = next(said.values for said in certificate.assumptions if said.code == WITHIN_SEEN)
+    a, b, c, d = (
+        number(seen[name])  # type: ignore[arg-type]
+        for name in ("running_low", "running_high", "ending_low", "ending_high")
+    )
+    return (
+        f"One question would settle it: can a step earn less than {a} or more than {b}, or an end "
+        f"less than {c} or more than {d}? If not, declare it: "
+        f"--running {a} {b} --ending {c} {d}."
+    )
+
+
+def doubted_words(words: Verdict, against: int) -> Verdict:
     """Returns the words for a gain that is proved on grounds which the log itself puts in doubt."""
-    return proved_words(certificate)._replace(
+    failed = "one of them failed its test" if against == 1 else f"{against} tests of them failed"
+    return words._replace(
         mood="caution",
         short="Proved, on doubtful grounds",
-        headline="Proved better only if its assumptions hold, and the log speaks against one",
+        headline=f"Proved better only if its assumptions hold, and {failed}",
     )
 
 
@@ -164,7 +201,7 @@ def not_shown_words(certificate: Certificate) -> Verdict:
             "Not shown to be better. No guarantee covers this policy",
             (
                 *map(str, certificate.notes),
-                "The expected gain is an estimate from the log, and no more.",
+                "The estimated gain is no guarantee.",
             ),
         )
     loss = number(0.0 - certificate.lower)

@@ -1,0 +1,108 @@
+"""Numbers by first appearance: states and actions as a log names them, whatever they are called.
+
+Random numbers are drawn by number, ties are broken by number, and sums run in the order of numbers.
+So a result that does not depend on names has to be made with numbers that do not.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import BoolArray, IntArray, offsets_of, own
+from surestep.model.log import DecisionLog
+from surestep.model.pairs import Labels, Pairs
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem
+
+
+class Numbering(NamedTuple):
+    """Other numbers for the states, actions and pairs of a problem.
+
+    The arrays hold the former number of each; `former[numbering.state]` puts values over states
+    into the order of the new numbers.
+    """
+
+    state: IntArray  # [S]
+    action: IntArray  # [A]
+    pair: IntArray  # [K]
+    pairs: Pairs  # with the new numbers
+
+    @classmethod
+    def of(cls, pairs: Pairs, state: IntArray, action: IntArray) -> Numbering:
+        """Returns the numbering of pairs whose states and actions come in these orders."""
+        place_of_state, place_of_action = places(state), places(action)
+        moved = place_of_state[pairs.state], place_of_action[pairs.action]
+        order = np.lexsort(moved[::-1])
+        return cls(
+            state,
+            action,
+            order,
+            Pairs(
+                offsets_of(np.bincount(moved[0], minlength=pairs.num_states)),
+                moved[1][order],
+                pairs.num_actions,
+                labels_at(pairs.state_labels, state),
+                labels_at(pairs.action_labels, action),
+            ),
+        )
+
+    def log(self, log: DecisionLog) -> DecisionLog:
+        """Returns the log with the new numbers; it was checked with the former ones."""
+        state, action, pair = (places(former) for former in (self.state, self.action, self.pair))
+        known = log.next_state >= 0  # of others nobody knows where they led
+        following = np.where(known, state[log.next_state], log.next_state)
+        part = copy.copy(log)
+        for name, values in (
+            ("pairs", self.pairs),
+            ("state", own(state[log.state].astype(log.state.dtype))),
+            ("action", own(action[log.action].astype(log.action.dtype))),
+            ("next_state", own(following.astype(log.next_state.dtype))),
+            ("pair", own(pair[log.pair])),
+        ):
+            object.__setattr__(part, name, values)
+        return part
+
+    def problem(self, problem: Problem) -> Problem:
+        """Returns a problem of a log, and of nothing else, with the new numbers."""
+        assert problem.log is not None
+        log, behavior = self.log(problem.log), self.policy(problem.behavior)
+        return replace(problem, log=log, counts=log.counts(), behavior=behavior)
+
+    def policy(self, policy: Policy) -> Policy:
+        """Returns the policy with the new numbers."""
+        return Policy(self.pairs, policy.probability[self.pair], estimated=policy.estimated)
+
+
+def by_appearance(log: DecisionLog, last: BoolArray) -> Numbering:
+    """Returns the numbering of what a log names first, second, …; states that are `last` [S] last.
+
+    What it never names comes after all else, in the former order.
+    """
+    led = log.next_state[log.next_state >= 0]
+    state = first_places(np.concatenate([log.state, led]), log.pairs.num_states)
+    action = first_places(log.action, log.pairs.num_actions)
+    return Numbering.of(log.pairs, np.lexsort((state, last)), np.argsort(action, kind="stable"))
+
+
+def first_places(values: IntArray, size: int) -> IntArray:
+    """Returns where each of the numbers below `size` first stands; where none does, the end."""
+    found, first = np.unique(values, return_index=True)
+    place = np.full(size, values.size)
+    place[found] = first
+    return place
+
+
+def places(former: IntArray) -> IntArray:
+    """Returns the new number of each, where `former` has the former number of each new one."""
+    place = np.empty_like(former)
+    place[former] = np.arange(former.size)
+    return place
+
+
+def labels_at(labels: Labels, order: IntArray) -> Labels:
+    """Returns labels in another order."""
+    return None if labels is None else tuple(labels[i] for i in order)

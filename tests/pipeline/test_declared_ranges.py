@@ -1,0 +1,224 @@
+"""What steps may earn, as a user declares it: which bounds follow, and what a log contradicts."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surestep
+from surestep import read_log
+from surestep.certificates.ranges import Ranges
+from surestep.cli.main import main
+from surestep.errors import InvalidParameter, RefutedBounds
+from surestep.io import write_counts
+from surestep.model import Statement
+from surestep.pipeline import certify_result, verify_result
+from surestep.pipeline.recording import terms_of
+
+HEADER = "episode,step,state,action,reward,terminated,next_state"
+SURVIVAL = [
+    "0,0,sick,wait,0,false,bad",
+    "0,1,bad,treat,0,false,sick",
+    "0,2,sick,treat,1,true,home",
+    "1,0,sick,wait,0,true,dead",
+    "2,0,sick,treat,1,true,home",
+    "3,0,sick,wait,0,false,sick",
+    "3,1,sick,treat,1,true,home",
+]
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Writes a log of these rows."""
+
+    def write(rows=SURVIVAL):
+        path = tmp_path / "log.csv"
+        path.write_text("\n".join([HEADER, *rows]) + "\n")
+        return path
+
+    return write
+
+
+def improve(path, **terms):
+    usual = {"discount": 0.9, "n_wedge": 1, "worlds": 0, "certificates": ["robust"]}
+    return surestep.improve(read_log(path), **(usual | terms))
+
+
+# ---- bounds of returns ---------------------------------------------------------------------------
+
+NUMBERS = st.fractions(-3, 3, max_denominator=4)
+
+
+@settings(max_examples=80)
+@given(
+    running=st.tuples(NUMBERS, NUMBERS).map(sorted),
+    ending=st.tuples(NUMBERS, NUMBERS).map(sorted),
+    discount=st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]),
+)
+def test_returns_of_all_episodes_lie_between_the_bounds_and_reach_them(running, ending, discount):
+    """By enumeration in exact arithmetic: extremes of every step, ends after 0 to 5 steps."""
+    low, high = Ranges(
+        tuple(map(float, running)), tuple(map(float, ending))
+    ).returns(float(discount))  # fmt: skip
+    returns = [
+        sum(discount**t * r for t, r in enumerate(earned)) + discount**steps * end
+        for steps in range(6)
+        for earned in product(running, repeat=steps)
+        for end in ending
+    ]
+    for_ever = [reward / (1 - discount) for reward in running]
+    assert low <= float(min(returns + for_ever)) + 1e-12
+    assert high >= float(max(returns + for_ever)) - 1e-12
+    # No narrower bounds would do.
+    assert (low, high) == pytest.approx(
+        (float(min(ending[0], for_ever[0])), float(max(ending[1], for_ever[1])))
+    )
+
+
+def test_decimals_are_taken_as_they_are_written():
+    assert Ranges((-1.0, 1.0), (0.0, 0.0)).returns(0.95) == (-20.0, 20.0)
+    assert Ranges((-140, 160), (-400, 500)).returns(0.95) == (-2800.0, 3200.0)
+
+
+def test_without_a_discount_only_ends_may_pay():
+    assert Ranges((0.0, 0.0), (-2.0, 3.0)).returns(1.0) == (-2.0, 3.0)
+    assert Ranges((0.0, 0.0), (1.0, 3.0)).returns(1.0) == (0.0, 3.0)  # no end may ever come
+    with pytest.raises(InvalidParameter, match=r"discount is 1 and a running step earns -1.* to 0"):
+        Ranges((-1.0, 0.0), (0.0, 1.0)).returns(1.0)
+
+
+def test_a_range_that_is_left_out_is_zero_and_ends_are_worth_zero(log):
+    result = improve(log(), discount=0.99, ending=(0, 1))
+    claim = result.certificate
+    assert (claim.figures["value_low"], claim.figures["value_high"]) == (0.0, 1.0)
+    values = {"running_low": 0.0, "running_high": 0.0, "ending_low": 0, "ending_high": 1}
+    assert Statement("rewards-as-declared", values) in claim.assumptions
+    assert result.record.parameters["running"] == [0.0, 0.0]
+    assert not {"running", "ending"} & {*result.record.defaults}
+    wide = improve(log(), discount=0.5, running=(-1, 0), ending=(-1, 1)).certificate
+    assert (wide.figures["value_low"], wide.figures["value_high"]) == (-2.0, 1.0)
+
+
+def test_what_nobody_declared_is_taken_from_the_log_and_said_so(log):
+    result = improve(log(), discount=0.99)
+    assert (result.record.parameters["running"], result.record.parameters["ending"]) == (
+        [0.0, 0.0],
+        [0.0, 1.0],
+    )
+    assert {"running", "ending"} <= {*result.record.defaults}
+    codes = [said.code for said in result.certificate.assumptions]
+    assert "rewards-within-seen" in codes
+    assert "--running" not in result.record.command
+
+
+def test_returns_bound_single_rewards_too(log):
+    result = improve(log(), returns=(-2.0, 5.0))
+    claim = result.certificate
+    assert (claim.figures["value_low"], claim.figures["value_high"]) == (-2.0, 5.0)
+    bounds = Statement("returns-bounded-from-any-step", {"low": -2.0, "high": 5.0})
+    assert bounds in claim.assumptions
+    # What is still to come from a step on is r + 0.9 G, and both lie between −2 and 5.
+    assert (claim.parameters["reward_low"], claim.parameters["reward_high"]) == (-6.5, 6.8)
+    assert result.record.parameters["running"] is None
+
+
+# ---- records ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ({"ending": (0.0, 1.0)}, "--running 0.0 0.0 --ending 0.0 1.0"),
+        ({"running": (-1.0, 0.5), "ending": (0.0, 1.0)}, "--running -1.0 0.5 --ending 0.0 1.0"),
+        ({"returns": (-1.0, 2.5)}, "--returns -1.0 2.5"),
+        ({}, ""),
+    ],
+)
+def test_what_was_said_is_recorded_repeated_and_verified(log, tmp_path, said, options):
+    result = improve(log(), **said)
+    assert f"{options} " in result.record.command
+    again = terms_of(result.record)
+    for name in ("running", "ending", "returns"):
+        declared = said.get(name, (0.0, 0.0) if "ending" in said and name == "running" else None)
+        assert getattr(again, name) == declared
+    result.save(tmp_path / "out")
+    verified = verify_result(tmp_path / "out", str(log()))
+    assert verified.level == "same bytes"
+
+
+def test_other_logs_are_judged_with_what_was_said(log, tmp_path):
+    improve(log(), ending=(0, 1)).save(tmp_path / "out")
+    later = tmp_path / "later.csv"
+    later.write_text("\n".join([HEADER, *SURVIVAL, "4,0,bad,treat,0,true,dead"]) + "\n")
+    judged = certify_result(tmp_path / "out", str(later), ["robust"])
+    (claim,) = judged.certificates
+    assert (claim.figures["value_low"], claim.figures["value_high"]) == (0.0, 1.0)
+    later.write_text("\n".join([HEADER, *SURVIVAL, "4,0,bad,treat,0.5,false,bad"]) + "\n")
+    with pytest.raises(RefutedBounds, match=r"row 8, column 'reward': '0\.5', expected 0 to 0 whe"):
+        certify_result(tmp_path / "out", str(later), ["robust"])
+    # What is declared now replaces all that was declared before.
+    judged = certify_result(tmp_path / "out", str(later), ["robust"], returns=(0, 2))
+    surestep.pipeline.certify.check_certificates(tmp_path / "out", str(later), judged.certificates)
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"ending": (0, 0)}, "declared as 0 to 0, so that nothing can be gained"),
+        ({"ending": (1, 0)}, "ending is .*, the lower one first"),
+        ({"running": (0, np.nan)}, "running is .*, expected two finite numbers"),
+        ({"returns": (0, float("inf"))}, "returns is .*, expected two finite numbers"),
+        ({"discount": 1, "running": (0, 1)}, r"discount is 1 and .*returns=\(low, high\)"),
+        ({"running": (0, 1e150), "discount": 0.999}, "allow returns beyond all numbers"),
+    ],
+)
+def test_what_means_nothing_is_refused(log, terms, words):
+    with pytest.raises(InvalidParameter, match=words):
+        improve(log(), **terms)
+
+
+def test_a_reward_on_the_way_is_refused_with_its_row(log, tmp_path):
+    path = log([*SURVIVAL, "4,0,sick,wait,0.25,false,bad", "4,1,bad,wait,0,true,dead"])
+    words = f"{path}, row 8, column 'reward': '0.25', expected 0 to 0 where it goes on and 0 to 1"
+    given = ["improve", str(path), "--discount", "1", "--ending", "0", "1"]
+    found = CliRunner().invoke(main, [*given, "-o", str(tmp_path / "out")])
+    assert found.exit_code == 2
+    assert not (tmp_path / "out").exists()
+    assert words in found.output
+    write_counts(read_log(path).counts(), tmp_path / "counts.parquet")
+    counts = surestep.io.read_counts(tmp_path / "counts.parquet")
+    with pytest.raises(RefutedBounds, match="state 'sick', action 'wait': a step that goes on ear"):
+        surestep.improve(counts, discount=0.9, n_wedge=1, ending=(0, 1))
+
+
+def test_the_last_row_of_a_recording_that_stopped_is_no_end(log):
+    path = log([*SURVIVAL, "4,0,sick,wait,1,false,bad"])
+    with pytest.raises(RefutedBounds, match=r"row 8, column 'reward': '1', expected 0 to 0"):
+        improve(path, ending=(0, 1))
+
+
+@pytest.mark.parametrize(("bounds", "found"), [((0, 0.5), "'1'"), ((0.5, 1), "'0'")])
+def test_an_end_that_pays_otherwise_is_refused(log, bounds, found):
+    with pytest.raises(RefutedBounds, match=f"column 'reward': {found}, expected 0 to 0 where"):
+        improve(log(), ending=bounds)
+
+
+def test_an_episode_that_returns_more_is_refused_by_its_number(log):
+    with pytest.raises(RefutedBounds, match=r"the return of episode 2 is 1, expected 0\.0 to 0\.9"):
+        improve(log(), returns=(0.0, 0.9))
+    with pytest.raises(RefutedBounds, match=r"the return of episode 1 is 0, expected 0\.5 to 1"):
+        improve(log(), discount=1, returns=(0.5, 1.0))
+
+
+def test_what_is_still_to_come_is_held_against_the_bounds_too(log):
+    rows = ["0,0,sick,wait,-3,false,bad", "0,1,bad,treat,4,true,home", *SURVIVAL[3:]]
+    with pytest.raises(RefutedBounds, match=r"from episode 0, step 1 on, 4 is earned, expected"):
+        improve(log(rows), discount=1, returns=(-1.0, 2.0))
+    assert improve(log(rows), discount=1, returns=(-1.0, 4.0)).certificate is not None

@@ -1,0 +1,243 @@
+"""How episodes end is said, and not guessed: which last rows count, and which claims then prove.
+
+Claims that may fail with probability δ = 10 % are made of 200 logs each. One that fails exactly so
+often would have more failures than are allowed once in 100 such tests; one that fails in 20 % of
+logs has more in 95 % of them. Seeds are fixed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+from click.testing import CliRunner
+
+import surestep
+from surestep import DecisionLog, FiniteMDP, Policy, Problem, certify, performance, read_log
+from surestep.certificates import Robust, Stitched
+from surestep.certificates.certifying import certify_batch
+from surestep.cli.main import main
+from surestep.errors import InvalidLog
+from surestep.io.logs.groups import STOPPED, UNFINISHED
+from surestep.model.log import UNKNOWN
+from surestep.pipeline import Terms, verify_result
+from surestep.pipeline.rehearse import rehearse_log
+from surestep.results.ladder import is_proved
+from surestep.sampling import sample_log
+
+LOGS = 200
+ALLOWED = int(scipy.stats.binom.ppf(0.99, LOGS, 0.1))
+
+# At work a machine earns 0.1 a day with care, 0.5 without; without, it may break, which costs 1 and
+# ends the episode. After one day in three it rests for another.
+WORK, REST, END = range(3)
+CARE, HURRY = range(2)
+
+
+def machine(chance=0.4):
+    """The model, what is done (either way, at random), and what earns more if nothing breaks."""
+    P, R = np.zeros((3, 2, 3)), np.zeros((3, 2, 3))
+    P[WORK, :, WORK], P[WORK, :, REST], P[REST, :, WORK] = 2 / 3, 1 / 3, 1.0
+    P[WORK, HURRY] *= 1 - chance
+    P[WORK, HURRY, END] = chance
+    R[WORK, CARE], R[WORK, HURRY], R[WORK, HURRY, END] = 0.1, 0.5, -1.0
+    mdp = FiniteMDP.from_dense(P, R, 0.5, initial=[1.0, 0.0, 0.0])
+    return mdp, Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [HURRY, 0, 0])
+
+
+def recorded(seed, episodes=150, days=8):
+    """The log of a clock that stops after so many days."""
+    mdp, behavior, _ = machine()
+    return sample_log(mdp, behavior, episodes, days, np.random.default_rng(seed))
+
+
+def problem_of(log):
+    """The problem of a log, with the ranges that its owner knows."""
+    _, behavior, _ = machine()
+    return Problem(
+        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(-1.0, 1.0), log=log
+    )
+
+
+def with_unknown(log, rows):
+    """The log in which nobody knows of some last rows [N] where they led, nor why they are last."""
+    return replace(
+        log,
+        next_state=np.where(rows, UNKNOWN, log.next_state),
+        terminated=log.terminated & ~rows,
+        truncated=log.truncated & ~rows,
+    )
+
+
+def failures(logs):
+    """In how many logs more is claimed of hurrying than it gains, which is a loss."""
+    mdp, behavior, hurried = machine()
+    truth = performance(mdp, hurried) - performance(mdp, behavior)
+    assert truth < -0.1
+    problems = [problem_of(log) for log in logs]
+    claims = certify_batch(problems, [hurried] * len(logs), Stitched())
+    return sum(claim.lower > truth for claim in claims), sum(claim.lower > 0 for claim in claims)
+
+
+# ---- claims -------------------------------------------------------------------------------------
+
+
+def test_where_all_that_breaks_is_left_out_a_loss_is_proved_a_gain():
+    lost = [log.rows(~log.terminated) for log in map(recorded, range(12))]
+    assert failures(lost) == (12, 12)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_ends_that_nobody_recorded_break_no_claim(share):
+    logs = []
+    for seed in range(LOGS):
+        log, rng = recorded(seed), np.random.default_rng(seed)
+        logs.append(with_unknown(log, log.terminated & (rng.random(log.num_steps) < share)))
+    wrong, better = failures(logs)
+    assert wrong <= ALLOWED
+    assert better == 0
+
+
+def test_a_recording_that_stops_for_what_comes_next_breaks_no_claim():
+    # On a day of rest nobody writes anything, and so the row before it is often the last one.
+    logs = []
+    for seed in range(LOGS):
+        log, rng = recorded(seed), np.random.default_rng(seed)
+        stops = (log.next_state == REST) & (rng.random(log.num_steps) < 0.3)
+        stops |= log.terminated & (rng.random(log.num_steps) < 0.9)
+        first = np.minimum.reduceat(
+            np.where(stops, log.step, log.num_steps), log.episode_offsets[:-1]
+        )
+        last = np.repeat(first, np.diff(log.episode_offsets))
+        cut = log.rows(log.step <= last)
+        logs.append(with_unknown(cut, (stops & (log.step == last))[log.step <= last]))
+    wrong, better = failures(logs)
+    assert wrong <= ALLOWED
+    assert better == 0
+
+
+def test_a_clock_breaks_no_claim_and_leaves_them_their_strength():
+    logs = [recorded(seed) for seed in range(LOGS)]
+    by_clock = [log.rows(log.terminated | (log.step < 7)) for log in logs]  # where it led, is gone
+    wrong, better = failures(by_clock)
+    assert wrong <= ALLOWED
+    assert better == 0
+    careful = Policy.deterministic(machine()[0].pairs, [CARE, 0, 0])
+    long = [log.rows(log.terminated | (log.step < 7)) for log in map(recorded, range(8), [900] * 8)]
+    claims = certify_batch([problem_of(log) for log in long], [careful] * 8, Stitched())
+    assert sum(claim.lower > 0 for claim in claims) >= 7
+
+
+def test_what_counts_leave_out_proves_nothing():
+    log = recorded(0)
+    some = with_unknown(log, log.terminated & (np.arange(log.num_steps) % 2 == 0))
+    policy = machine()[2]
+    known, unknown = problem_of(log), problem_of(some)
+    robust = Robust(reward_low=-1.0, reward_high=0.5)
+    codes = [said.code for said in certify(unknown, policy, robust).assumptions]
+    assert codes.count("stopping-tells-nothing") == 1
+    assert "stopping-tells-nothing" not in str(certify(unknown, policy, Stitched()).assumptions)
+    assert "stopping-tells-nothing" not in str(certify(known, policy, robust).assumptions)
+    claim = replace(certify(known, policy, robust), lower=1.0)
+    assert is_proved(claim)
+    stops = certify(unknown, policy, robust).assumptions
+    assert not is_proved(replace(claim, assumptions=stops))
+    # Nor is a robust set of such counts what is left where rollouts are cut.
+    stitched = Stitched(tails=0.5, reward_low=-1.0, reward_high=0.5)
+    assert not stitched.may_have_tails(unknown, some)
+    assert stitched.may_have_tails(known, log)
+
+
+# ---- logs ---------------------------------------------------------------------------------------
+
+
+def rows_of(log, *, ends):
+    """A table of the log, with or without a column of ends."""
+    table = {
+        "episode": np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets)),
+        "step": log.step,
+        "state": np.array(["work", "rest", "end"], object)[log.state],
+        "action": np.array(["care", "hurry"], object)[log.action],
+        "reward": log.reward,
+    }
+    return table | ({"terminated": log.terminated} if ends else {})
+
+
+TERMS = {"discount": 0.5, "worlds": 0}
+CHOICES = ("terminated", "truncated", "next_state", "complete", "clock", "one_step")
+
+
+def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path):
+    table = rows_of(recorded(0), ends=False)
+    calls = {
+        "counts": lambda: read_log(table).counts(),
+        "improve": lambda: surestep.improve(read_log(table), **TERMS),
+        "rehearse": lambda: rehearse_log(read_log(table), Terms(discount=0.5), worlds=10),
+    }
+    for call in calls.values():
+        with pytest.raises(InvalidLog, match="nobody says how episodes end") as refusal:
+            call()
+        assert all(choice in str(refusal.value) for choice in CHOICES)
+    path = tmp_path / "log.csv"
+    lines = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
+    path.write_text("\n".join([",".join(table), *lines]) + "\n")
+    for command in (["count"], ["improve", "--discount", "0.5"]):
+        said = CliRunner().invoke(main, [*command, str(path), "-o", str(tmp_path / "out")])
+        assert said.exit_code == 2
+        for option in ("--terminated", "--complete", "--clock", "--one-step"):
+            assert option in said.output
+    shown = CliRunner().invoke(main, ["inspect", str(path)])
+    assert shown.exit_code == 0
+    assert "no column says whether an episode is over" in shown.output
+
+
+def test_last_rows_are_ends_or_the_clocks_or_unknown():
+    log = recorded(0, episodes=40)
+    table, over = rows_of(log, ends=True), int(log.terminated.sum())
+    by_clock = read_log(table, clock=True)
+    assert by_clock.counts().dropped == {STOPPED: 40 - over}
+    assert by_clock.load().num_steps == log.num_steps - (40 - over)
+    unknown = read_log(table)
+    assert unknown.counts().dropped == {UNFINISHED: 40 - over}
+    loaded = unknown.load()
+    assert loaded.num_steps == log.num_steps
+    last = loaded.episode_offsets[1:] - 1
+    assert (loaded.next_state == UNKNOWN).sum() == (loaded.next_state[last] == UNKNOWN).sum()
+    assert ((loaded.next_state == UNKNOWN) == (~log.terminated & log.truncated)).all()
+    assert loaded.counts() == by_clock.load().counts()
+    assert loaded.with_outcomes() == by_clock.load()
+    silent = rows_of(log, ends=False)
+    assert read_log(silent, complete=True).counts().episodes.terminated == 40
+    # A truncated column beside either word is believed.
+    first = (np.cumsum(log.truncated) <= 3) & log.truncated
+    both = read_log(silent | {"truncated": first}, complete=True)
+    assert both.counts().episodes.terminated == 37
+    assert both.counts().dropped == {STOPPED: 3}
+    assert read_log(table | {"timeout": first}, clock=True).counts().dropped == {STOPPED: 40 - over}
+    text = np.where(log.terminated, "yes", "no").astype(object)
+    again = read_log(table | {"terminated": text}, clock=True)
+    assert again.counts().dropped == {STOPPED: 40 - over}
+
+
+def test_a_result_says_who_stopped_the_recording_and_is_made_again(tmp_path):
+    table = rows_of(recorded(1, episodes=60), ends=True)
+    ranges = {"reward_bounds": (-1.0, 0.5), "certificates": ["stitched", "robust"]}
+    codes = {}
+    for name, reading in {"clock": {"clock": True}, "unknown": {}}.items():
+        made = surestep.improve(read_log(table, **reading), **TERMS, **ranges)
+        codes[name] = [{said.code for said in each.assumptions} for each in made.certificates]
+        made.save(tmp_path / name)
+        assert verify_result(tmp_path / name, table).level == "same bytes"
+    clock, stops = {"stopped-by-clock"}, {"stopping-tells-nothing"}
+    assert [said & (clock | stops) for said in codes["clock"]] == [clock, clock]
+    assert [said & (clock | stops) for said in codes["unknown"]] == [set(), stops]
+
+
+def test_a_log_of_steps_has_unknown_ones_only_where_nothing_follows():
+    log = recorded(0, episodes=3)
+    fields = (log.pairs, log.state, log.action, log.reward)
+    flags = (log.terminated, log.truncated, log.episode_offsets)
+    middle = log.next_state.copy()
+    middle[0] = UNKNOWN
+    with pytest.raises(InvalidLog, match="next_state of episode 0, step 0 is -1, unknown"):
+        DecisionLog(*fields, middle, *flags)
