@@ -230,16 +230,19 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
 
 
 def test_robust_sets_are_for_small_models_with_a_discount():
-    def may(num_pairs=5_000, discount=0.5, known=True, **settings):
+    def may(num_pairs=5_000, discount=0.5, known=True, log=None, **settings):
         counts = SimpleNamespace(
             pairs=SimpleNamespace(num_pairs=num_pairs), rewards=SimpleNamespace(known=known)
         )
         problem = SimpleNamespace(counts=counts, single_discount=discount)
-        return Stitched(**settings).may_have_tails(problem)
+        return Stitched(**settings).may_have_tails(problem, log)
 
     assert may()
     assert may(known=False, reward_low=0.0, reward_high=0.0)
     assert not any([may(num_pairs=5_001), may(discount=1.0), may(tails=0.0), may(known=False)])
+    led, unknown = (SimpleNamespace(next_state=np.array([1, s])) for s in (0, -1))
+    assert may(log=led)
+    assert not may(log=unknown)
 
 
 def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(monkeypatch):
@@ -249,7 +252,7 @@ def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(
     for ends in ((0.0, 0.0), (-2.0, 3.0), (None, None)):
         certifier = Stitched(delta=0.1, tails=0.25, reward_low=ends[0], reward_high=ends[1])
         with pytest.raises(AttributeError):
-            certifier.robust_tails(None, None)
+            certifier.robust_tails(SimpleNamespace(log=None), None)
     assert [given.reward_range for given in terms] == [(0.0, 0.0), (-2.0, 3.0), None]
     assert {given.delta for given in terms} == {0.025}
 
