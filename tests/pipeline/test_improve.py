@@ -315,9 +315,9 @@ def test_loading_gives_the_log_that_was_written(each, rng, rlds):
     rng.shuffle(rows)
     source = source_of(rows, columns)
     pairs = labelled_pairs(each)
-    # Episodes come in the order in which the shuffled rows first name them.
+    # Episodes come in the order in which the first steps of them lie among the shuffled rows.
     names = sorted({row["episode"] for row in rows})
-    order = [names.index(name) for name in dict.fromkeys(row["episode"] for row in rows)]
+    order = [names.index(row["episode"]) for row in rows if row["step"] == 0]
     found, log = source.load(pairs), each.log.episodes(np.array(order))
     ended = log.terminated | log.truncated
     for name in ("state", "action", "reward", "next_state", "terminated", "truncated"):
