@@ -31,6 +31,7 @@ from surestep.pipeline.evidence import (
     Steps,
     gather,
     of_recording,
+    seed_of,
     with_histories,
     with_learnt_states,
 )
