@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from known_worlds import ARMS, bandit, bandit_problem
-from surestep import Counts, Policy, Problem, evaluate
+from surestep import Counts, DecisionLog, Pairs, Policy, Problem, evaluate
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import (
     APriori,
     Posterior,
     Robust,
+    Stitched,
     Trajectory,
     certify,
     training_part,
@@ -211,6 +212,26 @@ def test_luck_is_what_is_claimed_beyond_the_truth():
     assert (found.gain > 0.5).all()
     assert found.luck.size == 10  # at the least
     assert ((found.luck > -0.6) & (found.luck < 0)).all()  # most of the gain is claimed
+
+
+def test_where_actions_tell_nothing_of_noisy_rewards_nothing_would_be_certified():
+    """Means of pairs differ by luck, and with exact rewards four of five worlds certified that."""
+    rng = np.random.default_rng(1)
+    over = np.ones(1000, np.bool_)
+    log = DecisionLog(
+        *(Pairs.full(6, 4), rng.integers(5, size=1000), rng.integers(4, size=1000)),
+        (rng.random(1000) < 0.3).astype(float),
+        *(np.full(1000, 5), over, ~over, np.arange(1001)),
+    )
+    problem = Problem(
+        counts=log.counts(), behavior=Policy.uniform(log.pairs), discount=0.9,
+        value_bounds=(0.0, 1.0), log=log,
+    )  # fmt: skip
+    found = run(
+        problem, Stitched(return_low=0.0, return_high=1.0), worlds=3, sizes=(1.0,),
+        algorithm=SPIBB(n_wedge=5),
+    )  # fmt: skip
+    assert (found.claim > 0).sum() <= 1  # of 18
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 0.0), (-2.0, 3.0)])

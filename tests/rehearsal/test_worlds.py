@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from strategies import logged_problems, problems
-from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, evaluate, sample_log
+from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy, Problem, evaluate, sample_log
 from surestep.certificates import Posterior, Robust
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LoggedRewards
@@ -21,7 +21,7 @@ from surestep.rehearsal import (
 )
 from surestep.rehearsal.collecting import DataSize, horizon_for, problem_of, size_of
 from surestep.rehearsal.completion import actions_alike
-from surestep.rehearsal.sources import Data, Simulated
+from surestep.rehearsal.sources import Data, Residuals, Simulated
 
 FILLS = ("self-loop", "uniform", "pessimistic", "optimistic", "similar")
 USABLE = problems().filter(lambda problem: problem.counts.visits.any())
@@ -251,6 +251,70 @@ def test_the_default_family_leaves_out_the_prior_of_the_certificate():
 
 def test_where_every_pair_was_seen_all_completions_are_one():
     assert len(names(one_state([3, 1]), Robust())) == 5
+
+
+def noisy_problem(rewards):
+    """One decision, in state 0: a common action, and one that was taken three times."""
+    size = rewards.size
+    action = (np.arange(size) >= size - 3).astype(np.int64)
+    over = np.ones(size, np.bool_)
+    log = DecisionLog(
+        *(Pairs.full(2, 2), np.zeros(size, np.int64), action, rewards),
+        *(np.ones(size, np.int64), over, ~over, np.arange(size + 1)),
+    )
+    return Problem(
+        counts=log.counts(), behavior=Policy.uniform(log.pairs), discount=0.9,
+        value_bounds=(-1.0, 5.0), log=log,
+    )  # fmt: skip
+
+
+def test_rewards_vary_in_worlds_as_in_the_log():
+    rewards = np.concatenate([np.tile([0.0, 0.0, 0.0, 4.0], 100), [5.0, 5.0, 4.7]])
+    world = Completed("self-loop").world(noisy_problem(rewards), np.random.default_rng(0))
+    data = world.record(4000, 1, np.random.default_rng(1))
+    common = data.log.action == 0
+    assert set(data.log.reward[common].tolist()) == {0.0, 4.0}
+    # Three rewards are few: those of all pairs are taken, scaled so that none is above 5.
+    assert data.log.reward.max() <= 5 + 1e-12
+    assert data.log.reward[~common].std() > 0.05
+    np.testing.assert_allclose(np.bincount(data.log.action, data.log.reward), data.earned)
+    # The same law in sums, of few and of many draws; standard deviations are √3 and less.
+    for collected in (
+        data,
+        *(world.collect(n, 1, np.random.default_rng(2)) for n in (900, 90_000)),
+    ):
+        off = np.abs(collected.earned / collected.times - world.truth.reward)
+        assert (off < 5 * 1.8 / np.sqrt(collected.times)).all()
+    sums = [world.collect(900, 1, np.random.default_rng(i)) for i in range(200)]
+    spread = np.std([data.earned[0] - data.times[0] for data in sums]) / np.sqrt(450)
+    assert spread == pytest.approx(np.sqrt(3), rel=0.25)  # five standard errors
+
+
+def test_rewards_that_never_vary_or_are_known_stay_exact():
+    exact = noisy_problem(np.concatenate([np.full(400, 0.1), np.full(3, 0.3)]))
+    noisy = noisy_problem(np.concatenate([np.tile([0.0, 4.0], 200), np.full(3, 0.3)]))
+    known = replace(noisy, counts=noisy.log.counts(np.zeros((2, 2))))
+    for problem in (exact, known, replace(noisy, log=None)):
+        world = Completed("self-loop").world(problem, np.random.default_rng(0))
+        assert world.noise is None
+    assert isinstance(
+        Completed("self-loop").world(noisy, np.random.default_rng(0)).noise, Residuals
+    )
+
+
+@given(logged_problems())
+def test_residuals_leave_means_as_they_are_and_rewards_in_their_range(problem):
+    truth = completed(problem, "self-loop")
+    noise = Residuals.of(problem, truth)
+    if noise is None:
+        return
+    rewards, scale = problem.log.reward, np.abs(problem.log.reward).max()
+    for t in range(truth.num_transitions):
+        run = noise.value[noise.begin[t] : noise.begin[t] + noise.length[t]]
+        drawn = truth.reward[t] + noise.scale[t] * run
+        assert drawn.mean() == pytest.approx(truth.reward[t], abs=1e-9 * scale)
+        assert drawn.min() >= rewards.min() - 1e-9 * scale
+        assert drawn.max() <= rewards.max() + 1e-9 * scale
 
 
 def test_noise_is_one_of_two_rewards_with_the_mean_of_the_truth():

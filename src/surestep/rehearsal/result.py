@@ -24,8 +24,7 @@ LIMITS = (
     "It says nothing certain about the true world, which may be none of them.",
     "It says nothing about dynamics that no world contains.",
     "It says nothing about data that is not Markov in the given states: every world is.",
-    "Episodes start, and rewards are, as observed; rewards have no noise but in the episode "
-    "bootstrap.",
+    "Episodes start, and rewards are, as observed; from counts alone, they have no noise.",
 )
 
 

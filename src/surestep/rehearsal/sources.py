@@ -11,7 +11,79 @@ from surestep._arrays import FloatArray, IntArray, run_lengths, run_owners
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
+from surestep.model.problem import Problem
 from surestep.sampling import CountSampler, sample_log
+
+FEW = 10  # rewards of a transition or a pair, below which those of more are drawn from
+MANY = 1000  # draws that are made one by one
+
+
+class Residuals(NamedTuple):
+    """What the rewards of a log differ by from the mean of their transition.
+
+    A transition draws from its own run of them, from that of its pair where it has few, and from
+    all where the pair has few. They are scaled down where a reward would leave the range of the
+    log. Every run has the mean 0, so means stay what they are.
+    """
+
+    value: FloatArray  # [N] by transitions
+    begin: IntArray  # [T]
+    length: IntArray  # [T]
+    scale: FloatArray  # [T]
+
+    @classmethod
+    def of(cls, problem: Problem, truth: FiniteMDP) -> Residuals | None:
+        """Returns those for the transitions of a model; None where no log shows that rewards vary.
+
+        Rewards that are known do not.
+        """
+        log = problem.log
+        if log is None or problem.counts.rewards.known:
+            return None
+        logged = log.counts().rewards
+        times, least, greatest = log.counts().times, logged.least, logged.greatest
+        assert least is not None
+        assert greatest is not None
+        if not (varies := greatest > least).any():
+            return None
+        size = np.int64(truth.num_states)
+        known = np.flatnonzero(log.next_state >= 0)
+        place = (log.pair * size + log.next_state)[known]
+        order = np.argsort(place, kind="stable")
+        mean = np.repeat(np.where(varies, logged.values / times, least), times)
+        value = log.reward[known][order] - mean
+        pair = run_owners(truth.offsets)
+        key = pair * size + truth.successor
+        ends = np.searchsorted(
+            place[order], np.stack([key, key + 1, pair * size, (pair + 1) * size])
+        )
+        ends = np.where(ends[1] - ends[0] >= FEW, ends[:2], ends[2:])
+        ends = np.where(ends[1] - ends[0] >= FEW, ends, np.array([[0], [value.size]]))
+        runs, number = np.unique(ends, axis=1, return_inverse=True)
+        padded, cuts = np.append(value, 0.0), runs.T.ravel()
+        lowest, highest = (
+            end.reduceat(padded, cuts)[::2][number.ravel()] for end in (np.minimum, np.maximum)
+        )
+        below, above = truth.reward - log.reward.min(), log.reward.max() - truth.reward
+        room = np.minimum(below / np.maximum(-lowest, 1e-300), above / np.maximum(highest, 1e-300))
+        return cls(value, ends[0], ends[1] - ends[0], np.clip(room, 0.0, 1.0))
+
+    def draws(self, place: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draws one for each of these transitions [n], with replacement."""
+        drawn = (rng.random(place.size) * self.length[place]).astype(np.int64)
+        values: FloatArray = self.scale[place] * self.value[self.begin[place] + drawn]
+        return values
+
+    def sums(self, times: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draws the sum of so many of each transition [T]."""
+        many = times > np.maximum(self.length, MANY)
+        place = np.repeat(np.arange(times.size), np.where(many, 0, times))
+        total = np.bincount(place, self.draws(place, rng), times.size).astype(np.float64)
+        for t in np.flatnonzero(many):
+            run = self.value[self.begin[t] : self.begin[t] + self.length[t]]
+            copies = rng.multinomial(times[t], np.full(run.size, 1 / run.size))
+            total[t] = self.scale[t] * (copies @ run)
+        return total
 
 
 class Data(NamedTuple):
@@ -46,11 +118,14 @@ class Simulated:
 
     truth: FiniteMDP
     sampler: CountSampler
-    noise: tuple[float, float] | None = None  # every reward is one of these two; None: no noise
+    noise: tuple[float, float] | Residuals | None = None  # two: every reward is one of these
 
     @classmethod
     def of(
-        cls, truth: FiniteMDP, behavior: Policy, noise: tuple[float, float] | None = None
+        cls,
+        truth: FiniteMDP,
+        behavior: Policy,
+        noise: tuple[float, float] | Residuals | None = None,
     ) -> Simulated:
         """The world of that truth."""
         # A log does not show what ends are worth, so the sampler must not either.
@@ -61,7 +136,9 @@ class Simulated:
         """Counts of episodes that end where the model says so, or after `horizon` steps."""
         times, starts = self.sampler.draw(episodes, horizon, rng)
         earned = times * self.truth.reward
-        if self.noise is not None:
+        if isinstance(self.noise, Residuals):
+            earned = earned + self.noise.sums(times, rng)
+        elif self.noise is not None:
             low, high = self.noise
             earned = low * times + (high - low) * rng.binomial(times, self.chance_of_high())
         return Data(times, earned, starts)
@@ -73,8 +150,11 @@ class Simulated:
         times = np.bincount(place, minlength=size)
         if self.noise is None:
             return Data(times, times * self.truth.reward, starts_of(log), log)
-        low, high = self.noise
-        reward = np.where(rng.random(place.size) < self.chance_of_high()[place], high, low)
+        if isinstance(self.noise, Residuals):
+            reward = self.truth.reward[place] + self.noise.draws(place, rng)
+        else:
+            low, high = self.noise
+            reward = np.where(rng.random(place.size) < self.chance_of_high()[place], high, low)
         earned: FloatArray = np.bincount(place, reward, size).astype(np.float64)
         return Data(times, earned, starts_of(log), replace(log, reward=reward))
 
@@ -83,7 +163,7 @@ class Simulated:
 
         Means beyond the two are moved to the nearest.
         """
-        low, high = self.noise or (0.0, 1.0)
+        low, high = (0.0, 1.0) if isinstance(self.noise, Residuals) else self.noise or (0.0, 1.0)
         chance: FloatArray = np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0)
         return chance
 

@@ -29,7 +29,7 @@ from surestep.rehearsal.completion import (
     completed,
     mdp_of_rows,
 )
-from surestep.rehearsal.sources import Resampled, Simulated, World
+from surestep.rehearsal.sources import Resampled, Residuals, Simulated, World
 
 WorldPrior = Literal["weight", "uniform", "jeffreys"]
 WEIGHTS = (1.0, 5.0)  # of the priors in the default family
@@ -86,7 +86,7 @@ class Completed:
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The completed MDP, in which π_b acts."""
-        return Simulated.of(completed(problem, self.fill), problem.behavior)
+        return acting_anew(problem, completed(problem, self.fill))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class DrawnFromPosterior:
         for _ in range(MOST_DRAWS):
             truth = drawn_truth(problem, models)
             if ends_under_behavior(problem, truth):
-                return Simulated.of(truth, problem.behavior)
+                return acting_anew(problem, truth)
             models = replace(models, seed=int(rng.integers(2**63 - 1)))
         raise InvalidParameter(
             f"in {MOST_DRAWS} worlds of the kind {self.name!r}, one after the other, the behavior "
@@ -213,8 +213,8 @@ class ActionsAlike:
     """Worlds in which it makes no difference what is done: only luck can look like a gain.
 
     Every action of a state has the row of all its actions together, and observed rewards are those
-    of all together too. Known rewards stay as they are. Where rewards vary, each is one of the two
-    bounds `noise`, which leaves the most to luck.
+    of all together too. Known rewards stay as they are. Where a judge expects noise, each reward is
+    one of the two bounds `noise`, which leaves the most to luck; else it varies as in the log.
     """
 
     noise: tuple[float, float] | None = None
@@ -225,7 +225,15 @@ class ActionsAlike:
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The pooled MDP, in which π_b acts."""
-        return Simulated.of(actions_alike(problem), problem.behavior, self.noise)
+        truth = actions_alike(problem)
+        if self.noise is None:
+            return acting_anew(problem, truth)
+        return Simulated.of(truth, problem.behavior, self.noise)
+
+
+def acting_anew(problem: Problem, truth: FiniteMDP) -> Simulated:
+    """A world in which π_b acts, and rewards vary around their means as those of the log do."""
+    return Simulated.of(truth, problem.behavior, Residuals.of(problem, truth))
 
 
 def completion_ends(problem: Problem, fill: Fill) -> bool:
