@@ -221,11 +221,11 @@ SOURCES: dict[str, Term] = {
     "behavior": Term(
         shape=Text(),
         by_default="propensities, else estimate",
-        metavar="POLICY|estimate|propensities|row-propensities",
+        metavar="POLICY|uniform|estimate|propensities|row-propensities",
         label="behavior policy",
-        help="The policy that made the log: a table of state, action, probability; the "
-        "propensities in the log, of its states or where they vary there of its rows; or an "
-        "estimate from it.",
+        help="The policy that made the log: a table of state, action, probability; uniform, where "
+        "a randomised trial took all actions alike; the propensities in the log, of its states or "
+        "where they vary there of its rows; or an estimate from it.",
     ),
     "states": Term(
         shape=Text(),

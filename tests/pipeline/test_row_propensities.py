@@ -89,3 +89,32 @@ def test_who_wants_probabilities_of_states_is_told_what_else_there_is():
         improved(log_of(0, propensities=False), behavior="row-propensities")
     with pytest.raises(InvalidParameter, match="propensities are asked for"):
         log_of(0, propensities=False).load(propensities=True)
+
+
+def test_a_randomised_trial_is_known_without_a_table(tmp_path):
+    """Half and half in every state; recorded, verified and certified as a table is."""
+    source = log_of(0, vary=False, propensities=False)
+    result = improved(source, behavior="uniform", certificates=["trajectory", "robust"])
+    assert result.record.parameters["behavior"] == "uniform"
+    assert not result.record.behavior_is_estimated
+    assert result.table.behavior[result.table.decided].tolist() == [0.5] * 4
+    assert all("behavior-known" in codes(claim) for claim in result.certificates)
+    assert "--behavior uniform" in result.record.command
+    result.save(tmp_path / "result")
+    verify_result(tmp_path / "result", rows_of(0, vary=False, propensities=False))
+    listed = [("< 0.5", "wait"), ("< 0.5", "treat"), (">= 0.5", "wait"), (">= 0.5", "treat")]
+    table = {
+        "score": [state for state, _ in listed],
+        "action": [action for _, action in listed],
+        "probability": [0.5] * 4,
+    }
+    same = improved(source, behavior=table, certificates=["trajectory", "robust"])
+    claims = [[claim.lower for claim in each.certificates] for each in (result, same)]
+    assert claims[0] == pytest.approx(claims[1], abs=1e-9)
+
+
+def test_a_column_named_propensity_score_is_one_of_propensities():
+    rows = rows_of(0)
+    rows["propensity_score"] = rows.pop("pscore")
+    source = read_log(rows, columns={"state": "score"}, bins=["score:edges=0.5"])
+    assert source.columns.behavior_prob == "propensity_score"

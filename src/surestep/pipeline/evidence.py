@@ -56,9 +56,9 @@ from surestep.pipeline.terms import Terms
 from surestep.results.record import InputFile
 from surestep.states import choose_history, learn
 
-Inferred = Literal["propensities", "row-propensities", "estimate"]
+Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
 Source = TypeVar("Source")
-BehaviorKind = Literal["table", "propensities", "row-propensities", "estimate"]
+BehaviorKind = Literal["table", "uniform", "propensities", "row-propensities", "estimate"]
 SEEN = "seen"  # what is possible: what the log shows
 AS_DECLARED = Statement("pairs-declared")
 
@@ -292,7 +292,7 @@ def open_source(
 
 
 def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
-    """Returns the table that is given, or how π_b is found in the log itself."""
+    """Returns the table that is given, or how π_b is found without one."""
     if isinstance(behavior, BehaviorTable):
         return over_histories(behavior, counts)
     logged = counts.transitions.lowest is not None
@@ -303,6 +303,8 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
     word = behavior if isinstance(behavior, str) else ""
     if word == "estimate":
         return "estimate"
+    if word == "uniform":
+        return "uniform"
     if word in ("propensities", "row-propensities"):
         if not logged:
             raise InvalidParameter(
@@ -457,7 +459,9 @@ def within(assembly: Assembly, limits: PairTable) -> Assembly:
 def inferred_policy(
     how: Inferred, counts: LabelledCounts, numbered: Counts
 ) -> tuple[Policy, tuple[Statement, ...]]:
-    """Returns π_b as the log has it, and what that takes for granted."""
+    """Returns π_b without a table, and what that takes for granted."""
+    if how == "uniform":
+        return Policy.uniform(numbered), ()
     if how == "propensities":
         return logged_policy(counts, numbered)
     varying = how == "row-propensities" and propensities_vary(counts)

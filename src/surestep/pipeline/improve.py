@@ -93,8 +93,9 @@ def improve(
     """Returns the improved policy for a log, with its certificates, report and record.
 
     `source` is a `LogSource`, counts, or anything that `read_log` takes. `behavior` is a table of
-    the policy that made the log (a path or a table in memory), "propensities" (a column of the
-    log), or "estimate"; by default propensities where the log has them. `algorithm` is settings, or
+    the policy that made the log (a path or a table in memory), "uniform" (a randomised
+    trial), "propensities" (a column of the log), or "estimate"; by default propensities where the
+    log has them. `algorithm` is settings, or
     a name with `settings`; `n_wedge` or `zeta` say N∧, else it is chosen by the lower bound of the
     first certificate. What was seen fewer than `least_visits` times (10) stays as it is, unless N∧
     is given. `certificates` are names such as "posterior" or "robust:set=l1", or settings:

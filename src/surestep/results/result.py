@@ -184,7 +184,7 @@ class Result:
         """Draws an action in one state."""
         if fallback is None:
             return action_in(self.table, state, rng)
-        known = self.record.parameters["behavior"] == "table"
+        known = self.record.parameters["behavior"] in ("table", "uniform")
         return decision_in(self.table, state, rng, fallback, behavior_known=known)
 
     def _rows_of(self, frame: object) -> list[tuple[object, ...]]:

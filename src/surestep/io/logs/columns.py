@@ -69,7 +69,7 @@ ROLES = {
         ("is_last",), "The column that marks rows with a last observation only (RLDS).", rare=True
     ),
     "behavior_prob": Role(
-        ("behavior_prob", "pscore", "propensity", "action_prob"),
+        ("behavior_prob", "pscore", "propensity", "propensity_score", "action_prob"),
         "The column with the probability that the action had when it was taken.",
         rare=True,
     ),
