@@ -1,7 +1,7 @@
 """Checks of logs whose truth is known: Markov ones, and one for each assumption that fails."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from surestep._json import typed
 from surestep.checks import DELTA, Check, check_log, of_log, shuffling
 from surestep.checks.memory import check_of
 from surestep.checks.shuffling import Shuffled
+from surestep.checks.drift import next_state_drift, reward_drift
 from surestep.environments.adaptive import adaptive
 from surestep.environments.coarse import coarse
 from surestep.environments.hidden_cause import hidden_cause
@@ -121,6 +122,42 @@ def test_what_is_broken_fails_and_the_rest_of_the_process_does_not(broken, code)
     assert found[code] == "failed"
     process = {"markov-next-state", "markov-reward", "drift-next-state", "drift-reward"} - {code}
     assert {found[each] for each in process} == {"passed"}
+
+
+def alternating(log, block):
+    """The same log with rewards × 1.3 in every other block of episodes."""
+    episode = np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
+    return replace(log, reward=log.reward * np.where(episode // block % 2, 1.3, 1.0))
+
+
+@pytest.mark.parametrize(("episodes", "block"), [(1000, 250), (1500, 250), (4000, 100)])
+def test_rewards_that_alternate_in_blocks_are_a_drift(episodes, block):
+    log = alternating(remembering_log(3, episodes=episodes), block)
+    check = reward_drift(log, seed=1, level=of_log.LEVEL)
+    assert check.outcome == "failed"
+    assert next_state_drift(log, seed=1, level=of_log.LEVEL).outcome == "passed"
+
+
+def test_blocks_of_several_lengths_are_one_test(quick):
+    """500 times at 0.05; a rate of 0.1 would be noticed with 99 %."""
+    found = [
+        test(remembering_log(seed, episodes=250), seed=seed, level=0.05).outcome
+        for seed in range(250)
+        for test in (reward_drift, next_state_drift)
+    ]
+    failed = found.count("failed")
+    assert binom.cdf(failed, 500, 0.05) > RARE  # nor is any level given away
+    assert failed <= binom.ppf(1 - RARE, 500, 0.05)
+
+
+def test_one_step_logs_have_all_their_rows_compared():
+    log = remembering_log(1, episodes=150, paid_drift=0.5)
+    one_step = DecisionLog(
+        log.pairs, log.state, log.action, log.reward, log.next_state,
+        *(np.zeros_like(log.truncated), np.ones_like(log.truncated)), np.arange(log.num_steps + 1),
+    )  # fmt: skip
+    check = reward_drift(one_step, seed=1, level=0.01)
+    assert (check.rows, check.one_an_episode) == (one_step.num_steps, True)
 
 
 def test_merged_states_are_seen():

@@ -10,7 +10,7 @@ CheckCode = Literal[
     "markov-next-state",  # does the step before tell the next state, beyond state and action?
     "markov-reward",  # does it tell the reward, beyond the whole transition?
     "model-returns",  # the model's value of what was done, against what episodes earned
-    "drift-next-state",  # do early and late episodes differ in next states?
+    "drift-next-state",  # do blocks of episodes in time differ in next states?
     "drift-reward",  # … and in rewards?
     "behavior-memory",  # does the step before tell the action, beyond the state?
     "hidden-causes",  # how strong they would have to be

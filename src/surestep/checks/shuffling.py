@@ -64,6 +64,11 @@ class Arrangement(NamedTuple):
         """Returns the group of each row [n]."""
         return np.repeat(np.arange(self.groups.size - 1), np.diff(self.runs[self.groups]))
 
+    def with_runs(self, past: IntArray) -> Arrangement:
+        """Returns the same rows by other pasts [N], which rise within each group as they lie."""
+        runs = ends_of_equal(self.group_of_rows() * np.int64(past.max() + 1) + past[self.order])
+        return Arrangement(np.searchsorted(runs, self.runs[self.groups]), runs, self.order)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shuffled:
@@ -81,8 +86,10 @@ def compared_rows(log: DecisionLog, place: IntArray, seed: int) -> tuple[IntArra
     """Returns the rows to compare, and whether they are one an episode and place [N] at most.
 
     With few episodes all rows are compared: then even the test of one group is right only in the
-    limit of many rows.
+    limit of many rows. Episodes of one step have one row each anyway.
     """
+    if log.num_steps == log.num_episodes:
+        return np.arange(log.num_steps), True
     if log.num_episodes < FEW_EPISODES:
         return np.arange(log.num_steps), False
     return drawn_visits(log, place, seed), True
@@ -159,12 +166,19 @@ NOTHING = Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, 
 
 
 def label_test(
-    group: IntArray, past: IntArray, outcome: IntArray, *, seed: int, level: float
+    group: IntArray,
+    past: IntArray,
+    outcome: IntArray,
+    *,
+    seed: int,
+    level: float,
+    finer: Sequence[IntArray] = (),
 ) -> Shuffled | None:
     """Tests whether the past [n] tells an outcome [n], a number, beyond the group [n].
 
     The statistic is the conditional mutual information of past and outcome. An effect ε means that
-    with probability ε the past alone decides. None where no two rows can be compared.
+    with probability ε the past alone decides. None where no two rows can be compared. The rows lie
+    in the order of `finer` pasts [n], which are tested along: see `largest`.
     """
     placed = arranged(group, past, outcome)
     if placed.order.size == 0:
@@ -176,24 +190,30 @@ def label_test(
     many = np.arange(1 + int(np.diff(placed.runs[placed.groups]).max()), dtype=np.float64)
     n_log_n = many * np.log(np.maximum(many, 1.0))
 
-    def draws(number: int, effect: float) -> FloatArray:
+    def draws(scale: Arrangement, number: int, effect: float) -> FloatArray:
         statistic = np.empty(number + 1)
-        runs = placed.groups, placed.runs
+        runs = scale.groups, scale.runs
         room = room_to_shuffle(*runs)
         shuffled_information.all(number + 1, room, seed, effect, *runs, local, n_log_n, statistic)
         return statistic
 
-    return tested(placed, draws, level)
+    return tested(placed, largest(placed, finer, draws), level)
 
 
 def number_test(
-    group: IntArray, past: IntArray, outcome: FloatArray, *, seed: int, level: float
+    group: IntArray,
+    past: IntArray,
+    outcome: FloatArray,
+    *,
+    seed: int,
+    level: float,
+    finer: Sequence[IntArray] = (),
 ) -> Shuffled | None:
     """Tests whether the past [n] tells the mean of an outcome [n] beyond the group [n].
 
     The statistic is the share of the squares in a group that lies between the means of its pasts.
     An effect ε means that a past shifts the mean by ε standard deviations. None where no two rows
-    can be compared.
+    can be compared. `finer` is as for labels.
     """
     coarse = np.round(outcome, digits_of(outcome))
     placed = arranged(group, past, coarse)
@@ -201,14 +221,40 @@ def number_test(
         return None
     values = coarse[placed.order]
 
-    def draws(number: int, effect: float) -> FloatArray:
+    def draws(scale: Arrangement, number: int, effect: float) -> FloatArray:
         statistic = np.empty(number + 1)
-        runs = placed.groups, placed.runs
+        runs = scale.groups, scale.runs
         room = room_to_shuffle(*runs)
         shuffled_spread.all(number + 1, room, seed, effect, *runs, values, statistic)
         return statistic
 
-    return tested(placed, draws, level)
+    return tested(placed, largest(placed, finer, draws), level)
+
+
+def largest(
+    placed: Arrangement,
+    finer: Sequence[IntArray],
+    draws: Callable[[Arrangement, int, float], FloatArray],
+) -> Draws:
+    """Returns the statistic of the pasts, or where there are finer ones the largest of all.
+
+    Every past sees the same shuffles, and its statistic counts in standard deviations from the
+    mean, both over the shuffles and the log. So all draws are treated alike, and the p-value of
+    the largest is as exact as that of one. Effects are made up for the coarsest past alone.
+    """
+    scales = [placed, *map(placed.with_runs, finer)]
+    if len(scales) == 1:
+        return lambda number, effect: draws(placed, number, effect)
+    every = np.stack([draws(scale, shuffles_of(placed.rows), 0.0) for scale in scales])
+    mean, deviation = every.mean(axis=1), np.maximum(every.std(axis=1), slack_of(every.max()))
+    observed: FloatArray = ((every - mean[:, None]) / deviation[:, None]).max(axis=0)
+
+    def of_all(number: int, effect: float) -> FloatArray:
+        if effect == 0:
+            return observed
+        return (draws(placed, number, effect) - mean[0]) / deviation[0]
+
+    return of_all
 
 
 def digits_of(values: FloatArray) -> int:

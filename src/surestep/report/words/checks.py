@@ -40,12 +40,12 @@ FAILED: Mapping[CheckCode, str] = {
         "the states leave something out, or whoever decided changed on the way."
     ),
     "drift-next-state": (
-        "The same action in the same state led elsewhere in the second half of the log than in the "
-        "first: what is claimed may hold for times that are over."
+        "The same action in the same state led elsewhere in some parts of the log than in others: "
+        "what is claimed may hold for times that are over."
     ),
     "drift-reward": (
-        "The same step paid otherwise in the second half of the log than in the first: what is "
-        "claimed may hold for times that are over."
+        "The same step paid otherwise in some parts of the log than in others: what is claimed "
+        "may hold for times that are over."
     ),
     "behavior-memory": (
         "The step before tells which action was taken, beyond the state: whoever decided knew more "
@@ -56,8 +56,8 @@ PASSED: Mapping[CheckCode, str] = {
     "markov-next-state": "No sign that the step before tells more about what comes next.",
     "markov-reward": "No sign that the step before tells more about the reward.",
     "model-returns": "The model's values and the mean returns agree, as far as luck allows.",
-    "drift-next-state": "No sign that early and late episodes go on differently.",
-    "drift-reward": "No sign that early and late episodes pay differently.",
+    "drift-next-state": "No sign that episodes at other times go on differently.",
+    "drift-reward": "No sign that episodes at other times pay differently.",
     "behavior-memory": "No sign that the step before tells more about the action.",
 }
 WHY: Mapping[WhyUnchecked, str] = {
@@ -111,7 +111,7 @@ EFFECTS: Mapping[CheckCode, str] = {
     "markov-next-state": "Had the step before alone decided {share} of all next states",
     "markov-reward": "Had the step before shifted rewards by {size} of their standard deviation",
     "drift-next-state": "Had {share} of all next states been others in the second half",
-    "drift-reward": "Had rewards shifted by {size} of their standard deviation",
+    "drift-reward": "Had rewards shifted by {size} of their standard deviation in the second half",
     "behavior-memory": "Had the step before alone decided {share} of all actions",
 }
 
