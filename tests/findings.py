@@ -320,6 +320,8 @@ def with_checks(findings, name="ward"):
         Check.unchecked("drift-reward", "nothing-to-compare"),
         Check(code="behavior-memory", outcome="passed", p_value=0.5, noticed=0.3, picture=bars,
               **luck | {"statistic": 0.2}),
+        Check(code="practice-changed", outcome="failed", p_value=0.001, noticed=0.2, picture=bars,
+              figures={"gain": 0.4, "has_gain": 1.0}, **luck),
         Check(code="hidden-causes", outcome="told",
               figures={"proved": 0.00063, "estimated": 0.04, "lower": 350.0}),
         Check(code="enough-data", outcome="failed", level=0.00625, rows=1000,

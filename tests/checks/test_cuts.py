@@ -110,7 +110,7 @@ def test_hidden_causes_and_all_lines_are_told(result):
     codes = [check.code for check in result.record.checks]
     assert codes == [
         "markov-next-state", "markov-reward", "model-returns", "drift-next-state", "drift-reward",
-        "behavior-memory", "hidden-causes", "enough-data", "other-cuts",
+        "behavior-memory", "practice-changed", "hidden-causes", "enough-data", "other-cuts",
     ]  # fmt: skip
     (told,) = (check for check in result.record.checks if check.outcome == "told")
     # A return lies between 0 and 1, so that a claim of L stands ε = κ(1 − γ)/(1 − κγ), κ = L/2.

@@ -13,7 +13,7 @@ from surestep._json import typed
 from surestep.checks import DELTA, Check, check_log, of_log, shuffling
 from surestep.checks.memory import check_of
 from surestep.checks.shuffling import Shuffled
-from surestep.checks.drift import next_state_drift, reward_drift
+from surestep.checks.drift import next_state_drift, practice_check, reward_drift
 from surestep.environments.adaptive import adaptive
 from surestep.environments.coarse import coarse
 from surestep.environments.hidden_cause import hidden_cause
@@ -160,6 +160,30 @@ def test_one_step_logs_have_all_their_rows_compared():
     assert (check.rows, check.one_an_episode) == (one_step.num_steps, True)
 
 
+def practice_of(log, seed, *, others=0.0):
+    """The check of a log whose first 0.3 told π_b; later, a share of actions are others."""
+    cut = round(0.3 * log.num_episodes) * 8
+    late = np.arange(log.num_steps) >= cut
+    changed = late & (np.random.default_rng(seed).random(log.num_steps) < others)
+    log = replace(log, action=np.where(changed, 1, log.action))
+    return practice_check(log, cut, 0.5, seed=seed, level=0.05)
+
+
+def test_practice_that_stays_gives_false_alarms_at_most_as_stated(quick):
+    """300 logs at 0.05, also of loggers who remember within an episode."""
+    failed = [
+        practice_of(remembering_log(seed, episodes=150, severity=0.9 * (seed % 2)), seed).outcome
+        for seed in range(300)
+    ].count("failed")
+    assert failed <= binom.ppf(1 - RARE, 300, 0.05)
+
+
+def test_practice_that_changed_is_noticed(quick):
+    found = [practice_of(remembering_log(seed), seed, others=0.5) for seed in range(20)]
+    assert [check.outcome for check in found].count("failed") >= 19
+    assert found[0].figures == {"gain": 0.5, "has_gain": 1.0}
+
+
 def test_merged_states_are_seen():
     log = coarse().sample(150, np.random.default_rng(0))
     assert outcomes(log)["markov-next-state"] == "failed"
@@ -195,7 +219,7 @@ def test_levels_are_shared_and_findings_repeat():
     log = remembering_log(2)
     first, again = (check_log(log, NAMES, discount=0.9) for _ in range(2))
     assert first == again
-    assert sum(check.level for check in first if check.level) == pytest.approx(DELTA * 6 / 8)
+    assert sum(check.level for check in first if check.level) == pytest.approx(DELTA * 6 / 9)
     written = json.loads(json.dumps([asdict(check) for check in first]))
     assert typed(written, tuple[Check, ...]) == first
 

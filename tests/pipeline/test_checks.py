@@ -122,3 +122,64 @@ def test_drift_is_looked_for_in_the_order_of_time_where_there_is_one(drifting, c
     assert drift.outcome == outcome
     with pytest.raises(InvalidLog, match="its steps are numbers; expected time stamps"):
         read_log(drifting, columns={"step": "number", "time": "number"})
+
+
+def practice_rows(changed):
+    """One decision in each of two states: treating gains 0.3; later all but a few are treated."""
+    rng = np.random.default_rng(3)
+    size = 2000
+    late = np.arange(size) >= 600
+    treated = rng.random(size) < np.where(late & changed, 0.9, 0.2)
+    return {
+        "state": rng.choice(["a", "b"], size),
+        "action": np.where(treated, "treat", "wait"),
+        "reward": (rng.random(size) < 0.4 + 0.3 * treated).astype(float),
+    }
+
+
+PRACTICE = {"discount": 0.9, "worlds": 0, "certificates": ["stitched"], "ending": (0.0, 1.0)}
+
+
+def test_a_proof_about_practice_that_is_over_says_so():
+    source = read_log(practice_rows(changed=True), one_step=True)
+    result = surestep.improve(source, train_share=0.3, **PRACTICE)
+    found = found_in(result.record.checks)["practice-changed"]
+    assert found.outcome == "failed"
+    # By hand: the new policy treats everybody, where recent practice treats nine of ten.
+    assert result.table.changed.any()
+    late = practice_rows(changed=True)
+    means = []
+    for state in ("a", "b"):
+        here = (np.arange(2000) >= 600) & (late["state"] == state)
+        treated = late["action"][here] == "treat"
+        reward = late["reward"][here]
+        means.append((here.sum() / 1400, reward[treated].mean() - reward.mean()))
+    expected = sum(share * gain for share, gain in means)
+    assert found.figures["gain"] == pytest.approx(expected, abs=1e-9)
+    assert found.figures["gain"] < 0.1 < result.record.estimates["gain_of_all"]
+    assert "practice-changed" in [alarm.code for alarm in result.record.alarms]
+    assert "Practice has changed since" in result.report
+    assert "the practice of that first part" in result.report
+    assert "that is not proved" in result.report
+
+
+def test_practice_that_stays_or_was_given_is_no_alarm():
+    for changed, terms, told in (
+        (False, {"train_share": 0.3}, ("passed", None)),
+        (True, {"behavior": "uniform"}, ("unchecked", "behavior-given")),
+        (True, {"logger": "fixed"}, ("unchecked", "behavior-of-all")),
+    ):
+        source = read_log(practice_rows(changed), one_step=True)
+        found = found_in(surestep.improve(source, **PRACTICE, **terms).record.checks)
+        assert (found["practice-changed"].outcome, found["practice-changed"].why) == told
+
+
+def test_the_screen_names_the_gain_over_recent_practice(tmp_path):
+    rows = practice_rows(changed=True)
+    table = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    path = write_table(tmp_path / "log.csv", table, tuple(rows))
+    terms = ("--discount", "0.9", "--worlds", "0", "--kind", "stitched", "--ending", "0", "1")
+    done = run_surestep("improve", path, "--one-step", *terms, "-o", tmp_path / "result")
+    said = " ".join(done.stdout.split())
+    assert "Practice has changed since" in said
+    assert "Compared with recent practice, the new policy gains an estimated" in said

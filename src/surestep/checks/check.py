@@ -13,6 +13,7 @@ CheckCode = Literal[
     "drift-next-state",  # do blocks of episodes in time differ in next states?
     "drift-reward",  # … and in rewards?
     "behavior-memory",  # does the step before tell the action, beyond the state?
+    "practice-changed",  # do actions differ after the part of the log that told π_b?
     "hidden-causes",  # how strong they would have to be
     "enough-data",  # where the new policy goes, and where the log was
     "other-cuts",  # the gain in states cut half and twice as finely
@@ -33,6 +34,8 @@ WhyUnchecked = Literal[
     "taught-elsewhere",  # states were learnt, but not from this log
     "no-source",  # the log cannot be read again
     "no-change",  # the new policy does what the current one does
+    "behavior-given",  # π_b is not estimated
+    "behavior-of-all",  # π_b is not estimated from the first part of the log
 ]
 # Why the rows say nothing for certain about a policy, so that its intervals are all that may be.
 Unjudged = Literal[
@@ -47,6 +50,8 @@ FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
     "drift-next-state": (),
     "drift-reward": (),
     "behavior-memory": (),
+    # Of the new policy over π_b of the rest, in the model of the rest; `has_gain` 0 where none is
+    "practice-changed": ("gain", "has_gain"),
     "hidden-causes": ("proved", "estimated", "lower"),  # two break-even ε, and the claim
     "enough-data": (
         *("scarce_share", "scarce_low", "scarce_high", "scarce_states", "scarce_decisions"),

@@ -37,6 +37,20 @@ def reward_drift(log: DecisionLog, *, seed: int, level: float) -> Check:
     return reward_check_of("drift-reward", tested, log, level, apart)
 
 
+def practice_check(
+    log: DecisionLog, cut: int, gain: float | None, *, seed: int, level: float
+) -> Check:
+    """Checks whether rows before row `cut` and from it on differ in actions, beyond the state.
+
+    `gain` is the estimated one over the practice from there on; None where there is none.
+    """
+    rows, apart = compared_rows(log, log.state.astype(np.int64), seed)
+    group, action = log.state[rows].astype(np.int64), log.action[rows].astype(np.int64)
+    tested = label_test(group, (rows >= cut).astype(np.int64), action, seed=seed, level=level)
+    figures = {"gain": 0.0 if gain is None else gain, "has_gain": float(gain is not None)}
+    return check_of("practice-changed", tested, level, apart, figures)
+
+
 def blocks(log: DecisionLog) -> list[IntArray]:
     """Returns the block of each row [N]: in halves of the episodes, and in shorter blocks.
 

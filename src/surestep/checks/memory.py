@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
@@ -58,7 +61,13 @@ def behavior_check(log: DecisionLog, *, seed: int, level: float) -> Check:
     return check_of("behavior-memory", tested, level, apart)
 
 
-def check_of(code: CheckCode, found: Shuffled | None, level: float, one_an_episode: bool) -> Check:
+def check_of(
+    code: CheckCode,
+    found: Shuffled | None,
+    level: float,
+    one_an_episode: bool,
+    figures: Mapping[str, float] = MappingProxyType({}),
+) -> Check:
     """Returns what a permutation test found, with the shuffles as bars of a picture."""
     if found is None:
         return Check.unchecked(code, "nothing-to-compare")
@@ -76,6 +85,7 @@ def check_of(code: CheckCode, found: Shuffled | None, level: float, one_an_episo
         rows=found.rows,
         one_an_episode=one_an_episode,
         noticed=found.noticed,
+        figures=dict(figures),
         picture=tuple(Mark("", low, high, float(many)) for low, high, many in bars),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from surestep._arrays import IntArray
 from surestep.checks.check import Check, CheckCode, WhyUnchecked
 from surestep.checks.drift import next_state_drift, reward_drift
 from surestep.checks.memory import behavior_check, next_state_check, reward_check
@@ -23,7 +24,7 @@ TESTS: tuple[CheckCode, ...] = (
     "drift-reward",
     "behavior-memory",
 )
-OF_RESULTS: tuple[CheckCode, ...] = ("enough-data", "other-cuts")  # with intervals
+OF_RESULTS: tuple[CheckCode, ...] = ("practice-changed", "enough-data", "other-cuts")
 LEVEL = DELTA / (len(TESTS) + len(OF_RESULTS))
 MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at random beyond that
 
@@ -66,9 +67,14 @@ def seed_of(log: DecisionLog) -> int:
 
 def sampled(log: DecisionLog, seed: int) -> DecisionLog:
     """Returns the log, or whole episodes of a large one, in their order; at least one."""
+    return log if log.num_steps <= MOST_STEPS else log.episodes(looked_at(log, seed))
+
+
+def looked_at(log: DecisionLog, seed: int) -> IntArray:
+    """Returns the numbers of these episodes."""
     if log.num_steps <= MOST_STEPS:
-        return log
+        return np.arange(log.num_episodes)
     order = np.random.default_rng(seed).permutation(log.num_episodes)
     upto = np.cumsum(np.diff(log.episode_offsets)[order])
     chosen = order[: max(int(np.searchsorted(upto, MOST_STEPS)), 1)]
-    return log.episodes(np.sort(chosen))
+    return np.sort(chosen)

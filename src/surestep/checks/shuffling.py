@@ -252,7 +252,8 @@ def largest(
     def of_all(number: int, effect: float) -> FloatArray:
         if effect == 0:
             return observed
-        return (draws(placed, number, effect) - mean[0]) / deviation[0]
+        with_effect: FloatArray = (draws(placed, number, effect) - mean[0]) / deviation[0]
+        return with_effect
 
     return of_all
 

@@ -222,13 +222,15 @@ def print_answer(console: Console, result: Result) -> None:
 
 
 def print_checks(console: Console, result: Result) -> None:
-    """Prints how many assumptions failed, and how strong hidden causes would have to be."""
-    from surestep.report.words.checks import HEADING, check_words, summary_words
+    """Prints how many assumptions failed, and what figures say that no alarm does."""
+    from surestep.report.words.checks import HEADING, check_words, recent_words, summary_words
 
     console.print(f"\n{HEADING} {summary_words(result.record.checks)}", markup=False)
     for check in result.record.checks:
         if check.outcome == "told":
             console.print(check_words(check), markup=False)
+        elif check.code == "practice-changed" and check.outcome == "failed":
+            console.print(recent_words(check.figures), markup=False)
 
 
 def print_certificates(console: Console, result: Result) -> None:

@@ -23,6 +23,7 @@ ALARM_OF: Mapping[CheckCode, AlarmCode] = {
     "drift-next-state": "drift",
     "drift-reward": "reward-drift",
     "behavior-memory": "behavior-remembers",
+    "practice-changed": "practice-changed",
 }
 FIRST_PLACE = 0.5  # the chance of an action that is recommended
 FEW_VISITS, FEW_OF_ALL = 10, 0.05  # decisions behind a recommendation

@@ -11,23 +11,25 @@ from surestep.checks import Check, CheckCode, check_log
 from surestep.checks.check import Unjudged, WhyUnchecked
 from surestep.checks.cuts import Terms as CutTerms
 from surestep.checks.cuts import cut_check, replaced_states
+from surestep.checks.drift import practice_check
 from surestep.checks.held_out import folds_by
 from surestep.checks.hidden import hidden_check
-from surestep.checks.of_log import LEVEL, unchecked
+from surestep.checks.of_log import LEVEL, looked_at, sampled, seed_of, unchecked
 from surestep.checks.places import place_check
 from surestep.checks.time_in_states import TimeInStates
-from surestep.errors import SurestepError
+from surestep.errors import NeverEnds, SurestepError
 from surestep.io.labels.bin_rules import coarser_option, finer_option, read_bin_option
 from surestep.io.labels.label import joined
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.loading import StateNumbers
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, DecisionLog, Pairs, Problem
+from surestep.model import Certificate, DecisionLog, Pairs, Problem, estimate_behavior
 from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence, Steps
 from surestep.pipeline.stress_test import Question
 from surestep.pipeline.terms import Terms
+from surestep.planning import performance
 from surestep.results.ladder import belief_in
 from surestep.results.table import PolicyTable
 from surestep.states.other_sizes import other_sizes
@@ -79,6 +81,7 @@ def result_checks(
     )
     return (
         *of_log,
+        practice(question, judge, table),
         Check.unchecked("hidden-causes", "not-assumed")
         if is_free_of_models(claim)
         else hidden_check(claim.lower, high - low, (new, current), discount),
@@ -101,6 +104,25 @@ def judge_of(question: Question) -> Stitched | None:
     return Stitched(
         train_share=share, logger=logger, seed=seed or 0, return_low=low, return_high=high
     )
+
+
+def practice(question: Question, judge: Stitched | None, table: PolicyTable) -> Check:
+    """Returns whether practice has changed since the part of the log that π_b is estimated from."""
+    code: CheckCode = "practice-changed"
+    log, first, judging = question.problem.log, question.training.log, question.judging
+    if not question.problem.behavior_is_estimated:
+        return Check.unchecked(code, "behavior-given")
+    if judge is None or judge.logger == "fixed" or log is None or first is None or judging is None:
+        return Check.unchecked(code, "behavior-of-all")
+    seed = seed_of(log)
+    chosen = looked_at(log, seed)
+    cut = np.diff(first.episode_offsets)[chosen[chosen < first.num_episodes]].sum()
+    model, recent = judging.estimate(), estimate_behavior(judging.counts)
+    try:
+        gain = performance(model, table.policy) - performance(model, recent)
+    except NeverEnds:  # in what the rest of the log shows
+        gain = None
+    return practice_check(sampled(log, seed), int(cut), gain, seed=seed + 6, level=LEVEL)
 
 
 def is_free_of_models(claim: Certificate) -> bool:

@@ -23,6 +23,7 @@ AlarmCode = Literal[
     "drift",  # late episodes go on otherwise than early ones
     "reward-drift",  # … or pay otherwise
     "behavior-remembers",  # the step before tells the action, beyond the state
+    "practice-changed",  # actions differ since the part of the log that told π_b
     "finer-bins",  # a claimed gain is a loss in states cut twice as finely
 ]
 FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
@@ -40,6 +41,7 @@ FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "drift": ("p_value", "level"),
     "reward-drift": ("p_value", "level"),
     "behavior-remembers": ("p_value", "level"),
+    "practice-changed": ("p_value", "level"),
     "finer-bins": ("claim", "gain"),
 }
 

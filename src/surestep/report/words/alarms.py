@@ -20,6 +20,7 @@ CHECK_OF: Mapping[AlarmCode, CheckCode] = {
     "drift": "drift-next-state",
     "reward-drift": "drift-reward",
     "behavior-remembers": "behavior-memory",
+    "practice-changed": "practice-changed",
 }
 
 

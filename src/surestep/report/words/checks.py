@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from surestep.checks import Check, CheckCode
 from surestep.checks.check import Unjudged, WhyUnchecked
-from surestep.checks.of_log import OF_RESULTS
 from surestep.report.numbers import THIN_SPACE, counted, listed, number, percent, signed
 
 HEADING = "Can the claim rest on this log?"
@@ -19,6 +18,7 @@ TITLES: Mapping[CheckCode, str] = {
     "drift-next-state": "What actions lead to did not change on the way",
     "drift-reward": "What steps pay did not change on the way",
     "behavior-memory": "Whoever decided saw only the state",
+    "practice-changed": "Actions are still chosen as in the first part of the log",
     "hidden-causes": "There are no hidden causes",
     "enough-data": "There are enough data where the new policy goes",
     "other-cuts": "States that are cut otherwise tell the same",
@@ -51,6 +51,11 @@ FAILED: Mapping[CheckCode, str] = {
         "The step before tells which action was taken, beyond the state: whoever decided knew more "
         "than the log shows, or has learnt on the way. What they saw may be what made the outcome."
     ),
+    "practice-changed": (
+        "Practice has changed since: the later part of the log takes other actions than the part "
+        "that chose the new policy. The current policy, which every claim here compares with, is "
+        "the practice of that first part."
+    ),
 }
 PASSED: Mapping[CheckCode, str] = {
     "markov-next-state": "No sign that the step before tells more about what comes next.",
@@ -59,6 +64,7 @@ PASSED: Mapping[CheckCode, str] = {
     "drift-next-state": "No sign that episodes at other times go on differently.",
     "drift-reward": "No sign that episodes at other times pay differently.",
     "behavior-memory": "No sign that the step before tells more about the action.",
+    "practice-changed": "No sign that practice has changed since the policy was chosen.",
 }
 WHY: Mapping[WhyUnchecked, str] = {
     "no-episodes": "Not checked: without whole episodes nobody knows what came before a row.",
@@ -80,6 +86,10 @@ WHY: Mapping[WhyUnchecked, str] = {
     "taught-elsewhere": "Not checked: the states were learnt, and what taught them is not here.",
     "no-source": "Not checked: counts cannot be cut otherwise.",
     "no-change": "Nothing to check: the new policy does what the current one does.",
+    "behavior-given": "Nothing to check: the current policy was given, and not estimated.",
+    "behavior-of-all": (
+        "Not checked: the current policy was not estimated from the first part of the log alone."
+    ),
 }
 # When a line with intervals fails.
 FAILS: Mapping[CheckCode, str] = {
@@ -113,6 +123,7 @@ EFFECTS: Mapping[CheckCode, str] = {
     "drift-next-state": "Had {share} of all next states been others in the second half",
     "drift-reward": "Had rewards shifted by {size} of their standard deviation in the second half",
     "behavior-memory": "Had the step before alone decided {share} of all actions",
+    "practice-changed": "Had the part of the log alone decided {share} of all actions",
 }
 
 
@@ -128,8 +139,20 @@ def check_words(check: Check) -> str:
             return place_words(check)
         case "other-cuts":
             return cut_words(check)
+        case "practice-changed" if check.outcome == "failed":
+            return f"{FAILED[check.code]} {recent_words(check.figures)}"
         case code:
             return (FAILED if check.outcome == "failed" else PASSED)[code]
+
+
+def recent_words(figures: Mapping[str, float]) -> str:
+    """Returns the gain over recent practice, which is an estimate."""
+    if not figures["has_gain"]:
+        return "Nothing is estimated of the gain over recent practice: it may never end."
+    return (
+        "Compared with recent practice, the new policy gains an estimated "
+        f"{signed(figures['gain'])} an episode; that is not proved."
+    )
 
 
 def hidden_words(check: Check) -> str:
@@ -220,7 +243,7 @@ def cut_words(check: Check) -> str:
 
 def test_words(check: Check) -> str:
     """Returns how it was tested, with which p-value, or how sure intervals are; else nothing."""
-    if check.code in OF_RESULTS and check.level is not None:
+    if check.code in FAILS and check.level is not None:
         return f"{interval_words(check, check.level)} {FAILS[check.code]}"
     if check.p_value is None or check.rows is None or check.level is None:
         return ""
