@@ -1,7 +1,7 @@
 """Holds the words at the top of a result against the truth, in worlds that are hard for claims.
 
-python tools/verdicts.py [RUNS] [--repetitions N] [--worlds W] [--seconds T] [--workers N]
-                         [--engine local|ray] [--address ADDRESS]
+python tools/verdicts.py [RUNS] [--repetitions N] [--seed S] [--worlds W] [--seconds T]
+                         [--workers N] [--engine local|ray] [--address ADDRESS]
 
 Each repetition makes a log, gives it to `surestep.improve` as a user would, and compares what
 stands at the top of the result with the true gain. Rows go into RUNS/verdicts.csv, by default in
@@ -30,7 +30,15 @@ from surestep.parallel import ENGINES, available_cores, map_as_done
 
 SEED = 2024
 FILE = "verdicts.csv"
-RUNS = ("alike", "noisy", "bandit", "adaptive", "broken")  # whose environments and sizes are taken
+RUNS = (
+    "alike",
+    "noisy",
+    "bandit",
+    "rare",
+    "undeclared",
+    "adaptive",
+    "broken",
+)  # whose environments and sizes are taken
 
 
 def verdict_of(benchmark: Benchmark, log: DecisionLog, worlds: int) -> dict[str, object]:
@@ -39,8 +47,8 @@ def verdict_of(benchmark: Benchmark, log: DecisionLog, worlds: int) -> dict[str,
         table_of(log),
         discount=benchmark.discount,
         behavior=behavior_of(benchmark),
-        returns=benchmark.return_bounds or benchmark.value_bounds,
         worlds=worlds,
+        **declared_in(benchmark),
     )
     both = np.stack([policy_in(benchmark, result).probability, benchmark.behavior.probability])
     worth = benchmark.truth.worth(both)
@@ -52,6 +60,15 @@ def verdict_of(benchmark: Benchmark, log: DecisionLog, worlds: int) -> dict[str,
         "gain": float(worth[0] - worth[1]),
         "behavior_performance": float(worth[1]),
     }
+
+
+def declared_in(benchmark: Benchmark) -> dict[str, tuple[float, float]]:
+    """What a user would declare of rewards: ranges of steps, bounds of returns, or nothing."""
+    if not benchmark.declared:
+        return {}
+    if benchmark.ranges is not None:
+        return dict(zip(("running", "ending"), benchmark.ranges, strict=True))
+    return {"returns": benchmark.return_bounds or benchmark.value_bounds}
 
 
 def number(lower: float | None) -> float:
@@ -108,9 +125,10 @@ class Case(NamedTuple):
     episodes: int
     repetition: int
     worlds: int  # of the stress test
+    seed: int = SEED
 
 
-def missing_cases(path: Path, repetitions: int, worlds: int) -> list[Case]:
+def missing_cases(path: Path, repetitions: int, worlds: int, seed: int = SEED) -> list[Case]:
     """The cases without a row, the first repetitions of all families first.
 
     Repetitions take the worlds of a family in turn.
@@ -118,7 +136,7 @@ def missing_cases(path: Path, repetitions: int, worlds: int) -> list[Case]:
     done = {(row.family, row.episodes, row.repetition, row.worlds) for row in read_verdicts(path)}
     cells = list(families())
     return [
-        Case(members[repetition % len(members)], episodes, repetition, worlds)
+        Case(members[repetition % len(members)], episodes, repetition, worlds, seed)
         for repetition in range(repetitions)
         for members, episodes in cells
         if (members[0].family, episodes, repetition, worlds) not in done
@@ -127,9 +145,9 @@ def missing_cases(path: Path, repetitions: int, worlds: int) -> list[Case]:
 
 def judged(case: Case) -> JudgedResult:
     """Makes the log of a case, and judges what is said about it."""
-    environment, episodes, repetition, worlds = case
+    environment, episodes, repetition, worlds, seed = case
     benchmark = made(environment, 0)
-    rng = np.random.default_rng(data_seed(SEED, environment, episodes, repetition))
+    rng = np.random.default_rng(data_seed(seed, environment, episodes, repetition))
     found = verdict_of(benchmark, benchmark.sample(episodes, rng), worlds)
     about = (environment.label, environment.family, episodes, repetition, worlds)
     return JudgedResult(*about, **found)
@@ -141,13 +159,14 @@ def run(
     worlds: int,
     seconds: float,
     *,
+    seed: int = SEED,
     workers: int = 1,
     engine: str = "local",
     address: str | None = None,
 ) -> None:
     """Adds the rows that are missing, each as soon as it is there."""
     until = time.monotonic() + seconds
-    cases = missing_cases(path, repetitions, worlds)
+    cases = missing_cases(path, repetitions, worlds, seed)
     rows = map_as_done(judged, cases, engine=engine, workers=workers, address=address)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists()
@@ -167,6 +186,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", nargs="?", type=Path, default=Path("runs/coverage"))
     parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--worlds", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=available_cores())
@@ -179,6 +199,7 @@ if __name__ == "__main__":
             given.repetitions,
             given.worlds,
             given.seconds,
+            seed=given.seed,
             workers=given.workers,
             engine=given.engine,
             address=given.address,

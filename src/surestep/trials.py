@@ -27,6 +27,7 @@ from surestep.model.batch import MDPBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.problem_batch import ProblemBatch
+from surestep.model.statements import WITHIN_SEEN
 from surestep.planning.batch import endless_members, evaluate_batch
 
 # ---- proposing ----------------------------------------------------------------------------------
@@ -144,7 +145,10 @@ def answer(claim: Claim) -> tuple[float, str, str]:
         return np.nan, "", claim.code
     if claim.lower is None:
         return np.nan, "", claim.kind
-    return claim.lower, standing_name(claim), ""
+    standing = standing_name(claim)
+    if standing == "proved" and any(said.code == WITHIN_SEEN for said in claim.assumptions):
+        standing = WITHIN_SEEN
+    return claim.lower, standing, ""
 
 
 # ---- comparing with the truth -------------------------------------------------------------------

@@ -194,10 +194,15 @@ def test_a_model_that_does_not_fit_is_refused():
         ({"rewards": "normal"}, "rewards is 'normal'"),
         ({"rewards": "bounded"}, "'bounded' without bounds"),
         ({"reward_low": 0.0}, "reward_low is 0.0 and reward_high None"),
-        ({"reward_low": 1.0, "reward_high": 1.0}, "the lower one first"),
+        ({"reward_low": 1.0, "reward_high": 0.5}, "the lower one first"),
+        ({"ending_low": 1.0}, "ending_low is 1.0 and ending_high None"),
+        ({"ending_low": 0.0, "ending_high": 1.0}, "ending_low is given without bounds"),
+        ({"extreme_weight": 1.0}, "extreme_weight is 1.0 without bounds"),
+        ({"extreme_weight": -1.0}, "extreme_weight is -1.0, expected 0 to 1e9"),
+        ({"extreme_weight": 1.0, "prior": "weight"}, "1.0 and the prior weight, expected none"),
         ({"reward_low": -1e308, "reward_high": 1e308}, "expected two finite numbers"),
     ],
-    ids=range(20),
+    ids=range(25),
 )
 def test_settings_out_of_range_are_refused(settings, message):
     with pytest.raises(InvalidParameter, match=message):

@@ -20,6 +20,7 @@ from surestep import Counts, Pairs, Policy, Problem, certify
 from surestep._arrays import run_sums
 from surestep.certificates import Posterior, drawn, posterior, posterior_gains, verify
 from surestep.certificates.posterior import model_draws
+from surestep.certificates.prior import ADVERSE, adverse_questions
 from surestep.kernels.drawn import Performance
 from surestep.kernels.posterior import REMAINDER
 from surestep.model import Statement
@@ -232,7 +233,44 @@ def test_both_ways_to_solve_agree(monkeypatch):
         np.testing.assert_allclose(near, exact, atol=1e-4)
 
 
-def test_the_cautious_gains_are_the_smaller_ones_of_two_priors():
+def adverse_gains(problem, policy, draws, rng):
+    """Gains in dense models whose rows are Dirichlet(times + 0.2 where the policy gains least)."""
+    times, size = dense_times(problem.counts).astype(float), problem.num_states
+    reward = problem.counts.pairs.dense(problem.counts.rewards.values)
+    going_on = ~problem.counts.terminal
+    both = np.stack([problem.behavior.dense(), policy.dense()])
+
+    def values(rows):
+        chains = np.einsum("psa,sat->pst", both, rows * going_on[:, np.newaxis, np.newaxis])
+        earned = (both * reward).sum(axis=2)
+        return np.linalg.solve(np.eye(size) - problem.discount * chains, earned[..., np.newaxis])
+
+    mean = times + 5 / size
+    theirs, ours = values(mean / mean.sum(axis=2, keepdims=True))[..., 0]
+    times[:, :, np.argmin(ours - theirs)] += ADVERSE
+    starts = problem.counts.starts / problem.counts.starts.sum()
+    gains = []
+    for _ in range(draws):
+        drawn_ones = rng.gamma(times)
+        theirs, ours = values(drawn_ones / drawn_ones.sum(axis=2, keepdims=True))[..., 0]
+        gains.append(starts @ (ours - theirs))
+    return np.array(gains)
+
+
+def test_gains_under_the_prior_against_a_policy_have_the_law_of_dense_draws():
+    problem, policy = example()
+    assert problem.counts.rewards.known
+    settings = Posterior(draws=4000, starts="known")
+    models = model_draws(problem, settings, settings.priors_for(problem))
+    question = drawn.Question(models, problem.behavior.probability, policy.probability[np.newaxis])
+    ((against, _),) = adverse_questions(question)
+    ((found,),) = drawn.drawn_gains_each([against], 4000, 2**29)
+    expected = adverse_gains(problem, policy, 2000, np.random.default_rng(3))
+    assert scipy.stats.ks_2samp(found.lower[0], expected).pvalue > RARE
+    assert found.lower.std() == pytest.approx(expected.std(), rel=0.15)
+
+
+def test_the_cautious_gains_are_the_smallest_ones_of_three_priors():
     problem, policy = example()
     policies = [policy, Policy.deterministic(problem.counts, [0, 0, 0, 0])]
     settings = Posterior(draws=199)
@@ -240,12 +278,21 @@ def test_the_cautious_gains_are_the_smaller_ones_of_two_priors():
         posterior_gains(problem, policies, replace(settings, prior=prior))
         for prior in ("weight", "pooled")
     )
+    models = model_draws(problem, settings, settings.priors_for(problem))
+    against = []
+    for each in policies:
+        single = each.probability[np.newaxis]
+        ((question, _),) = adverse_questions(
+            drawn.Question(models, problem.behavior.probability, single)
+        )
+        ((gains,),) = drawn.drawn_gains_each([question], 199, 2**29)
+        against.append(gains.lower[0])
     found = posterior_gains(problem, policies, settings)
     assert (found <= even).all()
-    assert not (found == even).all()
-    np.testing.assert_array_equal(
-        np.sort(found, axis=1), np.minimum(np.sort(even, axis=1), np.sort(pooled, axis=1))
-    )
+    three = [np.sort(gains, axis=1) for gains in (even, pooled, against)]
+    np.testing.assert_array_equal(np.sort(found, axis=1), np.min(three, axis=0))
+    for fewer in (three[:2], three[2:]):  # neither the former ones nor the last are all
+        assert not (np.sort(found, axis=1) == np.min(fewer, axis=0)).all()
     for row, gains in zip(even, found, strict=True):
         assert (np.diff(gains[np.argsort(row)]) >= 0).all()  # in the order of the first prior
     claim = certify(problem, policy, settings)

@@ -10,14 +10,21 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
+from surestep.certificates import Posterior
+from surestep.certificates.drawn import Question
+from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import (
+    ADVERSE,
     WEIGHTS,
+    adverse_questions,
+    adverse_rows,
     likeliest_weight,
+    mean_model,
     prior_of,
     prior_statements,
     priors_of,
 )
-from surestep.kernels.posterior import Base, Row, weigh_all
+from surestep.kernels.posterior import Base, PriorRows, Row, weigh_all
 from surestep.model.successors import Successors
 
 # Four states, the last of which ends episodes; pair 0 may lead to three states, pair 1 to one.
@@ -126,14 +133,16 @@ def test_a_state_that_was_visited_once_or_never_has_its_share_of_a_pooled_weight
         assert found[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
 
 
-def test_the_cautious_prior_is_two():
+def test_the_cautious_prior_is_two_and_one_against_the_policy():
     even, pooled = priors_of(problem_of(), "cautious", 6.0)
     assert (even.name, even.alpha, even.start_alpha) == ("weight", 1.5, 2.0)
     assert (pooled.name, pooled.total, pooled.start_alpha) == ("pooled", 6.0, 2.0)
-    first, last = map(str, prior_statements(problem_of(), (even, pooled)))
+    first, second, last = map(str, prior_statements(problem_of(), (even, pooled)))
     assert "over all 4 states, with weight 1.5 each, or with a weight of 6 that lies" in first
     assert first.endswith("under either prior, and the claim is the smaller one.")
-    assert last == "The latter prior was read off the same data, so this is no exact posterior."
+    assert second == "The latter prior was read off the same data, so this is no exact posterior."
+    assert last.startswith("Under a third prior, which was read off the data too, a weight of 0.2 ")
+    assert last.endswith("the claim is the smallest one of the three.")
     assert len(prior_statements(problem_of(), (even,))) == 1
     assert prior_statements(supported(), (pooled,))[-1].values == {"prior": "pooled"}
 
@@ -173,3 +182,128 @@ def test_what_was_never_seen_says_nothing_about_weights():
     sizes = problem.support_sizes()
     assert sizes.tolist() == [3, 1, 2, 0]
     assert likeliest_weight(stored, sizes) == likeliest_weight(problem.counts, sizes)
+
+
+# ---- the prior against a policy -----------------------------------------------------------------
+
+
+def dense_values(times, weight, reward, policies, discount):
+    """V of each policy [P, S] in (times + weight) / (n + Σ weight), with dense tables."""
+    rows = times + weight
+    rows = rows / np.maximum(rows.sum(axis=2, keepdims=True), 1e-300)
+    values = []
+    for policy in policies:
+        chain = np.einsum("sa,sat->st", policy, rows)
+        values.append(
+            np.linalg.solve(np.eye(len(rows)) - discount * chain, (policy * reward).sum(axis=1))
+        )
+    return np.array(values)
+
+
+@st.composite
+def worlds(draw):
+    """Times [S, 2, S], known rewards [S, 2], and two policies; the last state ends episodes."""
+    size = draw(st.integers(2, 5))
+    times = draw(arrays(np.int64, (size, 2, size), elements=st.sampled_from([0, 0, 1, 2, 7])))
+    times[-1] = 0
+    reward = draw(arrays(np.float64, (size, 2), elements=st.integers(-3, 3)))
+    reward[-1] = 0.0
+    chances = draw(arrays(np.float64, (2, size), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0])))
+    return times, reward, np.stack([chances, 1 - chances], axis=-1)
+
+
+def question_in(times, reward, policies, discount, support=None):
+    """π_b and π_I of a world as a question under the cautious prior."""
+    size = len(times)
+    terminal = np.arange(size) == size - 1
+    counts = Counts.from_dense(times, rewards=reward, terminal=terminal)
+    if support is not None:
+        support = Successors(
+            counts.pairs,
+            np.minimum(np.arange(2 * size + 1), 2 * size - 2) * len(support),
+            np.tile(support, 2 * size - 2),
+        )
+    problem = Problem(
+        counts=counts,
+        behavior=Policy.from_dense(counts, policies[0]),
+        discount=discount,
+        value_bounds=(-99.0, 99.0),
+        support=support,
+    )
+    settings = Posterior()
+    models = model_draws(problem, settings, settings.priors_for(problem))
+    ours = Policy.from_dense(counts, policies[1]).probability
+    return Question(models, problem.behavior.probability, ours[np.newaxis])
+
+
+@given(world=worlds(), discount=st.sampled_from([0.0, 0.5, 0.9, 0.99]), given_ones=st.booleans())
+def test_a_little_weight_leads_to_where_the_policy_gains_the_least(world, discount, given_ones):
+    times, reward, policies = world
+    size = len(times)
+    allowed = np.arange(size)
+    question = question_in(times, reward, policies, discount, allowed if given_ones else None)
+    weight = np.full(times.shape, 5 / size)
+    weight[-1] = 0.0  # an end leads nowhere
+    theirs, ours = dense_values(times, weight, reward, policies, discount)
+    gain = ours - theirs
+    if (policies[0] == policies[1]).all():
+        assert adverse_questions(question) == []
+        return
+    ((asked, places),) = adverse_questions(question)
+    assert places == [0]
+    rows, scale = asked.models.rows, max(np.abs(gain).max(), 1e-12)
+    if given_ones:
+        heavy = rows.successor[rows.given > 0]
+        assert np.allclose(rows.given[rows.given > 0], ADVERSE)
+        assert heavy.size == 2 * size - 2  # one of each row
+    else:
+        assert rows.weight == ADVERSE
+        assert not rows.pooled.any()
+        heavy = np.flatnonzero(np.diff(rows.elsewhere, prepend=0.0))
+    assert np.unique(heavy).size == 1
+    assert gain[heavy[0]] <= gain.min() + 1e-8 * scale
+
+
+def test_among_given_successors_each_row_has_its_own_worst():
+    rows = PriorRows(
+        np.array([0, 2, 2, 5]), np.array([0, 1, 0, 1, 2], np.int32), np.zeros(5, np.int64),
+        np.ones(5), 0.0, np.zeros(0), np.zeros(0),
+    )  # fmt: skip
+    assert adverse_rows(rows, np.array([3.0, 2.0, 1.0])).given.tolist() == [
+        0,
+        ADVERSE,
+        0,
+        0,
+        ADVERSE,
+    ]
+    some = adverse_rows(rows, np.array([np.inf, np.inf, 1.0])).given  # nothing else ends
+    assert some.tolist() == [ADVERSE / 2, ADVERSE / 2, 0, 0, ADVERSE]
+
+
+@given(world=worlds())
+def test_without_a_discount_the_weight_leads_to_where_both_may_end(world):
+    times, reward, policies = world
+    size = len(times)
+    ((asked, _),) = adverse_questions(question_in(times, reward, policies, 1.0)) or [(None, None)]
+    if asked is None:
+        assert (policies[0] == policies[1]).all()
+        return
+    there = int(np.argmax(asked.models.rows.elsewhere))
+    for policy in policies:
+        ways = np.einsum("sa,sat->st", policy, times) + np.eye(size)
+        assert np.linalg.matrix_power(ways, size)[there, -1] > 0
+
+
+def test_what_was_never_seen_earns_what_others_do_on_average_in_the_mean_model():
+    # One state, two actions; the first was seen twice, and earned 3 on the way to the end.
+    times = np.zeros((2, 2, 2), int)
+    times[0, 0, 1] = 2
+    counts = Counts.from_dense(times, reward_sums=6.0 * (times > 0), terminal=[False, True])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-9.0, 9.0)
+    )
+    settings = Posterior()
+    mdp = mean_model(model_draws(problem, settings, settings.priors_for(problem)))
+    assert mdp.expected_reward.tolist() == pytest.approx([3, 3, 0, 0, 0])
+    assert mdp.dense().P[0, 0].tolist() == pytest.approx([0, 2 / 7, 5 / 7])
+    assert mdp.dense().P[2, 0].tolist() == [0.5, 0.5, 0]

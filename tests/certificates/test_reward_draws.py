@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
+from surestep.certificates.ranges import Ranges
 from surestep.certificates.refuting import (
     check_ends,
     check_observed,
@@ -44,6 +45,11 @@ def problem_of(rewards, known=True, **terms):
 
 
 PAIRS = [[1.0, 2.0], [0.0, 0.0]]
+
+
+def within(low, high):
+    """The same range of rewards on the way and at ends."""
+    return Ranges((low, high), (low, high))
 
 
 def with_first(value):
@@ -118,21 +124,21 @@ def test_rewards_are_known_where_none_is_left_open():
 
 
 def test_what_was_observed_is_drawn_as_it_is_and_the_rest_like_it():
-    found = reward_draws(problem_of(PAIRS, known=False), "deterministic", None, None)
+    found = reward_draws(problem_of(PAIRS, known=False), "deterministic", None)
     assert found.seen[:2].tolist() == [[1.0, 0, 0, 0, 0], [2.0, 0, 0, 0, 0]]
     assert np.isnan(found.seen[2:, 0]).all()
     assert found.atoms.tolist() == [[1.0, 0, 0, 0, 1], [2.0, 0, 0, 0, 1]]
     assert (found.per_pair, found.by_successor) == (True, False)
-    bounded = reward_draws(problem_of(PAIRS, known=False), "deterministic", -1.0, 3.0)
+    bounded = reward_draws(problem_of(PAIRS, known=False), "deterministic", within(-1.0, 3.0))
     assert bounded.atoms[2:].tolist() == [[-1.0, 0, 0, 0, 0.5], [3.0, 0, 0, 0, 0.5]]
     assert bounded.group_offsets[-1] == 2  # the bounds are of no group
-    known = reward_draws(problem_of(PAIRS), "deterministic", -1.0, 3.0)
+    known = reward_draws(problem_of(PAIRS), "deterministic", within(-1.0, 3.0))
     assert (known.seen[:2, 0].tolist(), known.atoms.size) == ([1.0, 2.0], 0)
 
 
 def test_of_sums_alone_noise_is_taken_to_be_of_the_two_bounds():
     # Of 4 visits, 1 on average between −1 and 3 is a half: 2 of 4; of 2 visits, 2 is ¾.
-    found = reward_draws(problem_of(PAIRS, known=False), "bounded", -1.0, 3.0)
+    found = reward_draws(problem_of(PAIRS, known=False), "bounded", within(-1.0, 3.0))
     assert found.seen[:2].tolist() == [[-1.0, 4.0, 2.0, 2.0, 4.0], [-1.0, 4.0, 1.5, 0.5, 2.0]]
     assert np.isnan(found.seen[2:, 0]).all()
 
@@ -155,7 +161,7 @@ def test_what_never_varied_is_exact_where_others_vary():
         greatest=[[2, 1], [2, 1]],
         times=[[40, 40], [1, 20]],
     )
-    found = reward_draws(problem, "bounded", 0.0, 2.0)
+    found = reward_draws(problem, "bounded", within(0.0, 2.0))
     assert found.by_successor
     assert found.seen[[0, 2]].tolist() == [[2.0, 0, 0, 0, 0]] * 2
     assert found.seen[[1, 3], :4].tolist() == [[0.0, 1.0, 12, 28], [0.0, 1.0, 10, 10]]
@@ -173,7 +179,7 @@ def test_what_never_varied_is_exact_where_others_vary():
             greatest=[[2, 1], [2, 1]],
             times=[[visits - 1, 40], [1, 20]],
         )
-        found = reward_draws(few, "bounded", 0.0, 2.0)
+        found = reward_draws(few, "bounded", within(0.0, 2.0))
         assert found.seen[[0, 2], 4].tolist() == ([0, 0] if exact else [visits - 1, 1])
 
 
@@ -258,8 +264,7 @@ def test_weights_of_others_do_not_depend_on_the_unit():
                 value_bounds=(-20 * unit, 20 * unit),
             ),
             "bounded",
-            0.0,
-            2 * unit,
+            within(0.0, 2 * unit),
         )
         for unit in (1.0, 1e140, 1e-140)
     ]
@@ -334,18 +339,18 @@ def test_rewards_are_the_same_up_to_rounding_of_the_largest(greatest, differs):
         times=[[4, 4], [4, 4]],
     )
     if not differs:
-        assert reward_draws(problem, "deterministic", None, None).seen[1, 0] == 0.0
+        assert reward_draws(problem, "deterministic", None).seen[1, 0] == 0.0
         return
     with pytest.raises(CertificateRefused, match=r"earned 0\.0 and 1\.1e-09 in the log"):
-        reward_draws(problem, "deterministic", None, None)
+        reward_draws(problem, "deterministic", None)
 
 
 def test_nothing_can_be_drawn_of_rewards_that_nobody_saw():
     counts = Counts.from_dense(np.zeros((1, 1, 1), int), reward_sums=np.zeros((1, 1)))
     empty = replace(problem_of(PAIRS), counts=counts, behavior=Policy.uniform(counts))
     with pytest.raises(CertificateRefused, match="no reward was ever observed"):
-        reward_draws(empty, "deterministic", None, None)
-    assert reward_draws(empty, "deterministic", 0.0, 1.0).atoms[:, 0].tolist() == [0.0, 1.0]
+        reward_draws(empty, "deterministic", None)
+    assert reward_draws(empty, "deterministic", within(0.0, 1.0)).atoms[:, 0].tolist() == [0.0, 1.0]
 
 
 @given(

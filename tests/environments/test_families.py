@@ -291,3 +291,21 @@ def test_a_river_has_no_truth_to_hold_claims_against():
 
     with pytest.raises(InvalidParameter, match="is simulated, so no true gain is known"):
         _ = make("wet-chicken/continuous").truth
+
+
+# ---- rewards that hardly ever show -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["disaster", "jackpot"])
+def test_what_hardly_ever_shows_decides_which_action_is_better(name):
+    benchmark = make(name, situations=3)
+    usual, tempting = benchmark.mdp.pairs.dense(benchmark.mdp.expected_reward)[0]
+    assert usual - tempting == pytest.approx(0.5, abs=0.01)
+    log = benchmark.sample(20_000, np.random.default_rng(1))
+    rare, often = (-500.0, 1.5) if name == "disaster" else (2000.0, 1.0)
+    chance = 0.002 if name == "disaster" else 0.0005
+    mine = log.reward[np.isin(log.reward, [rare, often])]
+    # Its spread is that of 160,000 draws, and more: once in 10⁶ logs it is five times as far off.
+    assert np.mean(mine == rare) == pytest.approx(chance, abs=5 * np.sqrt(chance / mine.size))
+    assert np.unique(log.state).tolist() == [0, 1, 2]
+    assert np.mean(log.action) == pytest.approx(0.2, abs=0.01)

@@ -8,7 +8,7 @@ import pytest
 
 from surestep import Policy, performance
 from surestep._arrays import run_owners
-from surestep.certificates import CERTIFIERS, training_part
+from surestep.certificates import CERTIFIERS, Stitched, training_part
 from surestep.certificates.common import Needs
 from surestep.environments import make
 from surestep.errors import SurestepError
@@ -20,9 +20,16 @@ from surestep.experiments import (
     run_experiment,
 )
 from surestep.experiments.cell import counted_problems, data_seed
-from surestep.experiments.claims import claim_blocks, known_to_certifiers, prizes, told_of_log
+from surestep.experiments.claims import (
+    claim_blocks,
+    known_to_certifiers,
+    prizes,
+    problem_of,
+    told_of_log,
+)
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.model.certificate import Certificate
+from surestep.trials import claimed
 
 RANDOM = """
 [[environments]]
@@ -261,6 +268,26 @@ def test_what_only_a_log_shows_is_given_as_a_log_and_judged_in_the_truth(plan, t
             gain = performance(benchmark.truth.mdp, acting) - benchmark.performance_of_behavior()
             mine = (columns["environment"] == spec.label) & (columns["certifier"] == kind)
             assert columns["gain"][mine][1] == pytest.approx(gain, abs=1e-9)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_ranges_of_rewards_are_told_as_declared_or_read_off_the_log(declared):
+    world = make("disaster", declared=declared)
+    log = next(
+        log
+        for log in (world.sample(9, np.random.default_rng(seed)) for seed in range(99))
+        if log.reward.min() == 1.0
+    )
+    problem = problem_of(world, log)
+    assert problem.value_bounds == pytest.approx((-10_000 if declared else 0.0, 30.0))
+    assert [said.code for said in problem.premises] == ["rewards-within-seen"] * (not declared)
+    told = told_of_log(CERTIFIERS["posterior"], world, problem, {})
+    assert told.get("extreme_weight") == (1.0 if declared else None)
+    assert told.get("ending_low") == (-500.0 if declared else None)
+    returns = told_of_log(CERTIFIERS["stitched"], world, problem, {})
+    assert returns["return_low"] == pytest.approx(-10_000.0 if declared else 0.0)
+    claims = claimed([Stitched(**returns)], [problem], world.behavior.probability[np.newaxis])
+    assert claims.standing == ["proved" if declared else "rewards-within-seen"]
 
 
 def test_certifiers_of_logs_are_told_what_a_user_would_say():

@@ -197,6 +197,9 @@ def test_the_command_runs_lists_and_draws(plan, tmp_path):
     result = answer("run", plan, "-o", tmp_path / "run", "--workers", 1, "--repetitions", 2)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"wrote {tmp_path / 'run' / 'table.parquet'}\n"
+    other = tmp_path / "other"
+    assert answer("run", plan, "-o", other, "--workers", 1, "--seed", 7).exit_code == 0
+    assert '"seed": 7' in Store(other).read_manifest()["identity"]
     drawn = answer("figure", "small", "--from", tmp_path / "run", "-o", tmp_path / "f.svg")
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "f.svg").read_bytes().startswith(b"<?xml")

@@ -163,7 +163,7 @@ def test_data_sets_are_improved_alike():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", ["weight", "pooled", "uniform"])
+@pytest.mark.parametrize("prior", ["cautious", "weight", "pooled", "uniform"])
 def test_claims_from_drawn_models_are_alike(prior):
     problem, policy = counted_problem()
     certifier = Posterior(draws=MANY, prior=prior, seed=4)
@@ -177,7 +177,9 @@ def test_claims_with_noisy_rewards_are_alike():
     log = benchmark.sample(30, np.random.default_rng(0))
     problem = benchmark.problem(log)
     policy = SPIBB(n_wedge=2).improve(problem).policy
-    certifier = Posterior(draws=MANY, rewards="bounded", reward_low=-1.0, reward_high=2.0)
+    certifier = Posterior(
+        draws=MANY, rewards="bounded", reward_low=-1.0, reward_high=2.0, extreme_weight=1.0
+    )
     expected, found = both(lambda: certify(problem, policy, certifier))
     assert found.lower == pytest.approx(expected.lower, rel=1e-9)
 

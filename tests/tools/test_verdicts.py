@@ -85,6 +85,9 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     assert str(read_verdicts(path)) == str(rows)  # NaN is not equal to itself
 
 
+FACTS = ("verdict", "lower", "belief", "gain", "behavior_performance")
+
+
 @pytest.fixture(scope="module")
 def tool():
     """The script, as a module."""
@@ -116,6 +119,22 @@ def test_a_log_goes_through_improve_as_a_user_would_give_it(tool, monkeypatch):
     assert found["gain"] == pytest.approx(gain, abs=1e-9)
     assert found["gain"] > 0
     assert found["lower"] == result.certificates[0].lower
+
+
+def test_a_user_declares_ranges_where_the_world_has_them_and_nothing_where_nobody_does(tool):
+    disaster = {"running": (-500.0, 1.5), "ending": (-500.0, 1.5)}
+    assert tool.declared_in(make("disaster")) == disaster
+    assert tool.declared_in(make("disaster", declared=False)) == {}
+    assert tool.declared_in(make("bandit")) == {"returns": (0.0, 1.0)}
+
+
+def test_another_seed_makes_other_data(tool, monkeypatch):
+    first, second = (tool.missing_cases(Path("none"), 1, 0, seed)[0] for seed in (1, 2))
+    assert (first.seed, second) == (1, first._replace(seed=2))
+    monkeypatch.setattr(
+        tool, "verdict_of", lambda _, log, __: dict.fromkeys(FACTS, float(log.num_steps))
+    )
+    assert tool.judged(first).gain != tool.judged(second).gain
 
 
 def test_a_run_goes_on_where_it_stopped(tool, monkeypatch, tmp_path):

@@ -62,6 +62,7 @@ class ModelDraws:
     value_bounds: tuple[float, float]
     start_weight: FloatArray  # [S] of the posterior of starts; empty where they are known
     rewards: RewardDraws
+    extreme: float = 0.0  # visits that an end of the range of rewards weighs against a policy
     seed: int
 
     @property
@@ -110,6 +111,8 @@ class Question(NamedTuple):
             models.value_bounds,
             models.priors,
             models.rewards.per_pair,
+            models.rewards.least.size,
+            models.rewards.more.size,
             models.rows.given.size == 0,
             models.start_weight.size,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from surestep.certificates.episodes import Logger
+from surestep.certificates.ranges import Ranges
 
 
 class Split(NamedTuple):
@@ -21,6 +22,7 @@ class Known(NamedTuple):
     seed: int | None = None
     split: Split | None = None  # None where the data cannot be split
     reward_bounds: tuple[float, float] | None = None  # of single rewards, as declared
+    ranges: Ranges | None = None  # on the way and at ends, where they were declared themselves
     rewards_seen: tuple[float, float] | None = None  # the smallest and the largest, and 0
     rewards_vary: bool = False  # one transition earned different rewards
     returns: tuple[float, float] | None = None  # the bounds of returns, declared or seen

@@ -57,9 +57,22 @@ from surestep.certificates.episodes import (
     training_part,
 )
 from surestep.certificates.known import Known, ends
-from surestep.certificates.prior import OF_A_WEIGHT, Prior, PriorName, prior_statements, priors_of
+from surestep.certificates.prior import (
+    ADVERSE,
+    OF_A_WEIGHT,
+    Prior,
+    PriorName,
+    adverse_questions,
+    prior_statements,
+    priors_of,
+)
 from surestep.certificates.protocol import Bound
-from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
+from surestep.certificates.ranges import Ranges
+from surestep.certificates.reward_draws import (
+    RewardModel,
+    reward_draws,
+    reward_statements,
+)
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.pairs import check_same_pairs
@@ -71,6 +84,10 @@ from surestep.model.statements import Statement
 Starts = Literal["posterior", "known"]
 # Chosen on Gridworld and Wet Chicken, and not refuted by benchmarks/posterior.py.
 DEFAULT_WEIGHT = 5.0
+# What never came in n visits then has the chance Beta(1, n) of coming: it exceeds x as often as n
+# visits do not show what comes with the chance x. So of one pair, and at any δ, the worst is feared
+# as much as a proof would have to fear it (Clopper and Pearson 1934), and no more.
+EXTREME_WEIGHT = 1.0
 SEEDS = 2**63  # all are below
 MOST_DRAWS = 10_000_000
 WIDE, DRAWS_IF_WIDE = 20_000, 300  # different transitions from which on so many are drawn
@@ -85,16 +102,19 @@ class Posterior:
 
     Priors of a row, over the states that its pair may lead to: "weight" has the total weight
     `prior_weight`, the same for each state; "pooled" has it where steps of the row's state lead,
-    whatever the action; "cautious" is both, and the smaller claim. "uniform" has weight 1 a state,
-    "jeffreys" ½; "empirical-bayes" is "weight" with the weight that makes the data likeliest; "own"
-    has the weights of the problem's support. "pooled" and "empirical-bayes" are read off the data,
-    which leaves no exact posterior. `starts` are "known" to be distributed as in the log, or have a
+    whatever the action; "cautious" is both, and a third one that is against the policy, and makes
+    the smallest claim of the three. "uniform" has weight 1 a state, "jeffreys" ½; "empirical-bayes"
+    is "weight" with the weight that makes the data likeliest; "own" has the weights of the
+    problem's support. "pooled" and "empirical-bayes" are read off the data, as the third is, which
+    leaves no exact posterior. `starts` are "known" to be distributed as in the log, or have a
     prior that is the same for each state, of the same weight ("own": of weight `prior_weight`).
 
     Rewards that are not known: "deterministic" ones are the same each time, so that what was
     observed is exact; "bounded" ones are noise between `reward_low` and `reward_high`. What was
-    never observed, or too rarely, is like what was; see `reward_draws`. Gains are held to the value
-    bounds.
+    never observed, or too rarely, is like what was; see `reward_draws`. A step that ends an episode
+    earns between `ending_low` and `ending_high`, if these are given. With an `extreme_weight`, the
+    third prior of "cautious" takes the worst end of its range for so many visits of every pair: a
+    disaster that hardly ever shows is not impossible. Gains are held to the value bounds.
 
     `train_share` of the log may have chosen the policy, and is not looked at; see `Stitched` for
     what it is with a `logger` who may have learnt, and with one who has not (`seed` then draws the
@@ -110,6 +130,9 @@ class Posterior:
     rewards: RewardModel = "deterministic"
     reward_low: float | None = None
     reward_high: float | None = None
+    ending_low: float | None = None
+    ending_high: float | None = None
+    extreme_weight: float = 0.0
     train_share: float = 0.0
     logger: Logger = "adaptive"
 
@@ -149,24 +172,40 @@ class Posterior:
         self._check_reward_bounds()
 
     def _check_reward_bounds(self) -> None:
-        """Refuses one bound without the other, and bounded rewards without any."""
-        low, high = self.reward_low, self.reward_high
-        if low is None and high is None:
-            if self.rewards == "bounded":
+        """Refuses one bound without the other, and what needs bounds without any."""
+        for what, low, high in (
+            ("reward", self.reward_low, self.reward_high),
+            ("ending", self.ending_low, self.ending_high),
+        ):
+            numbers = is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST
+            if not (low is None and high is None) and not numbers:
                 raise InvalidParameter(
-                    "rewards is 'bounded' without bounds; expected reward_low and reward_high"
+                    f"{what}_low is {shown(low)} and {what}_high {shown(high)}, expected two "
+                    f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
                 )
-            return
-        if not (is_number(low) and is_number(high) and -LARGEST <= low < high <= LARGEST):
+        weight = self.extreme_weight
+        if not (is_number(weight) and 0 <= weight <= 1e9):
+            raise InvalidParameter(f"extreme_weight is {shown(weight)}, expected 0 to 1e9")
+        if weight > 0 and self.prior != "cautious":
             raise InvalidParameter(
-                f"reward_low is {shown(low)} and reward_high {shown(high)}, expected two finite "
-                f"numbers, the lower one first, up to {LARGEST:g}, or neither"
+                f"extreme_weight is {shown(weight)} and the prior {self.prior}, expected none, or "
+                "the prior cautious: it is a part of that"
             )
+        for name, needs in (
+            ("rewards is 'bounded'", self.rewards == "bounded"),
+            (f"extreme_weight is {shown(weight)}", weight > 0),
+            ("ending_low is given", self.ending_low is not None),
+        ):
+            if needs and self.reward_low is None:
+                raise InvalidParameter(
+                    f"{name} without bounds; expected reward_low and reward_high"
+                )
 
     @classmethod
     def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the settings that follow from what is known: rewards that vary are noisy.
 
+        Where ranges of rewards were declared, their worst ends count as a visit.
         Of a wide problem fewer models are drawn, as each takes its time. Any number from 1/δ − 1 on
         is as honest; fewer make L vary more from seed to seed.
         """
@@ -180,6 +219,11 @@ class Posterior:
         delta = given.get("delta", known.delta)
         if known.transitions > WIDE and delta is not None and delta >= 1 / DRAWS_IF_WIDE:
             told["draws"] = DRAWS_IF_WIDE
+        if known.ranges is not None:
+            running, ending = known.ranges
+            told |= ends("reward", running) | ends("ending", ending)
+            cautious = given.get("prior", "cautious") == "cautious"
+            return told | {"extreme_weight": EXTREME_WEIGHT if cautious else None}
         return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
 
     @classmethod
@@ -196,11 +240,19 @@ class Posterior:
         return min(math.floor(self.delta * (self.draws + 1) + 1e-9), int(self.draws))
 
     @property
+    def ranges(self) -> Ranges | None:
+        """Returns the ranges of single rewards, where they are given."""
+        if self.reward_low is None or self.reward_high is None:
+            return None
+        running = float(self.reward_low), float(self.reward_high)
+        if self.ending_low is None or self.ending_high is None:
+            return Ranges(running, running)
+        return Ranges(running, (float(self.ending_low), float(self.ending_high)))
+
+    @property
     def noise(self) -> tuple[float, float] | None:
         """Returns the bounds of single rewards, where they are noisy."""
-        if self.rewards != "bounded":
-            return None
-        return float(self.reward_low or 0.0), float(self.reward_high or 0.0)
+        return None if self.rewards != "bounded" or self.ranges is None else self.ranges.rewards
 
     def with_draws(self, draws: int) -> Posterior:
         """Returns the same with so many draws."""
@@ -224,7 +276,7 @@ class Posterior:
         question, _ = question_of(problem, [policy], self, priors)
         drawn = Gains(np.zeros((1, self.draws)), 0.0)  # of π_b itself, whatever the model
         if np.any(question.policies != question.behavior):
-            drawn = least_of(drawn_gains_each([question], self.draws, MEMORY)[0])
+            (drawn,) = least_gains_each([question], self.draws, MEMORY)
         gains = np.sort(drawn.lower[0])
         return [
             replace(self, delta=delta).claim(problem, policy, priors, gains, drawn.error)
@@ -272,7 +324,10 @@ class Posterior:
         used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
         try:
             models = model_draws(problem, self, self.priors_for(problem))
-            return [expected_cells(each, used) for each in models.apart()]
+            every = models.apart()
+            if models.others:  # and one against a policy
+                every.append(replace(every[0], rows=models.rows._replace(weight=ADVERSE)))
+            return [expected_cells(each, used) for each in every]
         except CertificateRefused:  # then nothing is drawn
             return [int(counts.successor.size)]
 
@@ -345,7 +400,7 @@ class Posterior:
         statements = [
             *prior_statements(problem, priors),
             *log_statements(problem),
-            *reward_statements(problem, self.rewards, self.reward_low, self.reward_high),
+            *reward_statements(problem, self.rewards, self.ranges, self.extreme_weight),
             Statement("starts-as-logged")
             if self.starts == "known"
             else Statement("starts-prior", weight),
@@ -405,7 +460,7 @@ def gains_together(
             asked.setdefault(int(settings.draws), {})[place] = question
     for draws, questions in asked.items():
         try:
-            gains = drawn_gains_each(
+            gains = least_gains_each(
                 [question for question, _ in questions.values()], draws, memory
             )
         except CertificateRefused as refusal:
@@ -415,8 +470,8 @@ def gains_together(
                 single = ([every[place]], [problems[place]], [policies[place]])
                 answers |= {place: gains_together(*single, memory)[0]}
         else:
-            for (place, (_, rows)), under_each in zip(questions.items(), gains, strict=True):
-                answers[place] = least_of(under_each).lower[rows]
+            for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
+                answers[place] = least.lower[rows]
     return [answers[place] for place in range(len(problems))]
 
 
@@ -431,6 +486,26 @@ def question_of(
     models = model_draws(problem, settings, priors)
     question = Question(models, problem.behavior.probability, np.stack(rows))
     return question, np.array([different.index(key) for key in keys])
+
+
+def least_gains_each(questions: Sequence[Question], draws: int, memory: int) -> list[Gains]:
+    """Returns the gains of each question, as small as under any of its priors.
+
+    Where there are several, one more is against each policy; see `adverse_questions`.
+    """
+    every = drawn_gains_each(questions, draws, memory)
+    against = [
+        (question, under_each, places)
+        for asked, under_each in zip(questions, every, strict=True)
+        if asked.models.others
+        for question, places in adverse_questions(asked)
+    ]
+    answers = drawn_gains_each([question for question, _, _ in against], draws, memory)
+    for (_, under_each, places), (gains,) in zip(against, answers, strict=True):
+        lower = under_each[0].lower.copy()
+        lower[places] = gains.lower
+        under_each.append(Gains(lower, gains.error))
+    return [least_of(under_each) for under_each in every]
 
 
 def least_of(every: Sequence[Gains]) -> Gains:
@@ -460,7 +535,7 @@ def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) 
             f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
             code="value-bounds-infinite",
         )
-    rewards = reward_draws(problem, settings.rewards, settings.reward_low, settings.reward_high)
+    rewards = reward_draws(problem, settings.rewards, settings.ranges)
     if problem.support is not None:
         place = problem.support.places(problem.counts)
         rewards = rewards.moved(place, problem.support.successor.size)
@@ -474,5 +549,6 @@ def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) 
         if settings.starts == "known"
         else problem.counts.starts + priors[0].start_alpha * startable(problem.counts),
         rewards=rewards,
+        extreme=float(settings.extreme_weight),
         seed=int(settings.seed),
     )

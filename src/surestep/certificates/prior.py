@@ -7,32 +7,53 @@ No way to spread it is right everywhere. Shared evenly among hundreds of states,
 of episodes, and where the log really goes, next to nothing: what was seen rarely then seems to lead
 on for longer than it does, and a policy that does it, to gain. Pooled, an action does what actions
 do in its state, so that there is nothing to gain where little is known; but what is rarely done may
-well be what is dangerous, and a policy that goes where it is done then seems to gain. So "cautious"
-makes both claims, and the smaller one is its own.
+well be what is dangerous, and a policy that goes where it is done then seems to gain. Both send all
+that is unknown to much the same places, and draws of many rows average out: where these are good
+for the new policy, they are sure of what nobody saw. So "cautious" makes both claims, and a third
+one under a prior that is against the policy (`adverse_questions`); the smallest is its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from scipy.special import gammaln
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, run_owners, run_sums
-from surestep.certificates.drawn import startable
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    offsets_of,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
+from surestep.certificates.drawn import ModelDraws, Question, startable
 from surestep.errors import CertificateRefused
-from surestep.kernels.posterior import PriorRows
+from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, PriorRows
 from surestep.model.counts import Counts
+from surestep.model.estimate import estimate_mdp
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
+from surestep.planning.ends import steps_towards
+from surestep.planning.evaluation import evaluate, occupancy
 
 PriorName = Literal["cautious", "weight", "pooled", "uniform", "jeffreys", "empirical-bayes", "own"]
 OF_A_WEIGHT = ("cautious", "weight", "pooled", "own")  # priors whose weight is for the user to say
 READ_OFF = ("pooled", "empirical-bayes")  # the data, which leaves no exact posterior
 FIXED_ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
+# The total of a row under the third prior; chosen on Resource Gathering and Wet Chicken, after 0.5,
+# 1 and 2, which claim less.
+ADVERSE = 0.2
+NEARLY_ONE = 0.9999  # the largest discount of the mean model, which need not end
+ALIKE = 9  # digits: numbers that agree in them are the same
 WEIGHTS = 2.0 ** (np.arange(-40, 81) / 4)  # among which empirical Bayes chooses: 2⁻¹⁰ … 2²⁰
 
 
@@ -62,11 +83,13 @@ def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Stateme
         statements.append(problem.support.statement())
     if any(prior.name in READ_OFF for prior in priors):
         statements.append(Statement("prior-read-off", {"prior": name}))
+    if len(priors) > 1:
+        statements.append(Statement("prior-against-policy", {"weight": ADVERSE}))
     return tuple(statements)
 
 
 def priors_of(problem: Problem, name: PriorName, weight: float) -> tuple[Prior, ...]:
-    """Returns the prior of that name, or the two of the cautious; see `prior_of`."""
+    """Returns the prior of that name, or two of the cautious; the third depends on the policy."""
     names: tuple[PriorName, ...] = ("weight", "pooled") if name == "cautious" else (name,)
     return tuple(prior_of(problem, single, weight) for single in names)
 
@@ -180,3 +203,149 @@ def likeliest_weight(counts: Counts, sizes: IntArray) -> float:
         return float(rows @ of_rows + cells @ of_cells)
 
     return float(max(WEIGHTS, key=log_likelihood))
+
+
+# ---- the third prior of the cautious ------------------------------------------------------------
+
+
+def adverse_questions(question: Question) -> list[tuple[Question, list[int]]]:
+    """Returns the question under priors that are against its policies, and which each is about.
+
+    A little weight of each row leads to the one state, of those that its pair may lead to, in which
+    the policy gains the least over π_b in the mean model. At discount 1 it is one from which both
+    end along steps that were seen, so that they end in every drawn model too. Where the ends of
+    ranges of rewards have a weight, one pair earns the worst of its range; see `worst_pair`.
+    """
+    models, behavior, policies = question
+    size, mdp = models.counts.pairs.num_states, mean_model(models)
+    extreme = models.extreme if models.rewards.least.size > 0 else 0.0
+    values, ends, taken = [], [], []
+    for chances in question.everyone:
+        policy = Policy(mdp.pairs, np.append(chances, 1.0))
+        values.append(evaluate(mdp, policy)[:size])
+        ends.append(ending_states(models, chances))
+        taken.append(occupancy(mdp, policy)[:-1] if extreme > 0 else np.zeros(0))
+    alike: dict[bytes, tuple[ModelDraws, list[int]]] = {}
+    for place, chances in enumerate(policies):
+        gain = rounded(values[1 + place] - values[0])
+        gain[~(ends[0] & ends[1 + place])] = np.inf
+        if (chances != behavior).any() and np.isfinite(gain.min()):
+            rows = adverse_rows(models.rows, gain)
+            more: FloatArray = np.zeros(0)
+            if extreme > 0:
+                more = extreme * worst_pair(models, mdp, taken[1 + place] - taken[0])
+            key = b"".join(part.tobytes() for part in (rows.given, rows.elsewhere, more))
+            rewards = models.rewards._replace(more=more)
+            against = replace(models, rows=rows, others=(), rewards=rewards)
+            alike.setdefault(key, (against, []))[1].append(place)
+    return [
+        (Question(against, behavior, policies[places]), places)
+        for against, places in alike.values()
+    ]
+
+
+def worst_pair(models: ModelDraws, mdp: FiniteMDP, more_often: FloatArray) -> FloatArray:
+    """Returns −1 or 1 [K] at the pair whose least or greatest reward would take most of the gain.
+
+    With d for how much more often the policy takes a pair than π_b does, its least (d > 0) or
+    greatest (d < 0) reward in one more visit of n costs a = |d| · reach / n. Whatever rewards never
+    came, in which pairs ever, the data did not show them with a chance of e^−λ, where λ of them
+    were to be expected; and as they cost at most λ · max a, one pair is enough to fear them all.
+    """
+    rows, rewards = models.rows, models.rewards
+    visits = run_sums(rows.times, rows.offsets)
+    worst = np.where(
+        more_often > 0,
+        *(
+            run_sums(mdp.probability * np.append(end, end.mean())[mdp.successor], mdp.offsets)[:-1]
+            for end in (rewards.least, rewards.greatest)
+        ),
+    )
+    cost = more_often * (mdp.expected_reward[:-1] - worst) / np.maximum(visits, 1)
+    place = int(np.argmax(rounded(np.where(visits > 0, cost, 0.0))))
+    side = np.zeros(visits.size)
+    side[place] = -np.sign(more_often[place])
+    return side
+
+
+def rounded(values: FloatArray) -> FloatArray:
+    """Returns values relative to the largest, without the digits that rounding may have made."""
+    relative: FloatArray = np.round(values / (np.abs(values).max(initial=0.0) or 1.0), ALIKE)
+    return relative
+
+
+def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:
+    """Returns rows of which a little weight leads to where the gain [S] is least.
+
+    Among given successors where all gains are ∞, it is shared evenly.
+    """
+    if rows.given.size == 0:
+        there = (np.arange(gain.size) >= np.argmin(gain)).astype(np.float64)
+        return rows._replace(weight=ADVERSE, pooled=np.zeros_like(rows.pooled), elsewhere=there)
+    lengths = run_lengths(rows.offsets)
+    filled, here = lengths > 0, gain[rows.successor]
+    first = np.lexsort((here, run_owners(rows.offsets)))[rows.offsets[:-1][filled]]
+    shared = np.where(np.isinf(here[first]), ADVERSE / lengths[filled], 0.0)
+    given = np.repeat(shared, lengths[filled])
+    given[first[shared == 0]] = ADVERSE
+    return rows._replace(given=given)
+
+
+def ending_states(models: ModelDraws, policy: FloatArray) -> BoolArray:
+    """Returns the states [S] from which a policy [K] may end along steps that were seen.
+
+    With a discount below 1, these are all.
+    """
+    counts = models.counts
+    if models.discount < 1:
+        return np.ones(counts.pairs.num_states, np.bool_)
+    seen = estimate_mdp(counts, models.discount)
+    may_end: BoolArray = steps_towards(seen, policy > 0, counts.terminal) >= 0
+    return may_end | counts.terminal
+
+
+def mean_model(models: ModelDraws) -> FiniteMDP:
+    """Returns the mean of the models drawn under the first prior.
+
+    The prior's weight of all states would fill every row. So it leads to one more state, the last,
+    and from there at once to each state alike. Rewards are the means of what was seen; what nobody
+    saw earns what the others do on average.
+    """
+    counts, rows, rewards = models.counts, models.rows, models.rewards
+    pairs, size, num_pairs = counts.pairs, counts.pairs.num_states, counts.pairs.num_pairs
+    goes_on, owner = ~counts.terminal[pairs.state], run_owners(rows.offsets)
+    weight = rows.times + (rows.given if rows.given.size > 0 else 0.0)
+    total = run_sums(weight, rows.offsets) + rows.weight
+    chance = weight / np.where(goes_on, total, 1.0)[owner]
+    anywhere = np.where(goes_on, rows.weight / np.where(goes_on, total, 1.0), 0.0)
+    typical = 0.0
+    if rewards.atoms.size > 0:
+        typical = float(np.average(means_of(rewards.atoms), weights=rewards.atoms[:, WEIGHT]))
+    earned = np.nan_to_num(means_of(rewards.seen), nan=typical)
+    if not rewards.per_pair:
+        share = chance + (anywhere / size)[owner]
+        earned = typical + run_sums(share * (earned - typical), rows.offsets)
+    last = rows.offsets[1:][goes_on]
+    pair = np.insert(owner, last, np.flatnonzero(goes_on))
+    kept = goes_on[pair]
+    pair = np.append(pair[kept], np.full(size, num_pairs))
+    return FiniteMDP(
+        Pairs(
+            np.append(pairs.offsets, num_pairs + 1), np.append(pairs.action, 0), pairs.num_actions
+        ),
+        offsets_of(np.bincount(pair, minlength=num_pairs + 1)),
+        np.append(np.insert(rows.successor, last, size)[kept], np.arange(size)),
+        np.append(np.insert(chance, last, anywhere[goes_on])[kept], np.full(size, 1 / size)),
+        np.append(earned, 0.0)[pair],
+        np.append(np.full(num_pairs, min(models.discount, NEARLY_ONE)), 1.0),
+        np.append(counts.starts / counts.starts.sum(), 0.0),
+        np.append(np.where(goes_on, 0.0, counts.unseen_reward()), 0.0),
+    )
+
+
+def means_of(rewards: FloatArray) -> FloatArray:
+    """Returns the mean of each row of a table of rewards; NaN where nothing is known."""
+    both = rewards[:, FIRST] + rewards[:, SECOND]
+    share = np.divide(rewards[:, FIRST], both, out=np.zeros(len(rewards)), where=both > 0)
+    mean: FloatArray = rewards[:, LOW] + rewards[:, REACH] * share
+    return mean

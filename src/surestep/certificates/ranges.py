@@ -25,9 +25,10 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from surestep._arrays import shown
+from surestep._arrays import BoolArray, FloatArray, shown
 from surestep.certificates.common import LARGEST
 from surestep.errors import InvalidParameter, said
+from surestep.model.statements import Statement
 
 Range = tuple[float, float]
 NOTHING: Range = (0.0, 0.0)
@@ -38,6 +39,23 @@ class Ranges(NamedTuple):
 
     running: Range
     ending: Range
+
+    @classmethod
+    def seen(cls, rewards: FloatArray, ending: BoolArray) -> Ranges:
+        """Returns the ranges of rewards [N] that were seen, 0 where none were."""
+
+        def of(some: FloatArray) -> Range:
+            return (float(some.min()), float(some.max())) if some.size > 0 else NOTHING
+
+        return cls(of(rewards[~ending]), of(rewards[ending]))
+
+    def statement(self, *, declared: bool) -> Statement:
+        """Returns what is taken for granted of rewards: what was declared, or what was seen."""
+        (a, b), (c, d) = self
+        values = {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d}
+        if declared:
+            return Statement("rewards-as-declared", values)
+        return Statement("rewards-within-seen", values)
 
     @property
     def rewards(self) -> Range:

@@ -16,6 +16,7 @@ from surestep._arrays import (
     run_owners,
 )
 from surestep.certificates.episodes import with_ends
+from surestep.certificates.ranges import Ranges
 from surestep.certificates.refuting import (
     check_ends,
     check_observed,
@@ -36,16 +37,14 @@ LEAST_OTHERS, MOST_OTHERS = 1.0, 100.0  # visits that the others of a group may 
 SHOWN = 5.0  # unusual rewards that noise would have shown on average: none comes once in 150 times
 
 
-def reward_draws(
-    problem: Problem, model: RewardModel, low: float | None, high: float | None
-) -> RewardDraws:
+def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) -> RewardDraws:
     """Returns the rewards of drawn models, once data and settings are known to suit each other."""
     check_observed(problem)
     check_ends(problem)
     counts = problem.counts
     rewards = counts.rewards
     per_pair, num_pairs = rewards.per == "pair", counts.pairs.num_pairs
-    bounds = () if low is None or high is None else (float(low), float(high))
+    bounds = () if ranges is None else ranges.rewards
     if all_known(problem):
         earned = (
             np.where(ends_left_out(counts), rewards.values, np.nan) if per_pair else rewards.values
@@ -69,7 +68,11 @@ def reward_draws(
     if model == "bounded" and not rewards.known:
         others = add_noise(problem, seen, observed, kin, bounds)
     atoms = atoms_of(seen[observed], kin.of_seen[observed], kin.number, others, bounds)
-    return RewardDraws(per_pair, kin.by_successor, kin.of_pair, seen, *atoms, others)
+    draws = RewardDraws(per_pair, kin.by_successor, kin.of_pair, seen, *atoms, others)
+    if ranges is None or rewards.known:
+        return draws
+    least, greatest = (np.where(counts.terminal, end, on) for on, end in zip(*ranges, strict=True))
+    return draws._replace(least=least, greatest=greatest)
 
 
 class Kin(NamedTuple):
@@ -236,7 +239,7 @@ def ends_left_out(counts: Counts) -> BoolArray:
 
 
 def reward_statements(
-    problem: Problem, model: RewardModel, low: float | None, high: float | None
+    problem: Problem, model: RewardModel, ranges: Ranges | None, extreme: float
 ) -> tuple[Statement, ...]:
     """Returns what is assumed about rewards."""
     rewards = problem.counts.rewards
@@ -250,8 +253,11 @@ def reward_statements(
     else:
         statements = [Statement("rewards-never-vary", per)]
     statements.append(Statement("rewards-unseen-alike", per))
-    if low is not None and high is not None:
+    if ranges is not None:
+        low, high = ranges.rewards
         statements.append(Statement("reward-bounds-weighted", {"low": low, "high": high}))
+    if extreme > 0 and not rewards.known:
+        statements.append(Statement("extremes-weighted", {"weight": extreme}))
     return tuple(statements)
 
 

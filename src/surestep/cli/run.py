@@ -27,6 +27,11 @@ from surestep.cli.terminal import say
     type=click.IntRange(min=1),
     help="The number of repetitions.  [default: as the experiment says]",
 )
+@click.option(
+    "--seed",
+    type=click.IntRange(min=1),
+    help="The seed of all data.  [default: as the experiment says]",
+)
 @options.cluster("Run the blocks")
 @click.option("--keep-old", is_flag=True, help="Keep blocks that other code or versions made.")
 @click.option("--list", "list_them", is_flag=True, help="List the experiments of the catalog.")
@@ -35,6 +40,7 @@ def command(
     output: Path | None,
     workers: int | None,
     repetitions: int | None,
+    seed: int | None,
     engine: str,
     address: str | None,
     keep_old: bool,
@@ -59,8 +65,11 @@ def command(
         return
     experiments = read_experiments(name)
     for experiment in experiments:
-        if repetitions is not None:
-            experiment = dataclasses.replace(experiment, repetitions=repetitions)
+        experiment = dataclasses.replace(
+            experiment,
+            repetitions=repetitions or experiment.repetitions,
+            seed=seed or experiment.seed,
+        )
         alone = output is not None and len(experiments) == 1
         directory = output if alone else (output or Path("runs")) / experiment.name
         with progress_bar(experiment.title) as advance:

@@ -106,6 +106,9 @@ class Benchmark:
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
     return_bounds: tuple[float, float] | None = None
+    # of single rewards on the way and at ends, as a user would declare them
+    ranges: tuple[tuple[float, float], tuple[float, float]] | None = None
+    declared: bool = True  # or else nobody does, and claims go by the rewards of the log
     paper_value_bound: float | None = None
     delta: float | None = None  # δ
     n_wedges: tuple[int, ...] = ()  # the N∧ of Π_b-SPIBB

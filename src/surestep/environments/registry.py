@@ -18,6 +18,7 @@ from surestep.environments.icu_sepsis import icu_sepsis
 from surestep.environments.noisy import noisy
 from surestep.environments.partially_observed import cheese_maze, tiger, voicemail
 from surestep.environments.random_mdp import random_mdp, random_mdp_bad_egg, random_mdp_easter_egg
+from surestep.environments.rare import disaster, jackpot
 from surestep.environments.resource_gathering import (
     resource_gathering,
     resource_gathering_near_optimal,
@@ -52,6 +53,8 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "nearly-alike": nearly_alike,
     "noisy": noisy,
     "bandit": bandit,
+    "disaster": disaster,
+    "jackpot": jackpot,
     "adaptive": adaptive,
     "adaptive/bandit": adaptive_bandit,
     "coarse": coarse,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.known import Known
 from surestep.certificates.named import told_to
 from surestep.certificates.protocol import believes
+from surestep.certificates.ranges import Ranges, with_zero
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
@@ -50,7 +51,7 @@ from surestep.experiments.experiment import (
     EnvironmentSpec,
     Experiment,
 )
-from surestep.model import Counts, LoggedRewards, MDPBatch, Problem, ProblemBatch
+from surestep.model import Counts, DecisionLog, LoggedRewards, MDPBatch, Problem, ProblemBatch
 from surestep.rehearsal import calibrate
 from surestep.trials import Claimed, Proposed, claimed, proposed_each, proposed_together, true_gains
 
@@ -174,7 +175,7 @@ def drawn(
         return
     for repetition, rng in zip(repetitions, rngs, strict=True):
         with timed(spent, "sampling"):
-            problem = benchmark.problem(benchmark.sample(episodes, rng))
+            problem = problem_of(benchmark, benchmark.sample(episodes, rng))
         alone = range(repetition, repetition + 1)
         yield DataSets(benchmark, episodes, alone, [problem], None)
 
@@ -309,20 +310,35 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
     )
 
 
+def problem_of(benchmark: Benchmark, log: DecisionLog) -> Problem:
+    """Returns the problem of a log; where nobody declared rewards, values are what these allow."""
+    problem = benchmark.problem(log)
+    if benchmark.declared:
+        return problem
+    seen = Ranges.seen(log.reward, log.terminated)
+    bounds = with_zero(seen.returns(benchmark.discount))
+    return replace(problem, value_bounds=bounds, premises=(seen.statement(declared=False),))
+
+
 def told_of_log(
     kind: type[Any], benchmark: Benchmark, problem: Problem, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns the settings that a user would give a certifier of the log of a benchmark.
 
     These are bounds: of single returns where the kind rests on them, of single rewards where
-    rewards are only observed. Rewards that vary in the log are said to be noisy.
+    rewards are only observed. Rewards that vary in the log are said to be noisy. What nobody
+    declares is read off the log.
     """
     rewards, every = problem.counts.rewards, benchmark.best_model.mdp.reward
+    ranges = None if benchmark.ranges is None else Ranges(*benchmark.ranges)
+    if not benchmark.declared and problem.log is not None:
+        every, ranges = problem.log.reward, None
     bounds = float(min(0.0, every.min())), float(max(0.0, every.max()))
     known = Known(
+        ranges=ranges,
         rewards_seen=None if rewards.known else bounds,
         rewards_vary=varies(rewards),
-        returns=benchmark.return_bounds or benchmark.value_bounds,
+        returns=benchmark.return_bounds or problem.value_bounds,
     )
     return told_to(kind, known, given)
 

@@ -56,6 +56,9 @@ class RewardDraws(NamedTuple):
     that mean and 1 − w of one like it, w ~ Beta(weight, κ). Where low is NaN nothing is known. One
     like it has the mean of an atom of its group, each as likely as its weight, or where that is
     NaN, of any atom; the weights are drawn once in a model.
+
+    A step earns a `least` and a `greatest` reward, by where it leads. One of these is among those
+    of a pair that was seen, as if so many visits `more` had earned it: the least where that is < 0.
     """
 
     per_pair: bool  # one reward a pair [K], not one a transition [T]
@@ -65,6 +68,9 @@ class RewardDraws(NamedTuple):
     group_offsets: IntsIn  # of each group's atoms
     atoms: TableIn  # [atoms, 5]
     others: float  # κ
+    more: FloatsIn = np.zeros(0)  # [K], or empty
+    least: FloatsIn = np.zeros(0)  # [S], or empty
+    greatest: FloatsIn = np.zeros(0)  # [S], or empty
 
     @classmethod
     def known(cls, values: FloatArray, per_pair: bool, num_pairs: int) -> RewardDraws:
@@ -176,6 +182,9 @@ class Posteriors(NamedTuple):
     group_offsets: IntsIn
     atoms: TableIn
     others: FloatsIn  # [D]
+    more: FloatsIn  # [D·K], or empty
+    least: FloatsIn  # [D·S], or empty
+    greatest: FloatsIn  # [D·S], or empty
 
     @classmethod
     def of(cls, each: Sequence[DirichletPosterior], priors: int) -> Posteriors:
@@ -208,6 +217,9 @@ class Posteriors(NamedTuple):
             line(one.group_offsets for one in rewards),
             line(one.atoms for one in rewards),
             np.array([float(one.others) for one in rewards]),
+            line(one.more for one in rewards),
+            line(one.least for one in rewards),
+            line(one.greatest for one in rewards),
         )
 
 
@@ -239,6 +251,9 @@ def posterior_of(posteriors: Posteriors, d: int) -> DirichletPosterior:
         posteriors.group_offsets[of_groups[d] : of_groups[d + 1]],
         posteriors.atoms[of_atoms[d] : of_atoms[d + 1]],
         posteriors.others[d],
+        part(posteriors.more, d, number),
+        part(posteriors.least, d, number),
+        part(posteriors.greatest, d, number),
     )
     return DirichletPosterior(
         posteriors.seed[d],
@@ -485,6 +500,25 @@ def draw_reward(
 
 
 @borrowing
+def with_extreme(
+    words: Words,
+    rewards: RewardDraws,
+    pair: int,
+    visits: float,
+    earned: float,
+    target: IndexArray,
+    share: FloatArray,
+) -> tuple[float, Words]:
+    """Returns the mean reward of a row that was seen so often, with its least or greatest one."""
+    more, extreme = rewards.more[pair], 0.0
+    for i in range(target.size):
+        s = target[i]
+        extreme += share[i] * (rewards.least[s] if more < 0.0 else rewards.greatest[s])
+    chance, words = beta(words, abs(more), visits)
+    return earned + chance * (extreme - earned), words
+
+
+@borrowing
 def weigh_atoms(words: Words, rewards: RewardDraws, weights: AtomWeights) -> None:
     """Draws the weights of atoms, and how likely it is to be like one's own group.
 
@@ -591,9 +625,10 @@ def draw_block(
             row_words = draw_sparse_rows(
                 row_words, rows, bases, sums, row, begins, end, place, target, share
             )
-        if not per_pair:
-            for t in range(first, last):
-                known[successor[t]] = t
+        visits = 0.0
+        for t in range(first, last):
+            known[successor[t]] = t
+            visits += rows.times[t]
         for p in range(num_priors):
             m, words = model + p * apart, row_words
             begin = ends[m, k]
@@ -623,6 +658,9 @@ def draw_block(
                         kin = np.int64(target[m, i])
                 one_reward, words = draw_reward(words, rewards, weights, t, kin)
                 earned += weight * one_reward
+            if rewards.more.size > 0 and rewards.more[k] != 0.0 and visits > 0.0:
+                here, shares = target[m, begin : end[p]], share[m, begin : end[p]]
+                earned, words = with_extreme(words, rewards, k, visits, earned, here, shares)
             reward[m, k] = earned
     if end[0] < 0:
         ends[model, last_pair - 1] = -1

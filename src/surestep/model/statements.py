@@ -243,6 +243,10 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         f"Rewards lie {interval(low, high)}, and these two are as likely as if one of them had "
         "been seen once more."
     ),
+    "extremes-weighted": lambda weight: (
+        f"Under the third prior {weight:.6g} more visit of one pair earned the worst that it may "
+        "earn: of that pair whose rewards, if they were never seen, would cost the most."
+    ),
     "rewards-never-vary": lambda per: (
         f"The reward of a {per} is always the same, so what was observed is exact."
     ),
@@ -268,6 +272,11 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "prior-read-off": lambda prior: (
         f"The {'latter ' if prior == 'cautious' else ''}prior was read off the same data, so this "
         "is no exact posterior."
+    ),
+    "prior-against-policy": lambda weight: (
+        f"Under a third prior, which was read off the data too, a weight of {weight:.6g} of each "
+        "row leads to the one state in which the policy gains the least over the behavior policy "
+        "in the mean model: the claim is the smallest one of the three."
     ),
     "splits-prior": lambda: (
         "The successors of a row are split in halves, in the order of the states, and the chance "

@@ -153,6 +153,7 @@ class Terms(Declared):
         return Known(
             delta=self.level,
             reward_bounds=self.ranges(facts).rewards if self.is_declared else None,
+            ranges=self.declared_ranges,
             rewards_seen=facts.rewards,
             rewards_vary=facts.rewards_vary,
             transitions=facts.transitions,
@@ -277,13 +278,20 @@ class Terms(Declared):
         """Tells whether somebody said what steps may earn, or what episodes return."""
         return any(said is not None for said in (self.running, self.ending, self.returns))
 
+    @property
+    def declared_ranges(self) -> Ranges | None:
+        """Returns what single steps may earn, where somebody declared it."""
+        if self.running is None and self.ending is None:
+            return None
+        return Ranges(self.running or NOTHING, self.ending or NOTHING)
+
     def ranges(self, facts: DataFacts) -> Ranges:
         """Returns what single steps may earn: as declared, or else as seen in the log.
 
         Of two ranges, one that is left out says that such steps earn exactly 0.
         """
-        if self.running is not None or self.ending is not None:
-            return Ranges(self.running or NOTHING, self.ending or NOTHING)
+        if self.declared_ranges is not None:
+            return self.declared_ranges
         if self.returns is not None:
             return single_rewards(self.returns, self.discount)
         return facts.ranges
@@ -305,14 +313,8 @@ class Terms(Declared):
         if self.returns is not None:
             low, high = self.returns
             said.append(Statement("returns-bounded-from-any-step", {"low": low, "high": high}))
-        if self.returns is None or self.running is not None or self.ending is not None:
-            (a, b), (c, d) = self.ranges(facts)
-            values = {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d}
-            said.append(
-                Statement("rewards-as-declared", values)
-                if self.is_declared
-                else Statement("rewards-within-seen", values)
-            )
+        if self.returns is None or self.declared_ranges is not None:
+            said.append(self.ranges(facts).statement(declared=self.is_declared))
         return tuple(said)
 
 
