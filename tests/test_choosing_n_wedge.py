@@ -6,18 +6,28 @@ import numpy as np
 import pytest
 
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
-from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB
+from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limits, Provable
 from surestep.certificates import (
     APriori,
     Posterior,
     Robust,
+    Stitched,
     Trajectory,
     posterior_gains,
     training_part,
 )
 from surestep.certificates.posterior import CHOOSING
-from surestep.choosing_n_wedge import AutoNWedge, any_gain, choose_n_wedge, usual_grid
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.choosing_n_wedge import (
+    AutoNWedge,
+    any_gain,
+    best_of,
+    choose_n_wedge,
+    usual_grid,
+    with_one_action,
+)
+from surestep.errors import CertificateRefused, InvalidParameter, NotConverged
+from surestep.model import Pairs
+from surestep.model.problem_batch import ProblemBatch
 from surestep.rehearsal import Rate
 
 VISITS = [1000, 42, 40, 38, 36, 34, 32, 30, 28, 26]
@@ -241,3 +251,88 @@ def test_what_cannot_choose_is_refused(given, words):
     settings = {"algorithm": SPIBB(n_wedge=1), "certifier": Robust()} | given
     with pytest.raises(InvalidParameter, match=words):
         AutoNWedge(**settings)
+
+
+def paired_arms():
+    """Two decisions in a row, of which one arm is better each; a log of them."""
+    P, R = np.zeros((4, 3, 4)), np.zeros((4, 3, 4))
+    P[0, :, 1] = P[1, :, 2] = [0.3, 0.4, 0.8]
+    P[0, :, 3] = P[1, :, 3] = [0.7, 0.6, 0.2]
+    R[1, :, 2] = 1.0
+    mdp = FiniteMDP.from_dense(P, R, 0.9)
+    behavior = Policy.from_dense(mdp, np.tile([0.5, 0.3, 0.2], (4, 1)))
+    log = sample_log(mdp, behavior, 600, 5, np.random.default_rng(0))
+    return Problem(
+        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=(0.0, 1.0), log=log
+    )
+
+
+def test_candidates_beside_are_scored_with_one_action_too():
+    problem, judge = paired_arms(), Stitched(return_low=0.0, return_high=1.0)
+    part = judge.training(problem)
+    limits = Limits(least_visits=10, allowed=np.tile([False, True, True], 4))
+    auto = AutoNWedge(
+        algorithm=SPIBB(n_wedge=9), certifier=judge, least=9, limits=limits,
+        beside=(Provable(rounds=5), Provable(rounds=20)), one_action=True,
+    )  # fmt: skip
+    choice = auto.choose(part)
+    number = len(auto.grid_for(int(part.counts.visits.max()))) + 2
+    assert [each.one_action for each in choice.candidates] == [False] * number + [True] * number
+    names = [each.algorithm.name for each in choice.candidates]
+    assert names[number - 2 : number] == ["provable", "provable"]
+    lower = judge.choosing_bounds(part, [each.improvement.policy for each in choice.candidates], 0)
+    assert [each.lower for each in choice.candidates] == lower
+    for each in choice.candidates:
+        gained = each.improvement.policy.probability - part.behavior.probability
+        assert (gained <= 1e-9)[limits.closed(part.counts)].all()
+        assert (each.n_wedge is None) == (each.algorithm.name == "provable")
+    assert choice.best.lower > 0
+    # Many data sets at once choose as each by itself does.
+    batch = ProblemBatch.from_problems([part, part])
+    for chosen in auto.choose_batch(batch, [part, part]):
+        np.testing.assert_allclose(chosen, choice.best.improvement.policy.probability, atol=1e-9)
+
+
+def test_one_action_takes_the_most_likely_of_those_that_gain():
+    pairs = Pairs.full(4, 3)
+    behavior = Policy(pairs, np.array([0.6, 0.2, 0.2] * 4))
+    probability = [0.7, 0.3, 0.0, 0.4, 0.3, 0.3, 0.6, 0.2, 0.2, 0.3, 0.4, 0.3]
+    found = with_one_action(Policy(pairs, np.array(probability)), behavior).dense()
+    expected = [[1, 0, 0], [0, 1, 0], [0.6, 0.2, 0.2], [0, 1, 0]]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("lower", "expected"),
+    [
+        ([0.5, 1.0, 0.2, 0.85], 1),
+        ([0.5, 1.0, 0.2, 0.9], 3),
+        ([0.5, 1.0, 0.95, 0.91], 2),
+        ([0.5, 1.0, 2.0, 0.91], 2),
+        ([-1.0, 0.0, -2.0, 0.0], 1),  # nothing is gained: the largest N∧
+        ([CertificateRefused("no", code="no"), -1.0, -0.95, -2.0], 2),
+    ],
+)
+def test_one_action_is_taken_where_it_promises_nine_tenths_of_the_best(lower, expected):
+    algorithms = [SPIBB(n_wedge=5), SPIBB(n_wedge=20)]
+    assert best_of(algorithms, lower) == expected
+    assert best_of(algorithms, lower[:2]) == 1  # without such candidates
+
+
+def test_where_one_beside_finds_nothing_the_current_policy_stands_in_for_it(monkeypatch):
+    problem, judge = paired_arms(), Stitched(return_low=0.0, return_high=1.0)
+    auto = AutoNWedge(
+        algorithm=SPIBB(n_wedge=9), certifier=judge, beside=(Provable(),), one_action=True
+    )
+
+    def fails(self, problem):
+        raise NotConverged("no")
+
+    monkeypatch.setattr(Provable, "improve", fails)
+    part = judge.training(problem)
+    choice = auto.choose(part)
+    stands_in = [each for each in choice.candidates if each.algorithm.name == "provable"]
+    assert [each.improvement.policy for each in stands_in] == [part.behavior] * 2
+    assert choice.best.n_wedge is not None
+    with pytest.raises(NotConverged):
+        auto.improvement(replace(auto.beside[0], rounds=3), part)

@@ -8,6 +8,9 @@ than any of them. Who may choose, and who must then certify, depends on the cert
 - trajectory: the training part chooses, by a split of its own, and the test part certifies;
 - stitched: the training part chooses, by what its own rollouts predict, and the rest certifies;
 - a-priori: its N∧ is fixed before the data, so there is nothing to choose.
+
+What holds for the N∧ of one algorithm holds for other candidates beside it: further algorithms, and
+the policies of all with one action in every state that they change, which people can follow.
 """
 
 from __future__ import annotations
@@ -22,32 +25,44 @@ import numpy as np
 from surestep._arrays import FloatArray, expect
 from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm
 from surestep.algorithms.batch import improve_batches
-from surestep.algorithms.limits import NO_LIMITS, limited
+from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.limits import NO_LIMITS, ROUNDING, limited
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import CERTIFIERS, Certifier, certify
 from surestep.certificates.bounding import choosing_bounds_each
 from surestep.certificates.episodes import training_for
 from surestep.certificates.protocol import Bound
 from surestep.certificates.registry import check_certifier
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
 from surestep.model.certificate import Certificate
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 from surestep.model.problem_batch import ProblemBatch
 
+NEARLY = 0.9  # of the largest bound: what one action in every state has to promise
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 
 
 class Candidate(NamedTuple):
-    """One N∧, what it gives, and what the choice went by: a bound, or why there is none."""
+    """An algorithm with its N∧, what it gives, and what the choice went by.
 
-    n_wedge: int
+    That is a bound, or why there is none.
+    """
+
+    algorithm: Algorithm
     improvement: Improvement
     lower: Bound
+    one_action: bool = False  # in every state that changes
+
+    @property
+    def n_wedge(self) -> int | None:
+        """Returns N∧ as the algorithm was asked for it; None where it has none."""
+        setting = n_wedge_setting(self.algorithm)
+        return None if setting is None else int(getattr(self.algorithm, setting))
 
 
 class Choice(NamedTuple):
-    """All candidates in the order of the grid, which of them was taken, and by whose bounds."""
+    """All candidates, those of the grid first; which was taken, and by whose bounds."""
 
     candidates: tuple[Candidate, ...]
     taken: int
@@ -61,14 +76,16 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoNWedge:
-    """An algorithm whose N∧ is the one of a grid with the largest lower bound.
+    """The algorithm with the N∧ of a grid that has the largest lower bound, or one beside it.
 
     `algorithm` may have any N∧. `certifier` is what chooses; a posterior does so with other draws
     than its own, and as few as suffice, which leaves its own fresh for the claim. Without a grid,
     1, 2, 5, 10, … up to the first N∧ that trusts no pair, so that π_b is a candidate; none below
     `least`, and all within the limits. Where no candidate is expected to be certified better than
     π_b, the bounds of `otherwise` choose, if it is given: what cannot be proved may still be
-    believed.
+    believed. `beside` are further candidates. With `one_action`, so are the policies of all
+    candidates that take, in every state that they change, only the action that they take most of
+    those taken more often than before; see `best_of` for when one of these is preferred.
     """
 
     algorithm: Algorithm
@@ -77,6 +94,8 @@ class AutoNWedge:
     least: int = 1
     otherwise: Certifier | None = None
     limits: Limits = NO_LIMITS
+    beside: tuple[Algorithm, ...] = ()
+    one_action: bool = False
 
     def __post_init__(self) -> None:
         """Refuses what has nothing to choose, and certificates that may not choose."""
@@ -110,54 +129,65 @@ class AutoNWedge:
         All of the problem chooses. Where a part of the log is held out, give the training part.
         """
         expect("problem", problem, Problem)
-        grid = self.grid_for(int(problem.counts.visits.max()))
-        improvements = self.improved(problem, grid)
+        algorithms = self.algorithms(int(problem.counts.visits.max()))
+        improvements = self.improved(problem, algorithms)
         policies = [improvement.policy for improvement in improvements]
-        chosen_by, lower = self.bounds_of(problem, grid, policies)
-        candidates = tuple(map(Candidate, grid, improvements, lower))
-        return Choice(candidates, best_of(grid, lower), chosen_by)
+        chosen_by, lower = self.bounds_of(problem, algorithms, policies)
+        candidates = tuple(
+            Candidate(algorithms[place % len(algorithms)], *found, place >= len(algorithms))
+            for place, found in enumerate(zip(improvements, lower, strict=True))
+        )
+        return Choice(candidates, best_of(algorithms, lower), chosen_by)
 
     def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> FloatArray:
-        """π_I [B, K] with the N∧ that each problem chooses; `batch` has the same problems.
+        """π_I [B, K] of the candidate that each problem chooses; `batch` has the same problems.
 
         All have one grid, that of the most visits: beyond its own, a problem only finds π_b again.
         Where every candidate is refused, π_b stays.
         """
-        grid = self.grid_for(int(batch.counts.visits.max()))
-        improved = improve_batches([self.at(n_wedge) for n_wedge in grid], batch)
-        every = [improvements.policy for improvements in improved]
-        policies = [
-            [Policy(problem.counts.pairs, chances[b]) for chances in every]
-            for b, problem in enumerate(problems)
-        ]
+        algorithms = self.algorithms(int(batch.counts.visits.max()))
+        own = algorithms[: len(algorithms) - len(self.beside)]
+        improved = improve_batches([limited(each, self.limits) for each in own], batch)
+        policies = []
+        for b, problem in enumerate(problems):
+            several = [Policy(problem.counts.pairs, made.policy[b]) for made in improved]
+            several += [self.improvement(each, problem).policy for each in self.beside]
+            if self.one_action:
+                several += [with_one_action(policy, problem.behavior) for policy in several]
+            policies.append(several)
         taken = []
-        for b, (_, lower) in enumerate(self.bounds_of_each(problems, grid, policies)):
+        for b, (_, lower) in enumerate(self.bounds_of_each(problems, algorithms, policies)):
             try:
-                taken.append(every[best_of(grid, lower)][b])
+                taken.append(policies[b][best_of(algorithms, lower)].probability)
             except CertificateRefused:
                 taken.append(problems[b].behavior.probability)
         return np.stack(taken)
+
+    def algorithms(self, most_visits: int) -> list[Algorithm]:
+        """Returns the algorithm at each N∧, and those beside it."""
+        grid = self.grid_for(most_visits)
+        return [*(with_n_wedge(self.algorithm, n_wedge) for n_wedge in grid), *self.beside]
 
     def grid_for(self, most_visits: int) -> tuple[int, ...]:
         """Returns the candidates for data in which the most visits of a pair are so many."""
         return usual_grid(most_visits, self.least) if self.grid is None else self.grid
 
     def bounds_of(
-        self, problem: Problem, grid: tuple[int, ...], policies: Sequence[Policy]
+        self, problem: Problem, algorithms: Sequence[Algorithm], policies: Sequence[Policy]
     ) -> tuple[Certifier, list[Bound]]:
         """Returns whose lower bounds the choice goes by, and that of each candidate, if any."""
-        return self.bounds_of_each([problem], grid, [policies])[0]
+        return self.bounds_of_each([problem], algorithms, [policies])[0]
 
     def bounds_of_each(
         self,
         problems: Sequence[Problem],
-        grid: tuple[int, ...],
+        algorithms: Sequence[Algorithm],
         policies: Sequence[Sequence[Policy]],
     ) -> list[tuple[Certifier, list[Bound]]]:
         """Returns the `bounds_of` of the candidates of each problem."""
 
         def again(part: Problem) -> list[Policy]:
-            return [improvement.policy for improvement in self.improved(part, grid)]
+            return [improvement.policy for improvement in self.improved(part, algorithms)]
 
         lower = choosing_bounds_each(self.certifier, problems, policies, again)
         chosen = [(self.certifier, bounds) for bounds in lower]
@@ -171,13 +201,46 @@ class AutoNWedge:
             chosen[b] = self.otherwise, bounds
         return chosen
 
-    def improved(self, problem: Problem, grid: tuple[int, ...]) -> list[Improvement]:
-        """Returns the improvement at each N∧."""
-        return [self.at(n_wedge).improve(problem) for n_wedge in grid]
+    def improved(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
+        """Returns the improvement by each algorithm; then with one action, where that is asked."""
+        made = [self.improvement(algorithm, problem) for algorithm in algorithms]
+        if not self.one_action:
+            return made
+        return made + [one_action_of(problem, each) for each in made]
 
-    def at(self, n_wedge: int) -> Algorithm | Limited:
-        """Returns the algorithm with some N∧, within the limits."""
-        return limited(with_n_wedge(self.algorithm, n_wedge), self.limits)
+    def improvement(self, algorithm: Algorithm, problem: Problem) -> Improvement:
+        """Returns the improvement within the limits; none where one beside cannot make any."""
+        try:
+            return limited(algorithm, self.limits).improve(problem)
+        except (NeverEnds, NotConverged):
+            if algorithm not in self.beside:
+                raise
+            return improvement_of(problem, problem.behavior)
+
+
+def one_action_of(problem: Problem, made: Improvement) -> Improvement:
+    """Returns the improvement with one action in every state that changes, unless it never ends."""
+    alone = with_one_action(made.policy, problem.behavior)
+    try:
+        return improvement_of(problem, alone, made.plan.iterations, made.n_wedge)
+    except NeverEnds:
+        return made
+
+
+def with_one_action(policy: Policy, behavior: Policy) -> Policy:
+    """Returns the policy with one action in every state that it changes.
+
+    It is the one that it takes most of those that it takes more often than π_b; so what is closed
+    is still not taken more often than by π_b. Of equal ones, the first.
+    """
+    offsets, state = policy.pairs.offsets, policy.pairs.state
+    more = policy.probability > behavior.probability + ROUNDING
+    chance = np.where(more, policy.probability, 0.0)
+    most = np.flatnonzero(more & (chance == np.maximum.reduceat(chance, offsets[:-1])[state]))
+    changed, first = np.unique(state[most], return_index=True)
+    alone = np.where(np.isin(state, changed), 0.0, policy.probability)
+    alone[most[first]] = 1.0
+    return Policy(policy.pairs, alone)
 
 
 def check_may_choose(name: str, certifier: object) -> None:
@@ -234,22 +297,37 @@ def choose_n_wedge(
     )
     choice = auto.choose(training_for(problem, certifier))
     policy = choice.best.improvement.policy
+    grid = [int(candidate.n_wedge or 0) for candidate in choice.candidates]
     return ChosenNWedge(
-        n_wedge=choice.best.n_wedge,
+        n_wedge=grid[choice.taken],
         policy=policy,
         certificate=certify(problem, policy, certifier),
-        grid=tuple(candidate.n_wedge for candidate in choice.candidates),
+        grid=tuple(grid),
         lower=tuple(number_or_none(candidate.lower) for candidate in choice.candidates),
     )
 
 
-def best_of(grid: tuple[int, ...], lower: Sequence[Bound]) -> int:
-    """Returns the position of the largest bound; of equal ones, that of the largest N∧."""
+def best_of(algorithms: Sequence[Algorithm], lower: Sequence[Bound]) -> int:
+    """Returns the position of the largest bound; of equal ones, that of the largest N∧.
+
+    Bounds beyond those of the algorithms are of the same with one action in every state. The best
+    of these is taken if it is at least nine tenths of the largest bound, which is above 0.
+    """
     refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
     if len(refused) == len(lower):
         raise refused[0]
     values = [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
-    return max(range(len(values)), key=lambda i: (values[i], grid[i]))
+    number = len(algorithms)
+    careful = [getattr(each, str(n_wedge_setting(each)), 0) for each in algorithms]
+
+    def best(places: range) -> int:
+        return max(places, key=lambda i: (values[i], careful[i % number]))
+
+    found = best(range(len(values)))
+    if len(values) == number or not values[found] > 0:
+        return found
+    alone = best(range(number, len(values)))
+    return alone if values[alone] >= NEARLY * values[found] else found
 
 
 def number_or_none(bound: Bound) -> float | None:

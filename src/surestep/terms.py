@@ -12,6 +12,7 @@ Nothing is imported here that takes its time: `surestep --help` reads it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,7 +44,8 @@ DEFAULT_UNSEEN: UnseenRule = "pessimistic"
 # The first is the one that a result stands by. It is settled before the data.
 DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")
 DEFAULT_OF_COUNTS = ("robust",)  # counts cannot be split into two parts
-DEFAULT_TRAIN_SHARE = 0.3
+# The share of a log that chooses the policy: of up to so many episodes, and from so many on.
+SMALL_LOG, LARGE_LOG = (100, 0.5), (500, 0.3)
 DEFAULT_LOGGER: Logger = "adaptive"
 
 
@@ -67,7 +69,8 @@ class Declared:
             shape=AlgorithmName(),
             default=DEFAULT_ALGORITHM,
             metavar="NAME",
-            help="The algorithm, one of `surestep algorithms`.",
+            help="The algorithm, one of `surestep algorithms`. Where none is named, provable is a "
+            "candidate too.",
         ),
     )
     n_wedge: int | Literal["auto"] | None = field(
@@ -105,8 +108,8 @@ class Declared:
             void=True,
             metavar="N",
             label="least visits of what may change",
-            help="Pairs visited less often keep their probability, whatever the algorithm; an "
-            "--n-wedge that is given holds instead.",
+            help="Pairs visited less often are not taken more often than before, whatever the "
+            "algorithm; an --n-wedge that is given holds instead.",
         ),
     )
     delta: float | None = field(
@@ -176,7 +179,7 @@ class Declared:
                 why="that part chooses the policy, and the rest judges it; 0 is for a policy that "
                 "was made without this log",
             ),
-            default=DEFAULT_TRAIN_SHARE,
+            by_default="0.5 of up to 100 episodes, falling to 0.3 of 500 and more",
             void=True,
             label="share of the log that chooses the policy",
             help="The share of the log that chooses the policy; the rest judges it.",
@@ -247,6 +250,22 @@ SOURCES: dict[str, Term] = {
         "is taken more often than before.",
     ),
 }
+
+
+def usual_train_share(episodes: int) -> float:
+    """Returns the share of so many episodes that chooses the policy, where nobody says another.
+
+    Between a small log and a large one it falls with the logarithm. A single episode, which is
+    split by its steps, counts as a large log.
+
+    >>> [usual_train_share(episodes) for episodes in (50, 100, 300, 500, 50_000)]
+    [0.5, 0.5, 0.36, 0.3, 0.3]
+    """
+    (few, most), (many, least) = SMALL_LOG, LARGE_LOG
+    if episodes <= 1:
+        return least
+    large = math.log(max(episodes, few) / few) / math.log(many / few)
+    return round(max(least, most - (most - least) * large), 2)
 
 
 def label_of(name: str) -> str:

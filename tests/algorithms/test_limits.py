@@ -18,6 +18,7 @@ from surestep.algorithms import (
     Limited,
     Limits,
     Promise,
+    Provable,
     RaMDP,
     RMin,
     RobustMDP,
@@ -198,7 +199,8 @@ def test_every_candidate_for_n_wedge_keeps_to_the_limits(problem, seed):
     for algorithm in (SPIBB(n_wedge=1), RMin(n_wedge=1)):
         limits = Limits(least_visits=2, allowed=~closed)
         auto = AutoNWedge(algorithm=algorithm, certifier=Robust(), limits=limits)
-        for each in auto.improved(problem, (1, 5)):
+        beside = replace(auto, beside=(Provable(rounds=1),), one_action=True)
+        for each in beside.improved(problem, beside.algorithms(5)):
             assert_within(problem, limits.closed(problem.counts), each.policy)
 
 

@@ -495,6 +495,23 @@ def test_the_training_part_chooses_n_wedge_by_what_it_expects():
     assert chosen.certificate.lower > 0
 
 
+def test_a_larger_log_is_expected_to_prove_what_this_one_does_not():
+    few, better = arms(3, episodes=60, gap=0.1)
+    enough, _ = arms(3, episodes=4_000, gap=0.1)
+    certifier = Stitched()
+    growth = certifier.growth_for_proof(certifier.training(few), better)
+    assert growth in stitched.GROWTHS[1:]
+    assert certifier.growth_for_proof(certifier.training(enough), better) == 1.0
+    # So many times the log proves it, and the log does not.
+    assert certify(few, better, certifier).lower <= 0
+    larger, _ = arms(5, episodes=round(60 * growth), gap=0.1)
+    assert certify(larger, better, certifier).lower > 0
+    # Nothing helps where there is nothing to gain.
+    worse = Policy.deterministic(few.counts.pairs, [0, 0])
+    assert certifier.growth_for_proof(certifier.training(few), worse) is None
+    assert certifier.growth_for_proof(certifier.training(few), few.behavior) is None
+
+
 # ---- what is refused ----------------------------------------------------------------------------
 
 

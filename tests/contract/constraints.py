@@ -101,6 +101,12 @@ def changes_where_it_was_trained(algorithm, problem, improvement):
     assert (problem.behavior.probability[improvement.policy.probability > 0] > 0).all()
 
 
+def at_most_behavior_where_unseen(algorithm, problem: Problem, found: Improvement) -> None:
+    """π ≤ π_b on pairs never seen."""
+    unseen = problem.counts.visits == 0
+    assert (found.policy.probability <= problem.behavior.probability)[unseen].all()
+
+
 CONSTRAINTS = {
     "spibb": equals_behavior_where_scarce,
     "spibb-2s": equals_behavior_where_scarce,
@@ -114,4 +120,5 @@ CONSTRAINTS = {
     "lower-soft-spibb": keeps_increases_to_budget,
     "robust-mdp": beats_behavior_at_worst,
     "hcpi": changes_where_it_was_trained,
+    "provable": at_most_behavior_where_unseen,
 }

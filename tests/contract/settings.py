@@ -18,6 +18,7 @@ from surestep.algorithms import (
     OneStepExactSoftSPIBB,
     PessimisticMBIE,
     Promise,
+    Provable,
     RaMDP,
     RMin,
     RobustMDP,
@@ -62,6 +63,7 @@ SETTINGS: dict[str, tuple[Algorithm, ...]] = {
     "duipi": (DUIPI(xi=0.1), DUIPI(xi=1.0, estimator="frequentist")),
     "robust-mdp": (RobustMDP(delta=0.5),),
     "hcpi": (HCPI(delta=0.4, train_share=0.5), HCPI(estimator="wis", interval="bca", seed=3)),
+    "provable": (Provable(), Provable(rounds=2.5, price=0)),
 }
 
 NEED_LOG = {"hcpi"}  # whatever their settings
@@ -73,9 +75,12 @@ SOFT = ITERATED_SOFT | ONE_STEP | {"advantage-soft-spibb"}
 PLANNERS = {"ramdp", "rmin", "pessimistic-mbie", "duipi"}  # in another model than the estimate
 
 HOLDS_FOR = {
-    Promise.KEEPS_BEHAVIOR: SPIBBS | SOFT | {"hcpi", "robust-mdp"},
-    Promise.NEVER_WORSE: SPIBBS | SOFT | {"basic-rl", "robust-mdp"},
-    Promise.REACHES_OPTIMUM: SPIBBS | ITERATED_SOFT | PLANNERS | {"basic-rl", "robust-mdp"},
+    Promise.KEEPS_BEHAVIOR: SPIBBS | SOFT | {"hcpi", "robust-mdp", "provable"},
+    Promise.NEVER_WORSE: SPIBBS | SOFT | {"basic-rl", "robust-mdp", "provable"},
+    Promise.REACHES_OPTIMUM: SPIBBS
+    | ITERATED_SOFT
+    | PLANNERS
+    | {"basic-rl", "robust-mdp", "provable"},
     Promise.OPTIMAL_IN_CLASS: SPIBBS | {"exact-soft-spibb", "lower-soft-spibb"},
     Promise.RENUMBERING: SPIBBS | SOFT | PLANNERS - {"duipi"} | {"basic-rl", "robust-mdp"},
 }

@@ -15,10 +15,12 @@ from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.recording import terms_of
+from surestep.pipeline.terms import ROUNDS, Terms
 from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
 from surestep.report.words.verdict import verdict
+from surestep.terms import usual_train_share
 
 
 def known_log(seed=1):
@@ -36,15 +38,17 @@ def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges():
     kinds = ["stitched", "posterior", "robust", "a-priori"]
     asked = [each.kind for each in found.certificates]
     assert asked == kinds
-    split = {"train_share": 0.3, "logger": "adaptive"}
+    share = usual_train_share(known_log().counts().episodes.recorded)
+    split = {"train_share": share, "logger": "adaptive"}
     assert split.items() <= found.record.parameters.items()
     seed = found.record.parameters["seeds"]["certificates"]
     for claim in found.certificates[:2]:
         assert split.items() <= claim.parameters.items()
         assert claim.parameters["seed"] == seed
-    # The first three tenths of the episodes choose, and the others are looked at.
+    # The first half of few episodes choose, and the others are looked at.
     log, part = question.problem.log, question.training.log
-    assert part.num_episodes == round(0.3 * log.num_episodes)
+    assert share == 0.5
+    assert part.num_episodes == round(share * log.num_episodes)
     np.testing.assert_array_equal(part.state, log.state[: part.num_steps])
     np.testing.assert_array_equal(found.table.visits, question.training.counts.visits)
     rest = question.problem.counts.visits - question.training.counts.visits
@@ -412,3 +416,43 @@ def test_only_the_claim_that_was_settled_on_may_prove(tmp_path):
     fresh = certify_result(tmp_path / "out", later, ["robust", "posterior"])
     assert fresh.fresh
     assert fresh.settled_on == fresh.certificates[0]
+
+
+def test_the_default_records_what_was_chosen_and_makes_it_again():
+    found = improve(known_log(), discount=0.9, worlds=0)
+    parameters, choice = found.record.parameters, found.record.defaults
+    assert {"algorithm", "n_wedge", "train_share"} <= set(choice)
+    assert parameters["algorithm"]["algorithm"] in ("spibb", "provable")
+    terms = terms_of(found.record)
+    assert (terms.algorithm, terms.n_wedge, terms.settings) == (None, None, {})
+    again = dataclasses.replace(
+        found.record,
+        parameters={**parameters, "algorithm": {"algorithm": "provable", "rounds": 5, "price": 1}},
+    )
+    terms = terms_of(again)
+    assert (terms.algorithm, terms.n_wedge, terms.settings) == (None, None, {})
+    named = improve(
+        known_log(), "provable", discount=0.9, worlds=0, settings={"rounds": 2, "price": 0}
+    )
+    assert named.record.parameters["algorithm"] == {
+        "algorithm": "provable",
+        "rounds": 2,
+        "price": 0,
+    }
+    assert named.record.parameters["n_wedge"] is None
+    terms = terms_of(named.record)
+    assert (terms.algorithm, terms.settings) == ("provable", {"rounds": 2, "price": 0})
+
+
+def test_candidates_beside_are_those_of_the_default_alone():
+    question = made(Terms(discount=0.9)).question
+    assert [each.name for each in question.algorithm.beside] == ["provable"] * len(ROUNDS)
+    assert question.algorithm.one_action
+    for terms in (
+        Terms(discount=0.9, algorithm="spibb"),
+        Terms(discount=0.9, certificates=["posterior"]),
+    ):
+        algorithm = made(terms).question.algorithm
+        assert (algorithm.beside, algorithm.one_action) == ((), False)
+    for terms in (Terms(discount=0.9, n_wedge=5), Terms(discount=0.9, zeta=1.0)):
+        assert made(terms).question.algorithm.name == "spibb"

@@ -259,7 +259,7 @@ def drafted_once(monkeypatch):
     [
         (
             probabilities_swapped,
-            r"certificate\.json has the verdict 'nothing changed', but its result is 'not shown",
+            r"probability of state .* in policy\.csv, but .* when the result is made again; 2 rows",
         ),
         (cell_changed(1, "visits", lambda n: int(n) + 1), r"visits of policy\.csv is not what the"),
         (cell_changed(1, "trusted", "true"), r"trusted of policy\.csv is not what the log says"),

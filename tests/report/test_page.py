@@ -25,6 +25,7 @@ from findings import (
     without_changes,
 )
 from surestep.certificates.standing import BY_EXTENSION
+from surestep.model import Statement
 from surestep.report.html import element
 from surestep.report.page import SECTIONS, result_page
 from surestep.report.words.verdict import STANDINGS
@@ -512,6 +513,33 @@ def test_a_chosen_n_wedge_has_no_guarantee():
     chosen = section(with_parameters(grid(), n_wedge_chosen_by="posterior"), "answer")
     assert sentence not in chosen
     assert "N∧ = 20 was chosen from the data, by the lower bound of a posterior" in chosen
+
+
+def test_a_provable_policy_was_chosen_for_so_many_rounds():
+    settings = {"algorithm": "provable", "rounds": 20, "price": 1}
+    findings = with_parameters(grid(), algorithm=settings, n_wedge_chosen_by="stitched")
+    said = section(replace(findings, n_wedge=None), "answer")
+    assert "the best one whose course as many data again could follow 20 times" in said
+
+
+@pytest.mark.parametrize(
+    ("episodes", "words"),
+    [
+        (14_321, "About 14,000 episodes like these should make it a proof; the log has 300."),
+        (300, "A proof was within reach: another log of this size may give one."),
+        (None, "More episodes like these alone would not make it a proof."),
+    ],
+)
+def test_what_would_make_it_a_proof_is_said(episodes, words):
+    record = grid().record
+    data = {**record.data, "episodes": 300}
+    told = replace(record, data=data, estimates={"episodes_for_proof": episodes})
+    for codes, ranges in ((["markov"], False), (["value-bounds-read-off"], True)):
+        certificate = replace(grid().certificate, assumptions=tuple(map(Statement, codes)))
+        said = section(replace(grid(), record=told, certificate=certificate), "answer")
+        assert words in said
+        assert ("anges of rewards" in said) == ranges
+    assert "episodes like these" not in section(grid(), "answer")
 
 
 def test_an_n_wedge_at_which_nothing_changes_is_no_permission_to_change():

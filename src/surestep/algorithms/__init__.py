@@ -8,6 +8,7 @@ from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.judging import improvement_of
 from surestep.algorithms.limits import Limited, Limits
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
+from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import (
     ALGORITHMS,
     Description,
@@ -53,6 +54,7 @@ __all__ = [
     "OneStepExactSoftSPIBB",
     "PessimisticMBIE",
     "Promise",
+    "Provable",
     "RMin",
     "RaMDP",
     "RobustMDP",

@@ -14,6 +14,7 @@ from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
+from surestep.algorithms.provable import Provable
 from surestep.algorithms.soft import (
     AdvantageSoftSPIBB,
     ApproxSoftSPIBB,
@@ -44,6 +45,7 @@ ALGORITHMS: dict[str, type[Any]] = {
     "duipi": DUIPI,
     "robust-mdp": RobustMDP,
     "hcpi": HCPI,
+    "provable": Provable,
 }
 MEMBERS = ("improve", *Algorithm.__annotations__, "promises")
 

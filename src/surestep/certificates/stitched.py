@@ -118,6 +118,7 @@ PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and
 FEWEST = 2  # episodes of either part
 FEWEST_STEPS = 20  # of either part of a single stream
 RUNS = 192  # on fold 2: as many as leave L to the data, and hardly to the seed
+GROWTHS = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)  # of a log
 MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
 
 
@@ -201,19 +202,20 @@ class Stitched:
         """
         refused: dict[int, CertificateRefused] = {}
         planning: list[Planning] = []
-        places: list[tuple[int, int]] = []
+        places: list[tuple[int, bytes]] = []
         for b, (problem, several) in enumerate(zip(problems, policies, strict=True)):
+            different = {policy.probability.tobytes(): policy for policy in several}
             try:
-                for p, fold in self.training_folds(problem, several).items():
-                    planning.append(fold)
-                    places.append((b, p))
+                folds = self.training_folds(problem, [*different.values()])
+                planning += folds.values()
+                places += ((b, [*different][p]) for p in folds)
             except CertificateRefused as reason:
                 refused[b] = reason
         score = {place: plan.score for place, plan in zip(places, plans_of(planning), strict=True)}
         return [
             [refused[b]] * len(several)
             if b in refused
-            else [score.get((b, p), 0.0) for p in range(len(several))]
+            else [score.get((b, policy.probability.tobytes()), 0.0) for policy in several]
             for b, several in enumerate(policies)
         ]
 
@@ -223,7 +225,7 @@ class Stitched:
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
         foreseen = grown(training, 1 + ratio) if self.may_have_tails(training, log) else training
-        folds = {}
+        folds: dict[int, Planning] = {}
         for p, policy in enumerate(policies):
             if (policy.probability == behavior).all():
                 continue
@@ -231,6 +233,18 @@ class Stitched:
             tails = self.robust_tails(foreseen, policy)
             folds[p] = Planning(self, stacks, course, ratio, tails)
         return folds
+
+    def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
+        """Returns how many times the log, in the same parts, fold 1 expects to prove a gain by.
+
+        That is the first of some factors from 1 on; None where even the largest is not enough, as
+        where fold 1 sees no gain at all. It is an expectation, of the same policy, and no claim.
+        """
+        folds = self.training_folds(training, [policy])
+        larger = [fold._replace(ratio=fold.ratio * f) for fold in folds.values() for f in GROWTHS]
+        scores = [plan.score for plan in plans_of(larger)]
+        grown = zip(GROWTHS, scores, strict=True) if scores else ()
+        return next((factor for factor, score in grown if score > 0), None)
 
     def training(self, problem: Problem) -> Problem:
         """Returns the part of the problem that the policy may be chosen from."""

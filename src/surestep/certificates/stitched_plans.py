@@ -29,7 +29,7 @@ PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
 REHEARSALS = 16  # runs on fold 1
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
-CLEARLY = 0.1  # of the range of returns: what rollouts in turn must promise more than paired ones
+CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones
 CYCLES = (2, 3, 4, 6)  # rounds in turn, of which one is of π_I
 
 

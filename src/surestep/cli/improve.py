@@ -160,6 +160,12 @@ def print_terms(console: Console, result: Result) -> None:
         )
     elif record.behavior_is_estimated:
         console.print("The behavior policy is estimated: all claims are relative to the estimate.")
+    alone = "; one action in every state that changes" if result.table.one_action else ""
+    if given["n_wedge_chosen_by"] is not None and "rounds" in given["algorithm"]:
+        console.print(
+            f"provable, {given['algorithm']['rounds']:g} rounds, chosen by the lower bound of "
+            f"{given['n_wedge_chosen_by']}{alone}"
+        )
     if given["n_wedge"] is None:
         return
     asked = given["algorithm"].get("spibb_n_wedge")
@@ -170,7 +176,7 @@ def print_terms(console: Console, result: Result) -> None:
     elif given["n_wedge_chosen_by"] is not None:
         chosen = f"chosen by the lower bound of {given['n_wedge_chosen_by']}"
         nothing = "" if result.table.changed.any() else ": nothing changes there"
-        console.print(f"N∧ = {given['n_wedge']:,}, {chosen}{nothing}")
+        console.print(f"N∧ = {given['n_wedge']:,}, {chosen}{nothing}{alone}")
     else:
         console.print(
             f"[yellow]N∧ = {given['n_wedge']:,} is a hyper-parameter without a guarantee[/]"
@@ -182,7 +188,7 @@ def print_answer(console: Console, result: Result) -> None:
     from surestep.certificates.standing import standing_name
     from surestep.report.numbers import signed
     from surestep.report.words.alarms import alarm_words, baseline_words, estimate_words
-    from surestep.report.words.verdict import verdict
+    from surestep.report.words.verdict import proof_words, verdict
 
     changed, states = int(result.table.changed.sum()), result.table.num_deciding
     console.print(f"\nchanges {changed:,} of {states:,} states")
@@ -208,8 +214,9 @@ def print_answer(console: Console, result: Result) -> None:
         style=f"bold {colour}",
         markup=False,
     )
-    for sentence in judged.sentences:
-        console.print(sentence, markup=False)
+    for sentence in (*judged.sentences, proof_words(result.record, result.certificate)):
+        if sentence is not None:
+            console.print(sentence, markup=False)
     if result.certificate.lower is not None:
         console.print(
             f"standing of the certificate: {standing_name(result.certificate)}",

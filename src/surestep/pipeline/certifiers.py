@@ -27,6 +27,7 @@ class DataFacts(NamedTuple):
     ranges: Ranges  # the rewards seen on the way and at ends; 0 where none are
     rewards_vary: bool  # one transition earned different rewards
     transitions: int  # different ones
+    episodes: int = 0  # recorded
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> DataFacts:
@@ -40,7 +41,8 @@ class DataFacts(NamedTuple):
             return int(least[which].min()) / unit, int(greatest[which].max()) / unit
 
         ranges = Ranges(seen(~rows.terminated), seen(rows.terminated))
-        return cls(ranges, bool((least != greatest).any()), least.size)
+        vary, episodes = bool((least != greatest).any()), counts.episodes.recorded
+        return cls(ranges, vary, least.size, episodes)
 
     @property
     def rewards(self) -> tuple[float, float]:

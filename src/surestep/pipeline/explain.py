@@ -195,9 +195,10 @@ def spibb_words(explanation: Explanation) -> list[str]:
         )
     if n_wedge is not None and len(free) > 1:
         best = max(free, key=lambda each: each.q)
+        alone = max(each.probability for each in free) > 1 - 1e-9
         sentences.append(
             f"Among {names_of(free)}, tried more often, "
-            f"{'the rest of the' if len(free) < len(explanation.actions) else 'all'} probability "
+            f"{'all' if alone else 'the rest of the'} probability "
             f"goes to {name_of(best.called)}, "
             f"whose estimated value is highest ({number(best.q, 5)})."
         )
@@ -221,8 +222,10 @@ def spibb_words(explanation: Explanation) -> list[str]:
 
 
 def keeps(reasons: Sequence[ActionReason]) -> str:
-    """Returns that one action keeps its probability, or several keep theirs."""
+    """Returns that one action keeps its probability, or several theirs; or that it goes."""
     one = len(reasons) == 1
+    if any(reason.probability < reason.behavior - 1e-12 for reason in reasons):
+        return "is no longer taken" if one else "are no longer taken"
     return "keeps the probability that it had" if one else "keep the probability that they had"
 
 

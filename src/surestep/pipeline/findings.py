@@ -200,8 +200,8 @@ def settle(algorithm: Method, problem: Problem) -> Settled:
             f"N∧ cannot be chosen: {refusal}; mend that, or give one "
             f"({said('n_wedge', '--n-wedge')})"
         ) from None
-    used = with_n_wedge(algorithm.algorithm, choice.best.n_wedge)
-    return Settled(used, choice.best.improvement, choice, choice.chosen_by, algorithm.limits)
+    best = choice.best
+    return Settled(best.algorithm, best.improvement, choice, choice.chosen_by, algorithm.limits)
 
 
 def n_wedge_curve(
@@ -221,12 +221,12 @@ def n_wedge_curve(
     if setting is None:
         return ()
     used = getattr(settled.algorithm, setting)
+    choice, visits = settled.choice, problem.counts.visits
     candidates = (
-        settled.choice.candidates
-        if settled.choice is not None
-        else tuple(other_candidates(problem, settled, certifier, max(1, used), progress))
+        [each for each in choice.candidates if each.one_action == choice.best.one_action]
+        if choice is not None
+        else other_candidates(problem, settled, certifier, max(1, used), progress)
     )
-    visits = problem.counts.visits
     return tuple(
         NWedgePoint(
             candidate.n_wedge,
@@ -237,6 +237,7 @@ def n_wedge_curve(
             else shown(settled, certifier, candidate.lower),
         )
         for candidate in candidates
+        if candidate.n_wedge is not None
     )
 
 
@@ -258,21 +259,21 @@ def other_candidates(
     Their claims are those that a choice would go by. An a-priori bound is asked at each N∧.
     """
     grid = tuple(sorted({*usual_grid(int(problem.counts.visits.max())), used}))
-    algorithm, limits = settled.algorithm, settled.limits
-    improvements = []
-    for done, n_wedge in enumerate(grid):
+    limits, improvements = settled.limits, []
+    algorithms = [with_n_wedge(settled.algorithm, n_wedge) for n_wedge in grid]
+    for done, algorithm in enumerate(algorithms):
         progress(done, len(grid))
-        improvements.append(limited(with_n_wedge(algorithm, n_wedge), limits).improve(problem))
+        improvements.append(limited(algorithm, limits).improve(problem))
     if certifier.may_choose:
-        auto = AutoNWedge(algorithm=algorithm, certifier=certifier, grid=grid, limits=limits)
-        _, lower = auto.bounds_of(problem, grid, [made.policy for made in improvements])
+        auto = AutoNWedge(algorithm=settled.algorithm, certifier=certifier, limits=limits)
+        _, lower = auto.bounds_of(problem, algorithms, [made.policy for made in improvements])
     else:
         lower = [
             lower_bounds(at_n_wedge(certifier, made.n_wedge), problem, [made.policy])[0]
             for made in improvements
         ]
     progress(len(grid), len(grid))
-    return [*map(Candidate, grid, improvements, lower)]
+    return [*map(Candidate, algorithms, improvements, lower)]
 
 
 def at_n_wedge(certifier: Certifier, n_wedge: int | None) -> Certifier:

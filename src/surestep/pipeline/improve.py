@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +20,9 @@ from surestep.certificates.episodes import (
 )
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
+from surestep.certificates.stitched import Stitched
 from surestep.checks.time_in_states import TimeInStates
-from surestep.errors import InvalidParameter, OutOfTime
+from surestep.errors import CertificateRefused, InvalidParameter, OutOfTime
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.names import with_names
 from surestep.io.logs.source import LogSource, read_log
@@ -52,6 +54,7 @@ from surestep.report.page import result_page
 from surestep.results.advantage_intervals import gain_interval
 from surestep.results.baseline import baseline_of
 from surestep.results.findings import Findings, NoRehearsal
+from surestep.results.ladder import is_proved
 from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -97,26 +100,28 @@ def improve(
     trial), "propensities" (a column of the log), or "estimate"; by default propensities where the
     log has them. `algorithm` is settings, or
     a name with `settings`; `n_wedge` or `zeta` say N∧, else it is chosen by the lower bound of the
-    first certificate. What was seen fewer than `least_visits` times (10) stays as it is, unless N∧
-    is given. `certificates` are names such as "posterior" or "robust:set=l1", or settings:
-    the result stands by the first, and each holds at δ for itself. The first `train_share` of the
-    log (0.3) chooses the policy, and the rest judges it; a `logger` that is "fixed", and not
-    "adaptive", has not learnt on the way, and then a part drawn at random chooses. `worlds` of each
-    kind rehearse the whole; 0: none; by default a number that follows from the size of the problem.
-    They are gone through by `workers` processes, or with the `engine` "ray" by the cluster at
-    `address`. A `time_limit` in seconds ends that stress test; the result then says how many worlds
-    were reached. To have the rest saved before, see `draft`. `states` and `actions` list what there
-    is beyond what the log shows. `possible` is "seen", so that nothing is recommended in a state
-    that the log does not show there, or a table of all pairs of state and action that there are;
-    `allowed` is one of those that may be recommended: no other pair is taken more often than by
-    π_b.
+    first certificate. Where no algorithm is named, policies that can be proved (`Provable`) are
+    candidates beside those of SPIBB, and so are all with one action in each state that they change.
+    What was seen fewer than `least_visits` times (10) is not done more often than before, unless N∧
+    is given. `certificates` are names such as "posterior" or "robust:set=l1", or settings: the
+    result stands by the first, and each holds at δ for itself. The first `train_share` of the log
+    (0.5 of up to 100 episodes, falling to 0.3 of 500 and more) chooses the policy, and the rest
+    judges it; a `logger` that is "fixed", and not "adaptive", has not learnt on the way, and then a
+    part drawn at random chooses. `worlds` of each kind rehearse the whole; 0: none; by default a
+    number that follows from the size of the problem. They are gone through by `workers` processes,
+    or with the `engine` "ray" by the cluster at `address`. A `time_limit` in seconds ends that
+    stress test; the result then says how many worlds were reached. To have the rest saved before,
+    see `draft`. `states` and `actions` list what there is beyond what the log shows. `possible` is
+    "seen", so that nothing is recommended in a state that the log does not show there, or a table
+    of all pairs of state and action that there are; `allowed` is one of those that may be
+    recommended: no other pair is taken more often than by π_b.
     `running` is the range of what a step may earn after which the episode goes on, `ending` that
     of a step which ends it; of the two, one that is left out means exactly 0. `returns` is the
     range of what whole episodes return, and their rest from any step on. Where none of the three is
     given, the rewards of the log are taken for all there are, and nothing is called proved better.
-    `labels` are what people call the values of a column, such as {"iv_fluid": {"0": "none"}}: the
-    page shows them, and policy.csv does not. `columns` are those of `read_log`, where the source is
-    a path or a table in memory.
+    `labels` are what people call the values of a column,
+    such as {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not. `columns` are
+    those of `read_log`, where the source is a path or a table in memory.
     """
     terms = Terms(
         discount=discount,
@@ -296,6 +301,8 @@ def draft_with(
     if question.judging is not None and problem.single_discount < 1:
         held_out = gain_interval(question.judging, policy, terms.level)
         estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
+    if problem.log is not None and not is_proved(claims.own):
+        estimates |= proof_expected(certifiers[0], part, policy, problem.log.num_episodes)
     value = evaluate(estimate, part.behavior)
     baseline = None
     if problem.log is not None:
@@ -353,6 +360,21 @@ def gain_of(problem: Problem, policy: Policy) -> float:
     """Returns the gain that the model of all data estimates, also of what did not choose."""
     model = problem.estimate()
     return performance(model, policy) - performance(model, problem.behavior)
+
+
+def proof_expected(certifier: Certifier, part: Problem, policy: Policy, episodes: int) -> Any:
+    """Returns how many episodes, of so many times the log's, should prove a gain.
+
+    Only rollouts of the part that chose the policy can say that; nothing is said by others.
+    """
+    changed = (policy.probability != part.behavior.probability).any()
+    if not (changed and isinstance(certifier, Stitched)):
+        return {}
+    try:
+        growth = certifier.growth_for_proof(part, policy)
+    except CertificateRefused:
+        return {}
+    return {"episodes_for_proof": None if growth is None else math.ceil(growth * episodes)}
 
 
 def result_of(findings: Findings) -> Result:

@@ -175,6 +175,8 @@ def algorithm_said(parameters: Mapping[str, Any], defaults: Sequence[str]) -> di
     settings.pop(str(wedge), None)
     if parameters["n_wedge_chosen_by"] is not None:
         n_wedge = None if "n_wedge" in defaults else AUTO
+        if "algorithm" in defaults:
+            settings = {}  # of the candidate that was chosen
     if parameters["zeta"] is not None:
         n_wedge = None  # it follows from ζ
     if settings.get("delta") == parameters["delta"]:

@@ -20,12 +20,14 @@ from surestep._arrays import (
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
 from surestep.algorithms.contract import check_whole
 from surestep.algorithms.limits import limited
+from surestep.algorithms.provable import Provable
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.common import LARGEST
 from surestep.certificates.known import Known, Split
 from surestep.certificates.protocol import believes
 from surestep.certificates.ranges import NOTHING, Ranges, single_rewards, with_zero
+from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
 from surestep.declaring import AlgorithmName, Bounds, Choice, Number, Term, Whole
 from surestep.errors import InvalidParameter
@@ -34,7 +36,17 @@ from surestep.model import Problem, Statement
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifiers import BOUND_OF, DataFacts
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
-from surestep.terms import AUTO, DEFAULT_CERTIFICATES, DEFAULT_OF_COUNTS, TERMS, Declared
+from surestep.terms import (
+    AUTO,
+    DEFAULT_CERTIFICATES,
+    DEFAULT_OF_COUNTS,
+    TERMS,
+    Declared,
+    usual_train_share,
+)
+
+ROUNDS = (5, 20, 80)  # of provable policies among the candidates
+MOST_PROGRAMMED = 10_000  # pairs up to which they are: each program then takes a few seconds
 
 SEED = 1  # of certificates, where none is given: fixed for all data, so that nobody tries others
 
@@ -149,7 +161,8 @@ class Terms(Declared):
 
     def certifier_settings(self, facts: DataFacts) -> Known:
         """Returns the settings of certifiers, but for what depends on the algorithm."""
-        split = Split(self.said_of_split("train_share"), self.said_of_split("logger"))
+        share = self.said_of_split("train_share") or usual_train_share(facts.episodes)
+        split = Split(share, self.said_of_split("logger"))
         return Known(
             delta=self.level,
             reward_bounds=self.ranges(facts).rewards if self.is_declared else None,
@@ -244,7 +257,9 @@ class Terms(Declared):
     ) -> Method:
         """Returns what improves: N∧ as given, from ζ, or chosen by one of the certifiers.
 
-        `told` is what the certifiers were told.
+        Where nobody named an algorithm and rollouts of the first part choose, provable policies and
+        those with one action in every state are among the candidates. `told` is what the certifiers
+        were told.
         """
         floor = self.floor
         if not isinstance(self.algorithm, str | None):
@@ -268,9 +283,16 @@ class Terms(Declared):
             return limited(make_algorithm(self.name, **settings), limits)
         algorithm = make_algorithm(self.name, **settings, **{wedge: least})
         first, *others = choosers(certifiers, told)
-        otherwise = others[0] if others else None
+        small = problem.counts.pairs.num_pairs <= MOST_PROGRAMMED
+        more = self.algorithm is None and isinstance(first, Stitched)
         return AutoNWedge(
-            algorithm=algorithm, certifier=first, least=least, otherwise=otherwise, limits=limits
+            algorithm=algorithm,
+            certifier=first,
+            least=least,
+            otherwise=others[0] if others else None,
+            limits=limits,
+            beside=tuple(Provable(rounds=m) for m in ROUNDS) if more and small else (),
+            one_action=more,
         )
 
     @property

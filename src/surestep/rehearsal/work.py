@@ -6,9 +6,10 @@ of T transitions, and to evaluate policies in it:
     700 · T steps.
 
 What every data set takes, however large it is: 5·10⁶ to begin with; 1200 · T for each policy among
-which N∧ is chosen, by T observed transitions; 10⁷, and 2·10⁶ for each of these policies, where
-whole episodes are looked at; and the draws of posteriors. One with n draws of models with C
-transitions and S states, which judges p policies and π_b, takes under each of its priors
+which one is chosen, by T observed transitions; 10⁷, and 2·10⁶ for each of these policies, where
+whole episodes are looked at; 2.5·10⁵ for each pair of a linear program; and the draws of
+posteriors. One with n draws of models with C transitions and S states, which judges p policies and
+π_b, takes under each of its priors
 
     n · (80 · C + (p + 1) · E) steps,  E = 0.6 · S³/3 up to 128 states, 50 · C above.
 
@@ -65,6 +66,7 @@ TO_RECORD = 1000.0  # steps for one step of the data
 TO_STITCH = 2.0  # steps for one step of the data, in a run that may read it
 SIDES = 3  # both policies at once, or either alone
 TO_PLAN = 1200.0  # steps for one observed transition, over all iterations
+TO_PROGRAM = 2.5e5  # steps for one pair, in a linear program
 TO_SET_UP = 5e6  # steps for a world at a size, however small
 TO_SET_UP_EPISODES = 1e7  # more where whole episodes are looked at
 TO_SET_UP_A_PLAN = 2e6  # for each policy then: these are not planned together
@@ -132,6 +134,7 @@ def share_of(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifi
         planned += TO_SET_UP_EPISODES + policies * TO_SET_UP_A_PLAN
     judged: list[Share] = []
     if isinstance(algorithm, AutoNWedge):
+        planned += len(algorithm.beside) * TO_PROGRAM * problem.counts.pairs.num_pairs
         judges = [
             judge for judge in (algorithm.certifier, algorithm.otherwise) if judge is not None
         ]
@@ -187,4 +190,5 @@ def policies_of(problem: Problem, algorithm: Improver) -> int:
     """Among how many policies N∧ is chosen."""
     if not isinstance(algorithm, AutoNWedge):
         return 1
-    return len(algorithm.grid_for(int(problem.counts.visits.max())))
+    algorithms = algorithm.algorithms(int(problem.counts.visits.max()))
+    return len(algorithms) * (2 if algorithm.one_action else 1)

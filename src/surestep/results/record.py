@@ -74,6 +74,8 @@ class Estimates(TypedDict):
 
     Where that is only a part of the log, `gain_of_all` is the gain in the MDP of all of it, and
     `held_out_gain` that in the MDP of the rest, with an interval of about 1 − δ.
+    `episodes_for_proof` is about how many episodes like these would prove a gain where these do
+    not, as that part expects; None where a hundred times as many would not.
     """
 
     behavior: float
@@ -82,6 +84,7 @@ class Estimates(TypedDict):
     held_out_gain: NotRequired[float]
     held_out_low: NotRequired[float]
     held_out_high: NotRequired[float]
+    episodes_for_proof: NotRequired[int | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,12 @@ class PolicyTable:
         changed: BoolArray = (moved > UNCHANGED) & ~self.quiet
         return changed
 
+    @property
+    def one_action(self) -> bool:
+        """Tells whether π_I takes a single action in every state that it changes, if any."""
+        inside = self.changed[self.pairs.state]
+        return bool(inside.any() and np.isin(self.probability[inside], (0.0, 1.0)).all())
+
     def __eq__(self, other: object) -> bool:
         """Equal by value."""
         return isinstance(other, PolicyTable) and equal_fields(self, other)

@@ -15,7 +15,14 @@ from surestep.report.words.alarms import (
     evidence_words,
 )
 from surestep.report.words.rehearsal import harm_words, left_out_words, luck_words, more_data_words
-from surestep.report.words.verdict import STANDINGS, Verdict, claim_standing, remedy, verdict
+from surestep.report.words.verdict import (
+    STANDINGS,
+    Verdict,
+    claim_standing,
+    proof_words,
+    remedy,
+    verdict,
+)
 from surestep.results.findings import Findings
 from surestep.results.ladder import belief_in
 
@@ -49,10 +56,11 @@ def headline(findings: Findings) -> str:
     if not changed:
         return f"The new policy does the same as the current one in all {all_states:,} situations."
     share = percent(findings.changed_share)
+    alone = " In each of them it takes one action." if findings.table.one_action else ""
     return (
         f"In {changed:,} of {counted(all_states, 'situation')} the new policy does something else. "
         f"{'That is' if changed == 1 else 'Those are'} where {share} of the decisions of the "
-        f"current policy are made. {evidence_words(findings.changes)}"
+        f"current policy are made.{alone} {evidence_words(findings.changes)}"
     )
 
 
@@ -108,12 +116,13 @@ def how_sure(findings: Findings, judged: Verdict) -> str:
 def verdict_box(findings: Findings, judged: Verdict) -> Element:
     """Returns how sure the result is, with the standing and the assumptions right there."""
     certificate = findings.certificate
-    covered = certificate.lower is not None
+    covered, proof = certificate.lower is not None, proof_words(findings.record, certificate)
     assumptions = [element("li", str(statement)) for statement in certificate.assumptions]
     return element(
         "div",
         element("p", judged.headline, class_="loud"),
         [element("p", sentence) for sentence in judged.sentences],
+        None if proof is None else element("p", proof),
         element("p", remedy(findings.zeta_curves, certificate.span))
         if covered and certificate.says_nothing
         else None,
@@ -182,9 +191,17 @@ def caveat_box(findings: Findings) -> Element | None:
 def n_wedge_caveat(findings: Findings) -> str | None:
     """Returns where N∧ comes from; None where it was derived from a ζ, or there is none."""
     parameters = findings.record.parameters
+    chooser, rounds = (
+        parameters.get("n_wedge_chosen_by"),
+        parameters.get("algorithm", {}).get("rounds"),
+    )
+    if chooser is not None and rounds is not None:
+        return (
+            f"The policy was chosen from the data, by {how_chosen(chooser)}: the best one whose "
+            f"course as many data again could follow {rounds:g} times."
+        )
     if findings.n_wedge is None or parameters.get("zeta") is not None:
         return None
-    chooser = parameters.get("n_wedge_chosen_by")
     if chooser is None:
         origin = f"N∧ = {findings.n_wedge:,} is a hyper-parameter without a guarantee."
     elif not findings.changes:

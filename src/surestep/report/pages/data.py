@@ -52,9 +52,8 @@ def coverage_words(findings: Findings) -> str:
     if trusted == pairs:
         return f"{start}The log shows every one of them more than {wedge}."
     return (
-        f"{start}The log shows {trusted:,} of them more than {wedge}: only there the new policy "
-        f"may differ. {pairs - trusted:,} are kept as they were, {never:,} of which were never "
-        "seen."
+        f"{start}The log shows {trusted:,} of them more than {wedge}: only these may be taken more "
+        f"often than before. Of the other {pairs - trusted:,}, {never:,} were never seen."
     )
 
 

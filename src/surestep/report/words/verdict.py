@@ -15,8 +15,11 @@ from surestep.report.words.rehearsal import belief_words
 from surestep.results.alarms import Alarm, doubts
 from surestep.results.findings import ZetaCurve
 from surestep.results.ladder import belief_in, rung_of, undone
+from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
+# Assumptions by which ranges of rewards are those of the log.
+UNDECLARED = ("value-bounds-read-off", "reward-bounds-read-off", "rewards-within-seen")
 Mood = Literal["good", "plain", "caution", "bad"]
 
 STANDINGS = {
@@ -310,6 +313,24 @@ def remedy(curves: Sequence[ZetaCurve], span: float) -> str | None:
     return (
         f"What it would take: the first of the published bounds to say anything is {bound}, at "
         f"{about(visits)} visits of each changed pair of situation and action."
+    )
+
+
+def proof_words(record: Record, certificate: Certificate) -> str | None:
+    """Returns what would make a result that is not proved a proof; None where nobody can say."""
+    if "episodes_for_proof" not in record.estimates:
+        return None
+    wanted, there = record.estimates["episodes_for_proof"], record.data["episodes"]
+    undeclared = any(said.code in UNDECLARED for said in certificate.assumptions)
+    if wanted is None:
+        ranges = " Declare the ranges of rewards: that may." if undeclared else ""
+        return f"More episodes like these alone would not make it a proof.{ranges}"
+    ranges = " Declared ranges of rewards may do with fewer." if undeclared else ""
+    if wanted <= there:
+        return f"A proof was within reach: another log of this size may give one.{ranges}"
+    return (
+        f"{about(wanted).capitalize()} episodes like these should make it a proof; the log has "
+        f"{there:,}.{ranges}"
     )
 
 

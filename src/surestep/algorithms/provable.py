@@ -1,0 +1,240 @@
+"""Policies that can be proved: the best one whose rollouts the data have enough steps for.
+
+A stitched certificate (`certificates.stitched`) puts rollouts of π together from the log's own
+steps. It has m rounds only if each pair k was visited m·c_k times, with c_k the reads of k in one
+rollout. So the policy that gains the most in the estimate M̂ is often one that cannot be proved: all
+its rounds stop at one pair that it always takes and π_b rarely took. With d(s,a) the discounted
+visits of a pair, the best policy that leaves m rounds solves the linear program
+
+    max  Σ_k d_k r̂_k − Σ_k β_k u_k
+    s.t. Σ_a d(s,a) = ι(s) + γ Σ_k P̂(s|k) d_k                (the flow of M̂)
+         u_k ≥ d_k − π_b(k) Σ_a d(s,a),  u_k ≥ 0             (what is taken more often than before)
+         d_k ≤ max((n_k − √n_k) / (m κ_k), d_k under π_b)    (what the data have steps for)
+
+and is π(a|s) = d(s,a) / Σ_a d(s,a); π_b in states that d never visits. n_k are the visits in the
+data, less one standard error: m is the number of rounds that as much data again will allow. κ_k is
+the number of reads for each discounted visit, as π_b has it: rollouts read steps undiscounted,
+until they are cut where γ^t = 0.03. β_k is a price times the standard error of the value of a step,
+√(Var(r + γV_b(s′)) / n_k): a change has to promise more than chance would. Pairs that are closed or
+were never seen have u_k = 0; the latter end rollouts and use up nothing, so that they have no other
+limit. The visits of π_b are a solution, so that there is a best one, and it is never worse than π_b
+at the start.
+
+Only the data of the problem have a say. A certificate that holds for every policy that was chosen
+from the first part of a log holds for this one: where the problem is that part, nothing of the part
+that judges is used, and no claim becomes wrong more often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+from surestep._arrays import BoolArray, FloatArray, expect, run_owners, run_sums
+from surestep.algorithms.contract import Promise, check_range
+from surestep.algorithms.judging import improvement_of
+from surestep.errors import InvalidParameter, NotConverged
+from surestep.model.mdp import FiniteMDP
+from surestep.model.policy import Policy
+from surestep.model.problem import Improvement, Problem
+from surestep.planning.evaluation import evaluate, occupancy
+
+MOST_PAIRS = 100_000
+LEFT = 0.03  # γ^t where rollouts are taken to be cut
+MOST_STEPS = 10_000  # of a rollout
+KAPPA = (0.5, 8.0)  # limits of κ, beyond which M̂ says more of its own errors than of reads
+ACCURACY = 1e-10  # of the program, which has costs of 1 at most
+LEAST_VISITED = 1e-9  # discounted visits of a state below which it is not visited
+SAME = 1e-6  # of probabilities: smaller changes are those of the solver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provable:
+    """The best policy of M̂ whose rollouts the data have enough steps for, by a linear program.
+
+    `rounds` is m, the number of rollouts that as much data again should have the steps for. `price`
+    times the standard error of a step's value is what a change has to promise.
+    """
+
+    rounds: float = 20  # m
+    price: float = 1  # β in standard errors
+
+    name: ClassVar = "provable"
+    source: ClassVar = "surestep: a linear program with the limits of stitched rollouts"
+    constraint: ClassVar = "π ≤ π_b on pairs never seen"
+    promises: ClassVar = frozenset(
+        {Promise.KEEPS_BEHAVIOR, Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the settings."""
+        check_range("rounds", self.rounds, 1e-9, 1e12, "the data should allow so many rollouts")
+        check_range("price", self.price, 0, 1e12, "it is a number of standard errors")
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""
+        expect("problem", problem, Problem)
+        number = problem.counts.pairs.num_pairs
+        if number > MOST_PAIRS:
+            raise InvalidParameter(
+                f"the problem has {number:,} pairs, but the linear program of provable takes "
+                f"{MOST_PAIRS:,} at most; take another algorithm, such as spibb"
+            )
+        program = Program.of(problem, self.price)
+        policy = policy_of(program.solved(program.limits(self.rounds)), problem)
+        found, initial = improvement_of(problem, policy), program.estimate.initial
+        if initial @ found.plan.value >= initial @ program.value:
+            return found
+        return improvement_of(problem, problem.behavior)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """The program of a problem, but for the limits of d; variables are d [K], u [K], Σ_a d [S]."""
+
+    problem: Problem
+    estimate: FiniteMDP
+    value: FloatArray  # V of π_b [S]
+    visits: FloatArray  # d of π_b [K]
+    cost: FloatArray
+    above: csr_array  # d_k − u_k − π_b(k) Σ_a d(s,a) ≤ 0
+    flow: csr_array  # what Σ_a d is, and the flow
+    most_above: FloatArray  # the limit of u [K]
+
+    @classmethod
+    def of(cls, problem: Problem, price: float) -> Program:
+        """Returns the program of a problem."""
+        discount, estimate, behavior = problem.single_discount, problem.estimate(), problem.behavior
+        value, state = evaluate(estimate, behavior), estimate.pairs.state
+        size, states = state.size, value.size
+        cost = np.zeros(2 * size + states)
+        cost[:size] = -estimate.expected_reward
+        cost[size : 2 * size] = price * standard_errors(problem, estimate, value)
+        each, d, u = np.ones(size), np.arange(size), size + np.arange(size)
+        every, total, row = np.ones(states), 2 * size + np.arange(states), np.arange(states)
+        above = [(each, d, d), (-each, d, u), (-behavior.probability, d, total[state])]
+        onwards = -discount * estimate.probability
+        flow = [
+            *((each, state, d), (-every, row, total), (every, states + row, total)),
+            (onwards, states + estimate.successor, run_owners(estimate.offsets)),
+        ]
+        return cls(
+            problem,
+            estimate,
+            value,
+            occupancy(estimate, behavior),
+            cost / max(float(np.abs(cost).max()), np.finfo(float).tiny),
+            matrix(above, (size, cost.size)),
+            matrix(flow, (2 * states, cost.size)),
+            np.where(free_pairs(problem), np.inf, 0.0),
+        )
+
+    def limits(self, rounds: float) -> FloatArray:
+        """Returns the most d [K] that leaves m rounds."""
+        n, pairs = self.problem.counts.visits, self.estimate.pairs
+        read, visits = self.reads(), run_sums(self.visits, pairs.offsets)
+        usual = np.full(read.size, read.sum() / visits.sum())
+        kappa = np.divide(read, visits, out=usual, where=visits > LEAST_VISITED)
+        room = (n - np.sqrt(n)) / (rounds * np.clip(kappa, *KAPPA)[pairs.state])
+        slack = ACCURACY * (1 + self.visits)  # what the solver may be off
+        return np.where(n > 0, np.maximum(room, self.visits + slack), np.inf)
+
+    def reads(self) -> FloatArray:
+        """Returns the expected undiscounted visits of states [S] by π_b until a rollout is cut."""
+        estimate, behavior = self.estimate, self.problem.behavior
+        discount, pair = self.problem.single_discount, run_owners(estimate.offsets)
+        steps = MOST_STEPS if discount == 1 else 1
+        if 0 < discount < 1:
+            steps = min(MOST_STEPS, math.ceil(math.log(LEFT) / math.log(discount)))
+        chance = estimate.probability * behavior.probability[pair]
+        places = (chance, estimate.successor, estimate.pairs.state[pair])
+        onwards, here = matrix([places], (self.value.size, self.value.size)), estimate.initial
+        read = here.copy()
+        for _ in range(steps - 1):
+            here = onwards @ here
+            read += here
+            if here.sum() < LEFT / 10:
+                break
+        return read
+
+    def solved(self, limits: FloatArray) -> FloatArray:
+        """Returns d [K] within limits."""
+        size, states = limits.size, self.value.size
+        most = np.concatenate([limits, self.most_above, np.full(states, np.inf)])
+        for method in ("highs-ipm", "highs-ds"):  # the first is by far the faster one
+            solution = linprog(
+                self.cost,
+                A_ub=self.above,
+                b_ub=np.zeros(size),
+                A_eq=self.flow,
+                b_eq=np.concatenate([np.zeros(states), self.estimate.initial]),
+                bounds=np.stack([np.zeros(most.size), most], axis=1),
+                method=method,
+                options={
+                    "primal_feasibility_tolerance": ACCURACY,
+                    "dual_feasibility_tolerance": ACCURACY,
+                },
+            )
+            if solution.status == 0:
+                break
+        else:
+            raise NotConverged(f"the linear program of provable was not solved: {solution.message}")
+        visits: FloatArray = np.maximum(solution.x[:size], 0.0)
+        return visits
+
+
+def matrix(parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]) -> csr_array:
+    """Returns the sparse matrix of parts, each of numbers, their rows and their columns."""
+    numbers, row, column = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return csr_array((numbers, (row, column)), shape=shape)
+
+
+def free_pairs(problem: Problem) -> BoolArray:
+    """Returns the pairs [K] that may be taken more often than by π_b: open, and seen."""
+    free: BoolArray = problem.open_pairs() & (problem.counts.visits > 0)
+    return free
+
+
+def policy_of(visits: FloatArray, problem: Problem) -> Policy:
+    """Returns the policy with such visits [K]; π_b in states that hardly have any, or that stay.
+
+    To the last bit, no pair that is closed or was never seen is taken more often than by π_b.
+    """
+    pairs, behavior = problem.counts.pairs, problem.behavior.probability
+    offsets, state = pairs.offsets, pairs.state
+    total = run_sums(visits, offsets)[state]
+    found = np.divide(visits, total, out=behavior.copy(), where=total > LEAST_VISITED)
+    free = free_pairs(problem)
+    least = np.where(free, 0.0, np.minimum(found, behavior))
+    more = np.where(free, found, 0.0)
+    share = (1 - run_sums(least, offsets)) / np.maximum(run_sums(more, offsets), LEAST_VISITED)
+    found = least + more * share[state]
+    moved = run_sums(np.abs(found - behavior), offsets)[state] > SAME
+    return Policy(pairs, np.where(moved & (total > LEAST_VISITED), found, behavior))
+
+
+def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) -> FloatArray:
+    """Returns √(Var(r + γV(s′)) / n) of each pair [K]; never less than with half the usual spread.
+
+    Of rewards that differ between visits of one transition, only the least and the greatest are
+    known; a quarter of the way between them is about one standard deviation.
+    """
+    counts = problem.counts
+    owner, n = run_owners(estimate.offsets), np.maximum(counts.visits, 1)
+    worth = estimate.reward + estimate.discount[owner] * value[estimate.successor]
+    mean = np.bincount(owner, estimate.probability * worth, n.size)
+    variance = np.bincount(owner, estimate.probability * (worth - mean[owner]) ** 2, n.size)
+    least, greatest = counts.observed_rewards()
+    within = ((greatest - least) / 4) ** 2
+    if counts.rewards.per == "transition":
+        within = np.bincount(run_owners(counts.offsets), counts.times * within, n.size) / n
+    whole: FloatArray = variance + within
+    usual = float(counts.visits @ whole) / max(int(counts.visits.sum()), 1)
+    errors: FloatArray = np.sqrt(np.maximum(whole, usual / 4) / n)
+    return errors
