@@ -11,9 +11,9 @@ from remembering_worlds import ACTIONS, STATES, remembering_log
 from surestep import DecisionLog, FiniteMDP, Pairs, Policy, sample_log
 from surestep._json import typed
 from surestep.checks import DELTA, Check, check_log, of_log, shuffling
+from surestep.checks.drift import next_state_drift, practice_check, reward_drift
 from surestep.checks.memory import check_of
 from surestep.checks.shuffling import Shuffled
-from surestep.checks.drift import next_state_drift, practice_check, reward_drift
 from surestep.environments.adaptive import adaptive
 from surestep.environments.coarse import coarse
 from surestep.environments.hidden_cause import hidden_cause

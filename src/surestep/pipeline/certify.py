@@ -31,7 +31,6 @@ from surestep.pipeline.evidence import (
     Steps,
     gather,
     of_recording,
-    seed_of,
     with_histories,
     with_learnt_states,
 )
