@@ -117,7 +117,7 @@ LARGEST_SEED = 2**63 - 1
 PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify
 FEWEST = 2  # episodes of either part
 FEWEST_STEPS = 20  # of either part of a single stream
-RUNS = 192  # on fold 2: as many as leave L to the data, and hardly to the seed
+RUNS = 96  # on fold 2: as many as leave L to the data, and hardly to the seed
 GROWTHS = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)  # of a log
 MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
 

@@ -26,7 +26,7 @@ from surestep.certificates.stacks import Tallies, Way, horizons, tally_each
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Turns
 
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
-REHEARSALS = 16  # runs on fold 1
+REHEARSALS = 8  # runs on fold 1
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
 CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones
