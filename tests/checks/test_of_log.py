@@ -166,7 +166,7 @@ def practice_of(log, seed, *, others=0.0):
     late = np.arange(log.num_steps) >= cut
     changed = late & (np.random.default_rng(seed).random(log.num_steps) < others)
     log = replace(log, action=np.where(changed, 1, log.action))
-    return practice_check(log, cut, 0.5, seed=seed, level=0.05)
+    return practice_check(log, np.arange(log.num_steps) >= cut, 0.5, seed=seed, level=0.05)
 
 
 def test_practice_that_stays_gives_false_alarms_at_most_as_stated(quick):

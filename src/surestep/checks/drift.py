@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import IntArray
+from surestep._arrays import BoolArray, IntArray
 from surestep.checks.check import Check
 from surestep.checks.memory import check_of, episode_of_rows, reward_check_of, transitions
 from surestep.checks.shuffling import compared_rows, label_test, number_test
@@ -38,15 +38,15 @@ def reward_drift(log: DecisionLog, *, seed: int, level: float) -> Check:
 
 
 def practice_check(
-    log: DecisionLog, cut: int, gain: float | None, *, seed: int, level: float
+    log: DecisionLog, late: BoolArray, gain: float | None, *, seed: int, level: float
 ) -> Check:
-    """Checks whether rows before row `cut` and from it on differ in actions, beyond the state.
+    """Checks whether late rows [N] differ from those before in actions, beyond the state.
 
-    `gain` is the estimated one over the practice from there on; None where there is none.
+    `gain` is the estimated one over the practice of the late ones; None where there is none.
     """
     rows, apart = compared_rows(log, log.state.astype(np.int64), seed)
     group, action = log.state[rows].astype(np.int64), log.action[rows].astype(np.int64)
-    tested = label_test(group, (rows >= cut).astype(np.int64), action, seed=seed, level=level)
+    tested = label_test(group, late[rows].astype(np.int64), action, seed=seed, level=level)
     figures = {"gain": 0.0 if gain is None else gain, "has_gain": float(gain is not None)}
     return check_of("practice-changed", tested, level, apart, figures)
 

@@ -14,6 +14,7 @@ from surestep.checks.cuts import cut_check, replaced_states
 from surestep.checks.drift import practice_check
 from surestep.checks.held_out import folds_by
 from surestep.checks.hidden import hidden_check
+from surestep.checks.memory import episode_of_rows
 from surestep.checks.of_log import LEVEL, looked_at, sampled, seed_of, unchecked
 from surestep.checks.places import place_check
 from surestep.checks.time_in_states import TimeInStates
@@ -115,14 +116,16 @@ def practice(question: Question, judge: Stitched | None, table: PolicyTable) -> 
     if judge is None or judge.logger == "fixed" or log is None or first is None or judging is None:
         return Check.unchecked(code, "behavior-of-all")
     seed = seed_of(log)
-    chosen = looked_at(log, seed)
-    cut = np.diff(first.episode_offsets)[chosen[chosen < first.num_episodes]].sum()
+    late = np.ones(log.num_steps, np.bool_)
+    rows = np.arange(log.num_steps) if log.order is None else np.argsort(log.order)
+    late[rows[: first.num_steps]] = False
+    late = late[np.isin(episode_of_rows(log), looked_at(log, seed))]
     model, recent = judging.estimate(), estimate_behavior(judging.counts)
     try:
         gain = performance(model, table.policy) - performance(model, recent)
     except NeverEnds:  # in what the rest of the log shows
         gain = None
-    return practice_check(sampled(log, seed), int(cut), gain, seed=seed + 6, level=LEVEL)
+    return practice_check(sampled(log, seed), late, gain, seed=seed + 6, level=LEVEL)
 
 
 def is_free_of_models(claim: Certificate) -> bool:

@@ -36,7 +36,7 @@ from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
 
 USUAL_WORLDS = 10  # of each kind
-MOST_WORK = 30e9  # steps by default: about half a minute of one core
+MOST_WORK = 15e9  # steps by default: about a quarter of a minute of one core
 OWN_SIZE = (1.0,)  # the data of the log, and no more
 
 

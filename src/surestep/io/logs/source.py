@@ -206,7 +206,7 @@ class LogSource:
         Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
         is none, or a row does not say by itself whether its episode ended.
         """
-        if self.columns.is_last is not None:
+        if self.columns.is_last is not None or self.reading.complete:
             return ""
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
@@ -219,7 +219,7 @@ class LogSource:
                 f"NOT ({reward} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE)"
                 for low, high in (map(float, running), map(float, ending))
             )
-            goes_on = "true" if counted else stopped
+            goes_on = "true" if counted or self.reading.clock else stopped
             condition = (
                 f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
                 f"ELSE {on_the_way} AND {at_end} END"

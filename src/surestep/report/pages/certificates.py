@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from surestep.certificates.registry import BUILT_IN
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
+from surestep.model.statements import WITHIN_SEEN
 from surestep.report.charts.claim_line import claim_line
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Axis, Caption, Tone
@@ -172,7 +173,9 @@ def claim_figure(findings: Findings, lower: float) -> Element:
 
 
 def tone_of_gain(certificate: Certificate) -> Tone:
-    """Returns the tone of what is guaranteed: never green where an extension says so."""
+    """Returns the tone of what is guaranteed: green only where it is built in and declared."""
+    if any(said.code == WITHIN_SEEN for said in certificate.assumptions):
+        return STANDING_TONES[standing_of(certificate)]
     return "green" if certificate.kind in BUILT_IN else STANDING_TONES[BY_EXTENSION]
 
 

@@ -147,8 +147,7 @@ def open_question(certificate: Certificate) -> str:
     )
     return (
         f"One question would settle it: can a step earn less than {a} or more than {b}, or an end "
-        f"less than {c} or more than {d}? If not, declare it: "
-        f"--running {a} {b} --ending {c} {d}."
+        f"less than {c} or more than {d}? If not, declare these ranges, as running and as ending."
     )
 
 
