@@ -199,8 +199,8 @@ class Declared:
         default=None,
         metadata=declared(
             shape=Whole(),
-            by_default="10, or what δ needs, as far as that takes about a quarter of a minute of one "
-            "core; beyond, only those that say how often beliefs are wrong",
+            by_default="10, or what δ needs, as far as that takes about a quarter of a minute of "
+            "one core; beyond, only those that say how often beliefs are wrong",
             label="worlds of each kind in the stress test",
             help="The number of worlds of each kind in the stress test; 0: none.",
         ),
