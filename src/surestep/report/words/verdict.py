@@ -19,7 +19,6 @@ from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
 # Assumptions by which ranges of rewards are those of the log.
-UNDECLARED = ("value-bounds-read-off", "reward-bounds-read-off", "rewards-within-seen")
 Mood = Literal["good", "plain", "caution", "bad"]
 
 STANDINGS = {
@@ -320,7 +319,7 @@ def proof_words(record: Record, certificate: Certificate) -> str | None:
     if "episodes_for_proof" not in record.estimates:
         return None
     wanted, there = record.estimates["episodes_for_proof"], record.data["episodes"]
-    undeclared = any(said.code in UNDECLARED for said in certificate.assumptions)
+    undeclared = any(said.code == WITHIN_SEEN for said in certificate.assumptions)
     if wanted is None:
         ranges = " Declare the ranges of rewards: that may." if undeclared else ""
         return f"More episodes like these alone would not make it a proof.{ranges}"
