@@ -156,7 +156,7 @@ def planned_at(monkeypatch, score):
     monkeypatch.setattr(stitched_plans, "tally_each", tally_each)
     monkeypatch.setattr(stitched_plans, "bets_alone", bets)
     monkeypatch.setattr(stitched_plans, "bets_in_turn", bets)
-    (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1, 5)])
+    (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1, 5)], 8)
     return plan, looked_at
 
 
@@ -209,7 +209,7 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
 ):
     asked = []
 
-    def plans_at(folds):
+    def plans_at(folds, runs):
         asked.extend((fold.course.tails, fold.delta) for fold in folds)
         return [
             UNPLANNED._replace(score=1.0 + gain * (fold.course.tails == "robust")) for fold in folds
@@ -336,7 +336,7 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeyp
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
     monkeypatch.setattr(stitched, "known_ends", lambda *_: np.zeros(2, bool))
-    monkeypatch.setattr(stitched, "plans_of", lambda _: [Plan(way, 0.1, score=0.5)])
+    monkeypatch.setattr(stitched, "plans_of", lambda *_: [Plan(way, 0.1, score=0.5)])
     monkeypatch.setattr(Plan, "bet", lambda *_: None)
     monkeypatch.setattr(stitched, "limits_of", lambda bets: [-9.0 for _ in bets])
     monkeypatch.setattr(stitched, "roll_out_each", rolled)

@@ -86,6 +86,8 @@ from surestep.certificates.stacks import (
 )
 from surestep.certificates.stitched_plans import (
     CERTIFYING,
+    LAST_REHEARSALS,
+    REHEARSALS,
     Fold,
     Plan,
     kinds_of,
@@ -497,10 +499,10 @@ class Judging(NamedTuple):
         )
 
 
-def plans_of(planning: Sequence[Planning]) -> list[Plan]:
+def plans_of(planning: Sequence[Planning], runs: int = REHEARSALS) -> list[Plan]:
     """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
     folds = [one.folds() for one in planning]
-    plans = iter(plans_at([fold for several in folds for fold in several]) if folds else [])
+    plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
     chosen = []
     for several in folds:
         plain, *robust = (next(plans) for _ in several)
@@ -520,7 +522,8 @@ def lower_limits(
             planning[place] = certifier.planning(problem, policy, folds)
         except CertificateRefused as refusal:
             answers[place] = refusal
-    plans = dict(zip(planning, plans_of([*planning.values()]), strict=True))
+    found = plans_of([*planning.values()], LAST_REHEARSALS)
+    plans = dict(zip(planning, found, strict=True))
     cases: dict[int, Case] = {}
     for place, plan in plans.items():
         (certifier, problem, policy, folds, _), one = judging[place], planning[place]

@@ -26,7 +26,8 @@ from surestep.certificates.stacks import Tallies, Way, horizons, tally_each
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Turns
 
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
-REHEARSALS = 8  # runs on fold 1
+REHEARSALS = 8  # runs on fold 1 for each policy among which one is chosen
+LAST_REHEARSALS = 64  # for the one that is certified: as many as leave its plan to the data
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
 CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones
@@ -79,10 +80,10 @@ class Bets(NamedTuple):
         return Plan(way, fold.delta, turns=turns, score=score)
 
 
-def plans_at(folds: Sequence[Fold]) -> list[Plan]:
+def plans_at(folds: Sequence[Fold], runs: int) -> list[Plan]:
     """Returns the bet of each fold on both policies at once, or in turn where it expects more.
 
-    That has to be clearly more. All folds are rolled out together.
+    That has to be clearly more. All folds are rolled out together, in so many runs.
     """
     cases = [
         Case(stacks, course, stacks.sizes > 0, seed, most_rounds(stacks, course))
@@ -92,14 +93,14 @@ def plans_at(folds: Sequence[Fold]) -> list[Plan]:
     number = max(len(horizons(fold.course.discount)) for fold in folds)
     lengths = [horizons_of(fold, number) for fold in folds]
     ways = [[Way(who, steps, steps) for who in sides for steps in own] for own in lengths]
-    tallies = tally_each(cases, ways, PLANNING, REHEARSALS)
+    tallies = tally_each(cases, ways, PLANNING, runs)
     alone = bets_alone(levels, np.repeat(sides, number).tolist(), tallies)
     best = alone.score.reshape(-1, len(sides), number).argmax(axis=2).tolist()
     ways_in_turn = [
         [Way(cycle, own[ours], own[theirs]) for cycle in CYCLES]
         for own, (_, ours, theirs) in zip(lengths, best, strict=True)
     ]
-    in_turn = bets_in_turn(levels, tally_each(cases, ways_in_turn, PLANNING, REHEARSALS))
+    in_turn = bets_in_turn(levels, tally_each(cases, ways_in_turn, PLANNING, runs))
     best_in_turn = in_turn.score.argmax(axis=1).tolist()
     return [
         clearly_best(
