@@ -5,9 +5,9 @@ A pump wears through five conditions while the demand for water goes up and down
 crew runs it, runs it at reduced load (`ease`), takes it out for a `service`, or sells it. A pump
 that is sold or wrecked is gone for good; of the others the recording stops after 13 weeks.
 
-The crew's habit is written in `pumps_policy.csv`: several shifts with their own ideas, so that most
-things were tried. It rightly leaves new pumps alone, but it services worn ones too late, and no more
-often when low demand makes a week without them cheap.
+The crew's habit is written in `pumps_policy.csv`: several shifts with ideas of their own, so that
+most things were tried. It rightly leaves new pumps alone, but it services worn ones too late, and
+no more often when low demand makes a week without them cheap.
 
 A week earns between −140 (a service) and 160 (a new pump at high demand), the week in which a pump
 goes between −400 (wrecked) and 500 (sold as new): ranges that the waterworks knows, whatever the
