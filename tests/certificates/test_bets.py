@@ -22,7 +22,7 @@ DELTA, LEAST = 0.2, -1.0
 
 
 def is_refuted(series, complete, stake, mean):
-    """Whether for some t from half of all on, a third of the first t series reach 3/δ when they bet on more."""
+    """Whether, betting on more, a third of the first t series reach 3/δ, t from half of all on."""
     capped, won = min(stake, 0.99 / (mean - LEAST)), 0
     for t, (values, number) in enumerate(zip(series, complete, strict=True), 1):
         capitals = np.cumprod(1 + capped * (values[:number] - mean))
