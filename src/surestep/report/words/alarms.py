@@ -71,9 +71,8 @@ def alarm_words(alarm: Alarm) -> str:
     match alarm.code:
         case "claim-above-estimate":
             return (
-                f"A gain of at least {shown('claim')} is claimed, but no model, of the whole log "
-                f"or of the part that chose the policy, estimates more than {shown('estimate')}: "
-                "one of them is wrong."
+                f"A gain of at least {shown('claim')} is claimed, but no more than "
+                f"{shown('estimate')} is estimated: one of the two is wrong."
             )
         case "claim-above-returns":
             return (
