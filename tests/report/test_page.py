@@ -28,7 +28,7 @@ from surestep.certificates.standing import BY_EXTENSION
 from surestep.model import Statement
 from surestep.report.html import element
 from surestep.report.page import SECTIONS, result_page
-from surestep.report.words.verdict import STANDINGS
+from surestep.report.words.verdict import STANDINGS, proof_words
 from surestep.results.findings import DeltaPoint, NWedgePoint
 
 LABELS = st.one_of(
@@ -522,6 +522,10 @@ def test_a_provable_policy_was_chosen_for_so_many_rounds():
     assert "the best one whose course as many data again could follow 20 times" in said
 
 
+SEEN = "rewards-within-seen"
+RANGES = {"running_low": 0.0, "running_high": 1.0, "ending_low": 0.0, "ending_high": 1.0}
+
+
 @pytest.mark.parametrize(
     ("episodes", "words"),
     [
@@ -534,11 +538,17 @@ def test_what_would_make_it_a_proof_is_said(episodes, words):
     record = grid().record
     data = {**record.data, "episodes": 300}
     told = replace(record, data=data, estimates={"episodes_for_proof": episodes})
-    for codes, ranges in ((["markov"], False), (["value-bounds-read-off"], True)):
-        certificate = replace(grid().certificate, assumptions=tuple(map(Statement, codes)))
+    for codes, ranges in ((["markov"], False), ([SEEN], True)):
+        said = [Statement(code, RANGES if code == SEEN else {}) for code in codes]
+        certificate = replace(grid().certificate, assumptions=tuple(said))
         said = section(replace(grid(), record=told, certificate=certificate), "answer")
         assert words in said
-        assert ("anges of rewards" in said) == ranges
+        assert ("ranges of what whole episodes return" in said) == ranges
+        # Nothing comforts where the rest of the log estimates a loss, or nothing is claimed.
+        lost = replace(told, estimates={**told.estimates, "held_out_gain": -0.28})
+        assert proof_words(lost, certificate) is None
+        refused = replace(certificate, lower=None, standing="none")
+        assert proof_words(told, refused) is None
     assert "episodes like these" not in section(grid(), "answer")
 
 

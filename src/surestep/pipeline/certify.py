@@ -15,6 +15,7 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.known import Known, Split
+from surestep.certificates.ranges import Ranges, hull
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import check_log_fits, propensities_vary
@@ -194,6 +195,11 @@ class SavedPolicy:
             running, ending, returns = declared
             terms = replace(terms, running=running, ending=ending, returns=returns)
         facts = DataFacts.of(counts)
+        if not same_log and "running" in saved.record.defaults:
+            # Nobody declared what steps may earn: what the log of the result shows, they may too.
+            shown = (saved.record.parameters[name] for name in Ranges._fields)
+            both = zip(facts.ranges, shown, strict=True)
+            facts = facts._replace(ranges=Ranges(*map(hull, both)))
         log_source = None if isinstance(source, CountsSource) else source
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
@@ -327,8 +333,6 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     premises = (*of_recording(counts), Statement("behavior-of-result"))
     if saved.record.has_row_propensities and propensities_vary(counts):
         premises += (Statement("acted-on-more"),)
-    if "value_bounds" in saved.record.defaults:
-        premises += (Statement("value-bounds-of-other-log"),)
     return Assembly(words, counts.to_counts(table.pairs), behavior, table.quiet, premises)
 
 

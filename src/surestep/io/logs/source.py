@@ -125,11 +125,16 @@ class LogSource:
         counts = replace(counts, taught=taught_by(self.reading, self.columns))
         return replace(counts, sources=sources or (counts_digest(counts),))
 
-    def check_ends_said(self) -> None:
-        """Refuses a log of which nobody says how episodes end: all bad ends may be missing."""
+    @property
+    def says_ends(self) -> bool:
+        """Tells whether anybody says how episodes end."""
         columns = self.columns
         flags = (columns.terminated, columns.truncated, columns.is_last, *columns.next_state)
-        if any(flag is not None for flag in flags):
+        return any(flag is not None for flag in flags)
+
+    def check_ends_said(self) -> None:
+        """Refuses a log of which nobody says how episodes end: all bad ends may be missing."""
+        if self.says_ends:
             return
         raise InvalidLog(
             f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
