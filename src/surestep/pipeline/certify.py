@@ -327,8 +327,6 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     premises = (*of_recording(counts), Statement("behavior-of-result"))
     if saved.record.has_row_propensities and propensities_vary(counts):
         premises += (Statement("acted-on-more"),)
-    if "value_bounds" in saved.record.defaults:
-        premises += (Statement("value-bounds-of-other-log"),)
     return Assembly(words, counts.to_counts(table.pairs), behavior, table.quiet, premises)
 
 
