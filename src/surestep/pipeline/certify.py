@@ -31,6 +31,7 @@ from surestep.pipeline.evidence import (
     CountsSource,
     Steps,
     gather,
+    has_episodes,
     of_recording,
     with_histories,
     with_learnt_states,
@@ -216,14 +217,7 @@ class SavedPolicy:
         told = told._replace(delta=told.delta if delta is None else delta)
         told = told_of_algorithm(told, saved.record)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
-        made = (
-            [Asked.of(text).make_with(told) for text in saved.record.parameters["certificates"]]
-            if same_log and log_source is not None
-            else []
-        )
-        # What read the log step by step then does so now: numbers of states are to be the same.
-        judges = (*certifiers, *made)
-        whole = [certifier.name for certifier in judges if needs_episodes(certifier)]
+        whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
         of_rows = saved.record.has_row_propensities
         steps = Steps(log_source, counts, problem.counts.pairs, propensities=of_rows)
         if whole:
@@ -241,9 +235,9 @@ class SavedPolicy:
             problem = replace(problem, behavior=behavior)
         policy = Policy(pairs, table.probability)
         visits = table.visits
-        if problem.log is not None:
-            numbering = by_appearance(problem.log, assembly.quiet)
-            problem, policy = numbering.problem(problem), numbering.policy(policy)
+        if whole or (log_source is not None and has_episodes(log_source, counts)):
+            numbering = by_appearance(steps.log, assembly.quiet)
+            problem, policy = numbering.problem(problem, steps.log), numbering.policy(policy)
             visits = visits[numbering.pair] if same_log else visits
         made_by = saved, terms, certifiers, splits
         return cls(*made_by, problem, policy, visits, same_log, again.shares_files)

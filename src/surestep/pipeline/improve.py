@@ -409,8 +409,9 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     numbering = None
     if whole:
         problem = steps.put_into(problem, whole[0])
+    if whole or evidence.has_episodes:
         numbering = by_appearance(steps.log, evidence.assembly.quiet)
-        problem = numbering.problem(problem)
+        problem = numbering.problem(problem, steps.log)
         if limits.allowed is not None:
             limits = replace(limits, allowed=limits.allowed[numbering.pair])
             algorithm = terms.algorithm_for(problem, told, certifiers, limits)

@@ -57,7 +57,8 @@ class LogSource:
     columns: ColumnMapping
     types: Mapping[str, str]  # column → type, as DuckDB calls it
     memory_limit: str | None = None
-    edges_from: float | None = None  # the first share of it, whose quantiles are edges; None: all
+    # The first share of so many episodes, whose quantiles are edges; None: all.
+    edges_from: Callable[[int], float] | None = None
 
     __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))

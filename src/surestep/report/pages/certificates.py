@@ -43,6 +43,7 @@ STANDING_TONES: dict[str, Tone] = {
     "asymptotic": "purple",
     "posterior": "orange",
     "as-published": "grey",
+    "none": "grey",
     BY_EXTENSION: "grey",
 }
 FEW = 3.0  # an L further below 0 than this many times what matters is cut
