@@ -46,12 +46,13 @@ def main() -> None:
         Handbook(),
         discount=0.95,
         behavior=str(HABIT),
+        running=(-140, 160),  # what a week may earn, and the week in which a pump goes
+        ending=(-400, 500),
         least_visits=1,  # the rule is the rule, also where the log says little
         certificates=["stitched", "posterior:draws=99"],
         worlds=0,
     )
-    gain = result.record.estimates["policy"] - result.record.estimates["behavior"]
-    print(f"{result.verdict}: an estimated gain of {gain:.0f} an episode")
+    print(f"{result.verdict}: an estimated gain of {result.estimated_gain:.0f} an episode")
     for claim in result.certificates:
         print(f"{claim.kind}, {claim.standing}: L = {claim.lower:.0f}")
     with tempfile.TemporaryDirectory() as folder:

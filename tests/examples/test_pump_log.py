@@ -34,7 +34,7 @@ def test_the_script_draws_the_files_that_ship(pumps, tmp_path):
     pumps.write_files(tmp_path)
     for name in ("pumps.csv", "pumps_policy.csv"):
         assert (tmp_path / name).read_bytes() == (EXAMPLES / name).read_bytes()
-        assert (EXAMPLES / name).stat().st_size < 1_000_000
+        assert (EXAMPLES / name).stat().st_size < 3_000_000
 
 
 def test_reading_gives_the_transitions_that_were_drawn(pumps, counts):
@@ -82,7 +82,7 @@ def test_spibb_improves_on_the_habit_keeps_some_states_and_changes_others(pumps,
         discount=pumps.WEEKLY_DISCOUNT,
         value_bounds=VALUE_BOUNDS,
     )
-    policy = SPIBB(n_wedge=20).improve(problem).policy
-    assert performance(mdp, policy) > 1.4 * performance(mdp, habit)
+    policy = SPIBB(n_wedge=200).improve(problem).policy
+    assert performance(mdp, policy) > 1.3 * performance(mdp, habit)
     changed = np.abs(policy.dense() - habit.dense()).max(axis=1)[: len(pumps.STATES)] > 1e-9
     assert 5 <= changed.sum() <= 10

@@ -24,6 +24,7 @@ from findings import (
     with_words,
     without_changes,
 )
+from surestep.certificates.ranges import Ranges
 from surestep.certificates.standing import BY_EXTENSION
 from surestep.model import Statement
 from surestep.report.html import element
@@ -387,18 +388,24 @@ def plain(text):
 def test_the_answer_comes_first():
     said = plain(section(machine(), "answer"))
     assert "In 5 of 6 situations the new policy does something else." in said
-    assert "Expected gain +2,867 +632 %" in said
-    assert "from 453.4 to 3,321. Estimated by the model." in said
+    assert "Estimated gain +2,867" in said
+    assert "Estimated by the same data that chose the policy, which flatter it." in said
     first = next(iter(read(result_page(machine())).iter("section")))
     assert first.get("id") == "answer"
 
 
-def test_which_estimate_claims_are_held_against_is_said():
+def test_the_estimate_of_data_that_did_not_choose_is_shown_with_its_interval():
     findings = machine()
-    record = replace(findings.record, estimates={"gain_of_all": 3000.5})
+    held_out = {"held_out_gain": 2500.0, "held_out_low": 2100.0, "held_out_high": 2900.0}
+    estimates = {**findings.record.estimates, **held_out}
+    record = replace(findings.record, estimates=estimates)
     for place in ("answer", "certificate"):
         said = plain(section(replace(findings, record=record), place))
-        assert "chose the policy. The model of the whole log says +3,00" in said
+        assert (
+            "Between +2,100 and +2,900 (about 90 %), estimated by the part of the log that" in said
+        )
+        assert "flatter" not in said
+    assert "Estimated gain +2,500" in plain(section(replace(findings, record=record), "answer"))
 
 
 def test_a_guarantee_that_says_nothing_is_called_so():
@@ -538,9 +545,9 @@ def test_what_would_make_it_a_proof_is_said(episodes, words):
     record = grid().record
     data = {**record.data, "episodes": 300}
     told = replace(record, data=data, estimates={"episodes_for_proof": episodes})
-    for codes, ranges in ((["markov"], False), ([SEEN], True)):
-        said = [Statement(code, RANGES if code == SEEN else {}) for code in codes]
-        certificate = replace(grid().certificate, assumptions=tuple(said))
+    seen = Ranges((0.0, 0.0), (0.0, 1.0)).statement(declared=False)
+    for assumed, ranges in ((Statement("markov"), False), (seen, True)):
+        certificate = replace(grid().certificate, assumptions=(assumed,))
         said = section(replace(grid(), record=told, certificate=certificate), "answer")
         assert words in said
         assert ("ranges of what whole episodes return" in said) == ranges
