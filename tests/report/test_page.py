@@ -529,10 +529,6 @@ def test_a_provable_policy_was_chosen_for_so_many_rounds():
     assert "the best one whose course as many data again could follow 20 times" in said
 
 
-SEEN = "rewards-within-seen"
-RANGES = {"running_low": 0.0, "running_high": 1.0, "ending_low": 0.0, "ending_high": 1.0}
-
-
 @pytest.mark.parametrize(
     ("episodes", "words"),
     [
