@@ -152,7 +152,8 @@ def first_rows(
     """Makes a table of some columns of the rows that a split in time leaves to the first part.
 
     `share` says for the number of recorded episodes which share of those that `load_steps` gives
-    begins there; of one episode, of its steps. Returns its name; that of the whole log where there are no two parts.
+    begins there; of one episode, of its steps. Returns its name; that of the whole log where there
+    are no two parts.
     """
     mapping, episode = roles.mapping, roles.codes.episode
     assert episode is not None
