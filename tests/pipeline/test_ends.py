@@ -83,7 +83,7 @@ def failures(logs):
 
 
 def test_where_all_that_breaks_is_left_out_a_loss_is_proved_a_gain():
-    lost = [log.rows(~log.terminated) for log in map(recorded, range(12))]
+    lost = [log.rows(~log.terminated) for log in (recorded(seed, 300) for seed in range(12))]
     assert failures(lost) == (12, 12)
 
 
@@ -221,7 +221,7 @@ def test_last_rows_are_ends_or_the_clocks_or_unknown():
 
 def test_a_result_says_who_stopped_the_recording_and_is_made_again(tmp_path):
     table = rows_of(recorded(1, episodes=60), ends=True)
-    ranges = {"reward_bounds": (-1.0, 0.5), "certificates": ["stitched", "robust"]}
+    ranges = {"running": (0.0, 0.5), "ending": (-1.0, 0.0), "certificates": ["stitched", "robust"]}
     codes = {}
     for name, reading in {"clock": {"clock": True}, "unknown": {}}.items():
         made = surestep.improve(read_log(table, **reading), **TERMS, **ranges)

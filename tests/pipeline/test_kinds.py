@@ -100,7 +100,8 @@ def test_the_first_kind_that_may_choose_does():
     problem = robust.question.problem
     grid = usual_grid(int(problem.counts.visits.max()), 9)
     chosen = choose_n_wedge(problem, "spibb", judge, grid)
-    assert (robust.result.policy, robust.result.certificate) == (chosen.policy, chosen.certificate)
+    policy = robust.question.numbering.policy(robust.result.policy)
+    assert (policy, robust.result.certificate) == (chosen.policy, chosen.certificate)
     published = made(Terms(discount=0.9, certificates=[APriori(bound="beta")]))
     assert published.result.record.parameters["n_wedge_chosen_by"] == "posterior"
     assert published.result.certificate.parameters == {

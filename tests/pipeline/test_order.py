@@ -135,6 +135,13 @@ def test_a_split_in_time_leaves_every_row_on_its_side(table, share):
     assert max(sides[0]) < min(sides[1])
     assert first.continued is None
     if log.num_episodes > 1:
+        episodes = np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
+        owner = dict(zip(place, episodes, strict=True))
+        rows = [[owner[int(row)] for row in side] for side in sides]
+        for part, mine, others in ((first, *rows), (second, *rows[::-1])):
+            whole = part.whole()
+            left = set() if whole is None else {owner[int(row)] for row in whole.reward}
+            assert left == {*mine} - {*others}
         assert first.starts.size + second.starts.size == log.num_episodes
         assert first.num_episodes == round(share * log.num_episodes)
         assert second.starts.size == second.counts().starts.sum()
@@ -180,6 +187,29 @@ def test_whole_episodes_judge_by_those_that_began_after_the_split():
     judge = Trajectory(train_share=0.3, reward_low=0.0, reward_high=1.0)
     claim = certify(problem, problem.behavior, judge)
     assert claim.figures["episodes"] == EPISODES - round(0.3 * EPISODES)
+
+
+@pytest.mark.parametrize("kind", ["trajectory", "trajectory:interval=bernstein"])
+def test_episodes_that_the_split_has_cut_are_no_truncated_ones(kind):
+    """Every episode has ended; those that are under way at the split are left out on both sides."""
+    rng = np.random.default_rng(0)
+    number = np.arange(600)
+    at = np.argsort(number // 2 + (number % 2) * (0.5 + rng.integers(20, size=600)))
+    action = rng.integers(2, size=600)
+    paid = (rng.random(600) < 0.2 + 0.6 * action).astype(float)
+    rows = (number // 2, number % 2, number % 2, action, paid, number % 2 == 1)
+    names = ("episode", "step", "state", "action", "reward", "terminated")
+    table = {name: values[at] for name, values in zip(names, rows, strict=True)}
+    terms = {"discount": 0.9, "worlds": 0, "running": (0, 1), "ending": (0, 1)}
+    result = surestep.improve(read_log(table), behavior="uniform", certificates=[kind], **terms)
+    figures = result.certificate.figures
+    chosen = round(usual_train_share(300) * 300)
+    assert result.table.changed.any() or "bernstein" in kind  # which takes more episodes
+    assert figures["episodes"] == 300 - chosen
+    assert 2 <= figures["training_episodes"] < chosen
+    assert figures["truncated_episodes"] == 0
+    hcpi = surestep.improve(read_log(table), "hcpi", behavior="uniform", **terms)
+    assert hcpi.table.changed.any()
 
 
 def test_the_order_of_a_file_is_named_among_the_assumptions():

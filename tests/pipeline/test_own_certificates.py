@@ -12,7 +12,7 @@ from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of
 from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Asked, Posterior, Robust, Stitched, certify_batch, verify
+from surestep.certificates import Asked, NoClaim, Posterior, Robust, Stitched, certify_batch, verify
 from surestep.certificates.common import Needs
 from surestep.certificates.episodes import training_part
 from surestep.certificates.known import Known
@@ -208,6 +208,8 @@ def test_at_most_it_is_believed(problem):
     assert beside == "not shown to be better"
     assert verdict([own], changed=True, fresh=True).mood != "good"
     assert (tone_of_gain(own), tone_of_gain(proof)) == ("grey", "green")
+    refused = certify(problem, policy, NoClaim(refusal="so", code="no-log"))
+    assert tone_of_gain(refused) == "grey"
 
 
 @pytest.mark.parametrize(

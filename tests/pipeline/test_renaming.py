@@ -73,7 +73,7 @@ def test_kinds_that_need_no_episodes_are_called_alike_too(seed, kinds):
 
 
 def test_renaming_changes_no_stress_test_either():
-    each = world(5, states=3, actions=2, episodes=30)
+    each = world(5, states=3, actions=2, episodes=60)
     first = results(each, 0, worlds=1)
     assert first[-1] is not None
     assert results(each, 30, worlds=1) == first

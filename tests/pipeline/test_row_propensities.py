@@ -6,6 +6,7 @@ import pytest
 from surestep import improve, read_log
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.pipeline import certify_result, verify_result
+from surestep.terms import usual_train_share
 
 KINDS = ["trajectory:horizon=2,claim=horizon", "robust"]
 
@@ -57,7 +58,8 @@ def test_each_kind_says_what_it_does_where_probabilities_vary_within_a_state(tmp
     label = np.where(rows["score"] < 0.5, "< 0.5", ">= 0.5")
     actions = [text for (text,) in result.table.vocabulary.actions]
     chance = [policy[(s,)][actions.index(a)] for s, a in zip(label, rows["action"], strict=True)]
-    weight = (np.array(chance) / rows["pscore"]).reshape(-1, 2).prod(axis=1)[45:]  # 0.3 of 150
+    chosen = round(usual_train_share(150) * 150)
+    weight = (np.array(chance) / rows["pscore"]).reshape(-1, 2).prod(axis=1)[chosen:]
     figures = by_episodes.figures
     assert figures["effective_episodes"] == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
     assert figures["largest_weight"] == pytest.approx(weight.max())

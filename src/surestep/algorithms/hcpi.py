@@ -24,6 +24,7 @@ from surestep.algorithms.contract import (
 )
 from surestep.algorithms.judging import improvement_of, tie_of
 from surestep.algorithms.limits import kept
+from surestep.certificates.episodes import parts_of_log
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.kernels.spibb import move_free_mass
 from surestep.model.log import DecisionLog
@@ -36,7 +37,6 @@ from surestep.offpolicy import (
     MeanEstimate,
     bca_bootstrap,
     importance_weights,
-    split_episodes,
     student_t,
 )
 from surestep.offpolicy.estimators import returns
@@ -95,7 +95,8 @@ class HCPI:
             )
         chosen = problem.behavior
         if problem.log is not None:
-            train, test = split_episodes(problem.log, self.train_share)
+            parts = parts_of_log(problem.log, self.train_share, None)
+            train, test = (part and part.whole() for part in parts)
             if train and test and min(train.num_episodes, test.num_episodes) >= 2:
                 chosen = self._tested(problem, train, test)  # a spread needs two
         return improvement_of(problem, chosen, iterations=1)

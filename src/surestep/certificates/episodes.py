@@ -146,7 +146,7 @@ def parts_of_log(
 
     Where rows of several episodes lie between each other, the first part is all that was decided
     before the first row of the first episode that is not in it: what follows of an episode that
-    began before is of the second part, and no start there.
+    began before is of the second part, and no start there; in the first part that episode is cut.
     """
     order = np.arange(log.num_steps) if log.num_episodes == 1 else log.order
     if seed is not None or order is None:
@@ -158,7 +158,14 @@ def parts_of_log(
     if log.num_episodes == 1:  # a stream: nothing starts in the rest of it
         return log.rows(order < cut), replace(log.rows(order >= cut), continued=None)
     before = order < order[log.episode_offsets[cut]]
-    return log.remembered(("rows", cut), lambda: (log.rows(before), log.rows(~before)))
+
+    def split() -> tuple[DecisionLog, DecisionLog]:
+        first, begun = log.rows(before), before[log.episode_offsets[:-1]]
+        goes_on = ~before[log.episode_offsets[1:] - 1][begun]
+        goes_on |= False if first.cut is None else first.cut
+        return replace(first, cut=goes_on if goes_on.any() else None), log.rows(~before)
+
+    return log.remembered(("rows", cut), split)
 
 
 def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts:
@@ -207,6 +214,8 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
         )
     log = problem.log if horizon is None else first_steps(problem.log, horizon)
     lengths, early = run_lengths(log.episode_offsets), ~over_at_last(log)
+    if log.cut is not None:  # by a split: the rest is known, and elsewhere
+        early &= ~log.cut
     if horizon is not None:
         early &= lengths < horizon
     refuse_where(

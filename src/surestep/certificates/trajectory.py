@@ -34,6 +34,7 @@ from surestep.certificates.episodes import (
     check_known_support,
     check_split,
     over_at_last,
+    parts_of_log,
     recorded_log,
     split_seed,
     training_part,
@@ -65,7 +66,6 @@ from surestep.offpolicy import (
     importance_weights,
     paired_returns,
     paired_rewards,
-    split_episodes,
     student_t,
     truncated_bernstein,
 )
@@ -460,9 +460,13 @@ def check_rewards(log: DecisionLog, low: float, high: float) -> None:
 
 
 def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None, DecisionLog]:
-    """Returns the training part, if there is one, and the test part; refused where small."""
+    """Returns the training part, if there is one, and the test part; refused where small.
+
+    Both are of whole episodes: those that a split in time has cut are left out.
+    """
     seed = split_seed(settings.logger, settings.seed)
-    train, test = split_episodes(log, settings.train_share, seed)
+    parts = parts_of_log(log, settings.train_share, seed)
+    train, test = (part and part.whole() for part in parts)
     sizes = [0 if part is None else part.num_episodes for part in (train, test)]
     if test is None or sizes[1] < 2 or (settings.train_share > 0 and sizes[0] < 2):
         raise CertificateRefused(

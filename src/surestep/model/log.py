@@ -52,7 +52,8 @@ class DecisionLog(Remembering):
     `propensity` says with which probability each row's action was taken, given all that whoever
     acted looked at, which may be more than the state; None where nobody recorded it. `order` ranks
     the rows in the order of the decisions, where those of several episodes lie between each other;
-    None: as they lie. An episode that is `continued` began before its first row here.
+    None: as they lie. An episode that is `continued` began before its first row here, and one that
+    is `cut` goes on after its last.
     """
 
     pairs: Pairs
@@ -66,6 +67,7 @@ class DecisionLog(Remembering):
     propensity: FloatArray | None = None  # [N]
     order: IntArray | None = None  # [N]
     continued: BoolArray | None = None  # [E]; None: no episode is
+    cut: BoolArray | None = None  # [E]; None: no episode is
     pair: IntArray = field(init=False)  # [N] the pair of each row's state and action
 
     __repr__ = short_repr("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
@@ -108,11 +110,13 @@ class DecisionLog(Remembering):
         check_flags(offsets, next_state, terminated, truncated)
         check_order(pairs, offsets, state, next_state)
         propensity = read_propensity(self.propensity, shape, name)
-        order, continued = self.order, self.continued
+        order, continued, cut = self.order, self.continued, self.cut
         if order is not None:
             order = freeze(whole_numbers("order", order, shape, InvalidLog, name))
         if continued is not None:
             continued = freeze(booleans("continued", continued, (offsets.size - 1,), InvalidLog))
+        if cut is not None:
+            cut = freeze(booleans("cut", cut, (offsets.size - 1,), InvalidLog))
         check_ranks(offsets, order, continued)
         set_field = object.__setattr__
         set_field(self, "state", own(state))
@@ -125,6 +129,7 @@ class DecisionLog(Remembering):
         set_field(self, "propensity", propensity)
         set_field(self, "order", order)
         set_field(self, "continued", continued)
+        set_field(self, "cut", cut)
         set_field(self, "pair", own(pair))
 
     @property
@@ -148,6 +153,17 @@ class DecisionLog(Remembering):
         """Returns the states in which the episodes that began here did so, in their order."""
         first = self.state[self.episode_offsets[:-1]]
         return first if self.continued is None else first[~self.continued]
+
+    def whole(self) -> DecisionLog | None:
+        """Returns the episodes of which a split has left all rows here; None where there are none.
+
+        That is no word about clocks: an episode may be whole, and truncated.
+        """
+        torn = [marks for marks in (self.continued, self.cut) if marks is not None]
+        kept = ~np.any(torn, axis=0) if torn else np.ones(self.num_episodes, np.bool_)
+        if kept.all():
+            return self
+        return self.episodes(kept) if kept.any() else None
 
     def with_outcomes(self) -> DecisionLog:
         """Returns the log without the rows of which nobody knows where they led."""
@@ -176,6 +192,8 @@ class DecisionLog(Remembering):
             continued |= self.continued[there]
         object.__setattr__(part, "truncated", own(truncated))
         object.__setattr__(part, "continued", own(continued) if continued.any() else None)
+        if self.cut is not None:
+            object.__setattr__(part, "cut", own(self.cut[there]))
         return part
 
     def counts(self, rewards: object = None) -> Counts:
@@ -232,8 +250,9 @@ class DecisionLog(Remembering):
         rows = np.arange(offsets[-1])
         rows += np.repeat(self.episode_offsets[chosen] - offsets[:-1], lengths)
         part = self._of_rows(rows, offsets)
-        if self.continued is not None:
-            object.__setattr__(part, "continued", own(self.continued[chosen]))
+        for name in ("continued", "cut"):
+            if (marks := getattr(self, name)) is not None:
+                object.__setattr__(part, name, own(marks[chosen]))
         if not (chosen[1:] > chosen[:-1]).all():
             object.__setattr__(part, "order", None)
         return part
@@ -245,7 +264,7 @@ class DecisionLog(Remembering):
             values = getattr(self, column.name)
             if column.name == "episode_offsets":
                 object.__setattr__(part, column.name, own(offsets))
-            elif isinstance(values, np.ndarray) and column.name != "continued":
+            elif isinstance(values, np.ndarray) and column.name not in ("continued", "cut"):
                 object.__setattr__(part, column.name, own(values[rows]))
         return part
 
