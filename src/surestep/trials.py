@@ -146,7 +146,7 @@ def answer(claim: Claim) -> tuple[float, str, str]:
     if claim.lower is None:
         return np.nan, "", claim.kind
     standing = standing_name(claim)
-    if standing == "proved" and any(said.code == WITHIN_SEEN for said in claim.assumptions):
+    if standing == "proved" and claim.assumes(WITHIN_SEEN):
         standing = WITHIN_SEEN
     return claim.lower, standing, ""
 

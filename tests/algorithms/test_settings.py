@@ -154,6 +154,7 @@ def test_defaults_are_those_of_the_papers():
         "pessimistic-mbie": ("delta=0.1",),
         "duipi": ("xi", "estimator='bayesian'"),
         "robust-mdp": ("delta=0.1",),
+        "provable": ("rounds=20", "price=1"),
         "hcpi": (
             "delta=0.1",
             "estimator='dr'",

@@ -22,12 +22,12 @@ DELTA, LEAST = 0.2, -1.0
 
 
 def is_refuted(series, complete, stake, mean):
-    """Whether for some t a third of the first t series reach 3/δ when they bet on more."""
+    """Whether, betting on more, a third of the first t series reach 3/δ, t from half of all on."""
     capped, won = min(stake, 0.99 / (mean - LEAST)), 0
     for t, (values, number) in enumerate(zip(series, complete, strict=True), 1):
         capitals = np.cumprod(1 + capped * (values[:number] - mean))
         won += bool((capitals >= 3 / DELTA * (1 + 1e-9)).any())
-        if won >= t / 3:
+        if 2 * t >= len(series) and won >= t / 3:
             return True
     return False
 
@@ -126,7 +126,7 @@ def all_splits_refuted(series, complete, gain):
         for t, (values, number) in enumerate(zip(series, complete, strict=True), 1):
             course = capital_of(values[:number], TURNS, theirs + gain, theirs)
             won += max(course, default=0.0) >= 3 / DELTA * (1 + 1e-9)
-            if won >= t / 3:
+            if 2 * t >= len(series) and won >= t / 3:
                 break
         else:
             return False

@@ -172,7 +172,7 @@ def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, m
     assert error == pytest.approx(np.array([[0.2 * 4 / 0.8]]), rel=1e-9)
     assert [name for name, _ in asked] == (["iterate"] if iterated else ["eliminate"]) * 2
     if iterated:
-        (aim, values), (enough, guess) = (iterating for _, iterating in asked)
+        (enough, guess), (aim, values) = (iterating for _, iterating in asked)
         assert (aim, values is start) == (Aim(1e-6, 9.0, keep=True), True)
         assert (enough, guess.any()) == (Aim(0.01, 1.0, keep=False), False)
 

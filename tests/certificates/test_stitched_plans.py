@@ -11,6 +11,7 @@ from surestep.certificates import Stitched, stitched, stitched_plans
 from surestep.certificates.bets import log_goal, usual_stake, usual_stakes
 from surestep.certificates.stacks import Rounds, Tallies, Way
 from surestep.certificates.stitched import (
+    RUNS,
     Folds,
     Judging,
     Planning,
@@ -331,7 +332,7 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeyp
     def rolled(cases, ways, purpose, runs):
         (case,) = cases
         assert (case.readable.tolist(), case.seed, case.rounds) == ([True, False, True], 5, 7)
-        assert (ways, purpose, runs) == ([way], 2, 24)
+        assert (ways, purpose, runs) == ([way], 2, RUNS)
         return [rounds]
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)

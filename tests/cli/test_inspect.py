@@ -40,11 +40,11 @@ def test_the_example_tells_its_story_within_the_width(columns):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     text = " ".join(result.stdout.split())
-    assert "2,000: 601 terminated and 1,399 truncated" in text
+    assert "6,000: 1,419 terminated and 4,581 truncated" in text
     assert "60 pairs = 15 states × 4 actions" in text
-    assert "more than N∧ = 9 visits: 46 pairs" in text
+    assert "more than N∧ = 9 visits: 53 pairs" in text
     assert f"{HABIT}: fits the log" in text
-    assert "1 of 15 states have fewer than two actions" in text
+    assert "how many were ever tried: 7 with 3 actions, 8 with 4 actions" in text
     assert "None found." in text
     quoted = shlex.quote(str(PUMPS))
     assert lines[-1].startswith(f"  surestep improve {quoted} --state condition --state demand")
@@ -53,15 +53,15 @@ def test_the_example_tells_its_story_within_the_width(columns):
 
 
 def test_the_table_of_visits_marks_what_is_not_trusted():
-    result = surestep("inspect", PUMPS, *COLUMNS, COLUMNS="80")
+    result = surestep("inspect", PUMPS, *COLUMNS, "--n-wedge", 100, COLUMNS="80")
     row = next(line for line in result.stdout.splitlines() if line.split()[:2] == ["new", "low"])
-    assert row.split() == ["new", "low", "2,385", "(5)", "10", "·"]
+    assert row.split() == ["new", "low", "7,618", "148", "(75)", "·"]
 
 
 def test_json_holds_the_same_numbers():
     result = surestep("inspect", PUMPS, *COLUMNS, "--n-wedge", 100, "--json")
     found = json.loads(result.stdout)
-    assert (found["rows"], found["states"], found["n_wedge"]) == (23149, 15, 100)
+    assert (found["rows"], found["states"], found["n_wedge"]) == (70631, 15, 100)
     assert found["coverage"]["trusted"] == sum(
         visits > 100 for state in found["busiest"] for visits in state["visits"]
     )
@@ -80,6 +80,7 @@ def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
         "✗ 2 steps missing between others of their episode (in 1 episode)",
         "! 1 episode without an end: no column says whether an episode is over",
         "next, once the rows marked ✗ are mended:",
+        f"surestep improve {log} (--complete|--clock) --discount GAMMA -o result",
     ):
         assert expected in result.stdout
 
@@ -117,7 +118,7 @@ def test_the_page_is_the_same_every_time_and_has_all_parts(tmp_path):
     rows = tree.findall(".//table[@id='states']/tbody/tr")
     assert len(rows) == 15
     text = "".join(tree.itertext())
-    assert "23,149" in text
+    assert "70,631" in text
     assert "surestep improve" in text
 
 

@@ -15,6 +15,7 @@ from surestep.certificates.ranges import Ranges
 from surestep.cli.main import main
 from surestep.errors import InvalidParameter, RefutedBounds
 from surestep.io import write_counts
+from surestep.io.counts.labelled import merge_counts
 from surestep.model import Statement
 from surestep.pipeline import certify_result, verify_result
 from surestep.pipeline.recording import terms_of
@@ -222,3 +223,79 @@ def test_what_is_still_to_come_is_held_against_the_bounds_too(log):
     with pytest.raises(RefutedBounds, match=r"from episode 0, step 1 on, 4 is earned, expected"):
         improve(log(rows), discount=1, returns=(-1.0, 2.0))
     assert improve(log(rows), discount=1, returns=(-1.0, 4.0)).certificate is not None
+
+
+# ---- rows that are left out of counts ------------------------------------------------------------
+
+LAST = {  # how the last row of episode 4, which earns −1000, comes to be left out
+    "clock": ("terminated,truncated", "false,true", {}),
+    "word": ("terminated", "false", {"clock": True}),
+    "complete": ("truncated", "true", {"complete": True}),
+    "unknown": ("terminated", "false", {}),
+}
+
+
+def with_last_row(folder, columns, flags, **reading):
+    """Returns a log of one-step episodes with ends, and a last row that does not say where it led.
+
+    The last one alone earns −1000.
+    """
+    header = f"episode,step,state,action,reward,{columns}"
+    over = {"terminated": "true", "truncated": "false"}
+    ended = ",".join(over[name] for name in columns.split(","))
+    rows = [f"{e},0,s,{'ab'[e % 2]},{e % 2},{ended}" for e in range(4)]
+    rows += [f"4,0,s,a,0.5,{ended.replace('true', 'false')}", f"4,1,s,b,-1000,{flags}"]
+    (folder / "log.csv").write_text("\n".join([header, *rows]) + "\n")
+    return read_log(folder / "log.csv", **reading)
+
+
+@pytest.mark.parametrize("how", LAST)
+def test_a_row_that_is_left_out_shows_what_steps_may_earn(tmp_path, how):
+    """A clock stops what goes on; where nobody knows, the step may be of either kind."""
+    columns, flags, reading = LAST[how]
+    log = with_last_row(tmp_path, columns, flags, **reading)
+    write_counts(log.counts(), tmp_path / "counts.parquet")
+    terms = {"discount": 0.9, "n_wedge": 1, "worlds": 0, "certificates": ["robust"]}
+    for source in (log, surestep.io.read_counts(tmp_path / "counts.parquet")):
+        given = surestep.improve(source, **terms).record.parameters
+        assert given["running"] == [-1000.0, 0.5]
+        assert given["ending"] == ([-1000.0, 1.0] if how == "unknown" else [0.0, 1.0])
+        for declared in (
+            {"running": (0, 1), "ending": (0, 1)},
+            {"running": (0, 1), "ending": (-400, 1)},
+            {"returns": (0, 10)},
+        ):
+            with pytest.raises(RefutedBounds, match="-1000"):
+                surestep.improve(source, **terms, **declared)
+        surestep.improve(source, **terms, returns=(-1000, 10))
+        surestep.improve(source, **terms, running=(-1000, 1), ending=(0, 1))
+        as_end = {"running": (0, 1), "ending": (-1000, 1)}
+        if how == "unknown":
+            surestep.improve(source, **terms, **as_end)
+        else:
+            with pytest.raises(RefutedBounds, match="-1000"):
+                surestep.improve(source, **terms, **as_end)
+
+
+def test_least_and_greatest_rewards_of_rows_left_out_add_up(tmp_path):
+    """Merged, in either order; decimals are the doubles that are written."""
+    parts = []
+    for number, reward in enumerate((0.1, -7.25)):
+        ended = {"terminated": [True, False, False], "episode": [0, 1, 1], "step": [0, 0, 1]}
+        rows = {"state": ["s"] * 3, "action": [f"a{number}"] * 3, "reward": [0.0, 0.0, reward]}
+        parts.append(read_log(ended | rows).counts())
+    for both in (parts, parts[::-1]):
+        (ends,) = merge_counts(both).dropped_rewards.values()
+        assert ends == (-7.25, 0.1)
+
+
+def test_another_log_is_judged_with_what_the_log_of_the_result_showed(log, tmp_path):
+    improve(log(["9,0,sick,wait,-7,false,bad", "9,1,bad,treat,3,true,home", *SURVIVAL])).save(
+        tmp_path / "out"
+    )
+    later = tmp_path / "later.csv"
+    later.write_text("\n".join([HEADER, *SURVIVAL, "4,0,bad,treat,5,true,dead"]) + "\n")
+    (claim,) = certify_result(tmp_path / "out", str(later), ["robust"]).certificates
+    values = {"running_low": -7.0, "running_high": 0.0, "ending_low": 0.0, "ending_high": 5.0}
+    assert Statement("rewards-within-seen", values) in claim.assumptions
+    assert claim.figures["value_low"] == -70.0

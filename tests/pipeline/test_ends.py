@@ -241,3 +241,13 @@ def test_a_log_of_steps_has_unknown_ones_only_where_nothing_follows():
     middle[0] = UNKNOWN
     with pytest.raises(InvalidLog, match="next_state of episode 0, step 0 is -1, unknown"):
         DecisionLog(*fields, middle, *flags)
+
+
+@pytest.mark.parametrize(("known", "part"), [(0, "chooses"), (1, "judges")])
+def test_a_part_of_which_no_row_says_where_it_led_is_named(known, part):
+    """One half has ends, the other has rows of which nobody knows what came of them."""
+    half = np.arange(60) // 30
+    rows = {"episode": np.arange(60), "step": np.zeros(60, int), "state": ["s"] * 60}
+    rows |= {"action": ["a", "b"] * 30, "reward": np.arange(60) % 2, "terminated": half != known}
+    with pytest.raises(InvalidLog, match=f"no row of the part of the log that {part} the policy"):
+        surestep.improve(read_log(rows), discount=0.9, train_share=0.5, worlds=0)

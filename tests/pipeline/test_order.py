@@ -17,6 +17,7 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.offpolicy import split_episodes
 from surestep.pipeline import Terms, verify_result
 from surestep.pipeline.evidence import gather
+from surestep.terms import usual_train_share
 
 # ---- a logger who learns ------------------------------------------------------------------------
 
@@ -213,12 +214,13 @@ def edges(table, share, **reading):
 
 
 @settings(max_examples=10, deadline=None)
-@given(interleaved(), st.floats(0.2, 0.8), st.integers(0, 2**20))
+@given(interleaved(), st.none() | st.floats(0.2, 0.8), st.integers(0, 2**20))
 def test_rows_that_judge_do_not_move_the_edges_of_bins(table, share, seed):
     log = loaded(table)
     if log is None:
         return
-    first, second = parts_of_log(log, share, None)
+    episodes = read_log(table).counts().episodes.recorded
+    first, second = parts_of_log(log, share or usual_train_share(episodes), None)
     if first is None or second is None:
         return
     rng = np.random.default_rng(seed)
@@ -234,9 +236,11 @@ def test_rows_that_judge_do_not_move_the_edges_of_bins(table, share, seed):
 
 
 def visits(number=80):
-    """Episodes of two steps; those after the first three tenths are of much older people."""
+    """Episodes of two steps; those after the part that chooses are of much older people."""
     rng = np.random.default_rng(3)
-    age = np.where(np.arange(2 * number) < 0.6 * number, 0.0, 1000.0) + rng.integers(1, 90, 160)
+    chosen = round(usual_train_share(number) * number)
+    age = np.where(np.arange(2 * number) < 2 * chosen, 0.0, 1000.0)
+    age += rng.integers(1, 90, 2 * number)
     action = rng.integers(2, size=2 * number)
     return {
         "episode": np.arange(2 * number) // 2,
@@ -248,8 +252,9 @@ def visits(number=80):
     }
 
 
-def test_a_result_with_such_bins_is_made_again(tmp_path):
-    log, asked = visits(), {"discount": 0.9, "worlds": 0, "reward_bounds": (0, 1)}
+@pytest.mark.parametrize("number", [80, 300])
+def test_a_result_with_such_bins_is_made_again(number, tmp_path):
+    log, asked = visits(number), {"discount": 0.9, "worlds": 0, "running": (0, 1), "ending": (0, 1)}
     made = surestep.improve(read_log(log, **BINS), certificates=["stitched"], **asked)
     assert max(made.table.vocabulary.binnings["age"].edges) < 100
     made.save(tmp_path / "made")

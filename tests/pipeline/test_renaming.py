@@ -51,7 +51,8 @@ def results(each, seed, **terms):
         label for s, label in enumerate(words.states) if not result.table.quiet[s]
     )
     claims = [(claim.kind, claim.lower) for claim in result.certificates]
-    return result.verdict, claims, rows, [check.p_value for check in result.record.checks]
+    gains = None if result.rehearsal is None else result.rehearsal.gain.tolist()
+    return result.verdict, claims, rows, [check.p_value for check in result.record.checks], gains
 
 
 @pytest.mark.parametrize("seed", [3, 8])
@@ -62,9 +63,20 @@ def test_renaming_states_and_actions_changes_nothing(seed):
         assert results(each, 10 * renaming, worlds=0) == first
 
 
+@pytest.mark.parametrize("kinds", [["posterior:train_share=0"], ["robust"], ["a-priori"]])
+@pytest.mark.parametrize("seed", [3, 8])
+def test_kinds_that_need_no_episodes_are_called_alike_too(seed, kinds):
+    each = world(seed, states=5, actions=3, episodes=60)
+    first = results(each, 0, worlds=0, certificates=kinds)
+    for renaming in range(1, 6):
+        assert results(each, 10 * renaming, worlds=0, certificates=kinds) == first
+
+
 def test_renaming_changes_no_stress_test_either():
-    each = world(5, states=4, actions=2, episodes=60)
-    assert results(each, 0, worlds=9) == results(each, 30, worlds=9)
+    each = world(5, states=3, actions=2, episodes=30)
+    first = results(each, 0, worlds=1)
+    assert first[-1] is not None
+    assert results(each, 30, worlds=1) == first
 
 
 @given(each=WORLDS, data=st.data())

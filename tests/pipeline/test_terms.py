@@ -10,7 +10,7 @@ from surestep.certificates import Posterior, Robust, Stitched
 from surestep.certificates.ranges import Ranges
 from surestep.errors import InvalidParameter
 from surestep.pipeline.certifiers import DataFacts
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import SEED, Terms
 from surestep.terms import DEFAULT_LEAST_VISITS
 
 EXACT = DataFacts(Ranges((0.0, 1.0), (0.0, 0.0)), False, 10)
@@ -39,7 +39,7 @@ def test_the_log_is_split_where_a_kind_holds_out(certificates, splits):
     assert given.splits is splits
     for name in ("train_share", "logger"):
         assert (name in given.defaults()) is splits
-    assert not given.about(has_episodes=False, data_seed=0).splits
+    assert not given.about(has_episodes=False).splits
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,16 @@ def test_what_is_said_of_one_kind_holds_for_all(certificates, said, share, logge
 
 
 def test_what_the_data_are_settles_the_rest():
-    given = terms().about(has_episodes=True, data_seed=77)
-    kinds = ["stitched", "posterior", "robust", "a-priori"]
-    assert [asked.kind for asked in given.asked] == kinds
+    given = terms().about(has_episodes=True)
+    assert [asked.kind for asked in given.asked] == ["stitched", "posterior", "robust"]
     told = given.certifier_settings(EXACT)
-    assert [asked.make_with(told).seed for asked in given.asked[:2]] == [77, 77]
-    counted = terms().about(has_episodes=False, data_seed=77)
-    assert [asked.kind for asked in counted.asked] == ["robust", "a-priori"]
+    assert [asked.make_with(told).seed for asked in given.asked[:2]] == [SEED, SEED]
+    counted = terms().about(has_episodes=False)
+    assert [asked.kind for asked in counted.asked] == ["robust"]
     assert counted.certifier_settings(EXACT).split is None
     for name, value in (("train_share", 0.5), ("logger", "fixed")):
         with pytest.raises(InvalidParameter, match=f"{name} is given, but the data are no episode"):
-            terms(**{name: value}).about(has_episodes=False, data_seed=0)
+            terms(**{name: value}).about(has_episodes=False)
 
 
 @pytest.mark.parametrize(

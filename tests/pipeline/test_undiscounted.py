@@ -86,7 +86,7 @@ def test_a_gain_in_survival_is_proved_by_default(log):
     source = read_log(log(survival(600)))
     result = surestep.improve(source, discount=1, ending=(0, 1), worlds=0)
     kinds = [each.kind for each in result.certificates]
-    assert kinds == ["stitched", "posterior", "robust", "no-claim"]
+    assert kinds == ["stitched", "posterior", "robust"]
     assert result.certificate.standing == "proved"
     assert (result.certificate.figures["return_low"], result.certificate.span) == (0.0, 1.0)
     assert 0 < result.certificate.lower < GAIN

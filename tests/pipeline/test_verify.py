@@ -15,10 +15,12 @@ from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of, write_table
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
 from surestep.io import write_counts
+from surestep.io.counts.labelled import counts_digest
 from surestep.io.logs.reading import USUAL
 from surestep.model import Statement
 from surestep.pipeline import Verification, open_source, verify, verify_result
 from surestep.pipeline.improve import draft
+from surestep.terms import DEFAULT_CERTIFICATES
 
 ROWS = world(5, states=5, episodes=60).rows
 TABLE = world(5, states=5, episodes=60).table
@@ -37,7 +39,8 @@ def home(tmp_path_factory):
     source = surestep.read_log(log, columns=COLUMNS)
     terms = {"discount": 0.9, "n_wedge": 12, "worlds": 0}
     surestep.improve(source, behavior=home / "policy.csv", **terms).save(home / "of table")
-    surestep.improve(source, **terms).save(home / "of log")
+    kinds = [*DEFAULT_CERTIFICATES, "a-priori"]
+    surestep.improve(source, **terms, certificates=kinds).save(home / "of log")
     surestep.improve(source, states=home / "states.csv", **terms).save(home / "of list")
     return home
 
@@ -244,7 +247,7 @@ def drafted_once(monkeypatch):
     """Drafts only once for each log and set of terms, which is all that a draft depends on."""
 
     def draft_once(evidence, terms, progress, *, time_limit=None):
-        given = evidence.seed, evidence.columns, evidence.files, evidence.defaults
+        given = counts_digest(evidence.counts), evidence.columns, evidence.files, evidence.defaults
         asked = repr((given, terms, time_limit))
         if asked not in DRAFTS:
             DRAFTS[asked] = draft(evidence, terms, progress, time_limit=time_limit)

@@ -79,10 +79,10 @@ def test_what_cannot_be_drawn_takes_the_transitions_that_were_seen():
 
 
 def test_whole_episodes_are_gone_through_step_by_step():
-    # 8 runs of 18 ways to plan, and 24 to claim, over 240 steps.
+    # 64 runs of 18 ways to plan, and 96 to claim, over 240 steps.
     found = share_of(ring(4), SPIBB_3, [Stitched()])
     assert found.fixed == pytest.approx(5e6 + 1e7 + 2e6 + 1200 * 6)
-    assert found.of_data == pytest.approx(1000 * 240 + 2 * (8 * 18 + 24) * 240)
+    assert found.of_data == pytest.approx(1000 * 240 + 2 * (64 * 18 + 96) * 240)
     assert found.at(2.5) == pytest.approx(found.fixed + 2.5 * found.of_data)
 
 

@@ -29,7 +29,7 @@ from surestep.certificates.standing import BY_EXTENSION
 from surestep.model import Statement
 from surestep.report.html import element
 from surestep.report.page import SECTIONS, result_page
-from surestep.report.words.verdict import STANDINGS
+from surestep.report.words.verdict import STANDINGS, proof_words
 from surestep.results.findings import DeltaPoint, NWedgePoint
 
 LABELS = st.one_of(
@@ -401,7 +401,9 @@ def test_the_estimate_of_data_that_did_not_choose_is_shown_with_its_interval():
     record = replace(findings.record, estimates=estimates)
     for place in ("answer", "certificate"):
         said = plain(section(replace(findings, record=record), place))
-        assert "Between +2,100 and +2,900 (about 90 %), estimated by the part of the log that" in said
+        assert (
+            "Between +2,100 and +2,900 (about 90 %), estimated by the part of the log that" in said
+        )
         assert "flatter" not in said
     assert "Estimated gain +2,500" in plain(section(replace(findings, record=record), "answer"))
 
@@ -544,7 +546,12 @@ def test_what_would_make_it_a_proof_is_said(episodes, words):
         certificate = replace(grid().certificate, assumptions=(assumed,))
         said = section(replace(grid(), record=told, certificate=certificate), "answer")
         assert words in said
-        assert ("anges of rewards" in said) == ranges
+        assert ("ranges of what whole episodes return" in said) == ranges
+        # Nothing comforts where the rest of the log estimates a loss, or nothing is claimed.
+        lost = replace(told, estimates={**told.estimates, "held_out_gain": -0.28})
+        assert proof_words(lost, certificate) is None
+        refused = replace(certificate, lower=None, standing="none")
+        assert proof_words(told, refused) is None
     assert "episodes like these" not in section(grid(), "answer")
 
 

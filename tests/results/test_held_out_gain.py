@@ -7,6 +7,7 @@ import scipy.stats
 from surestep import improve, performance, read_log
 from surestep.algorithms import SPIBB
 from surestep.environments import make
+from surestep.report.words.alarms import estimate_words
 from surestep.results.advantage_intervals import change_intervals, gain_interval
 
 LOGS = 60
@@ -107,3 +108,33 @@ def test_what_changes_nothing_is_what_was_done_in_all_of_the_log():
         if done and not result.table.quiet[s]:
             assert chance == pytest.approx(done.count(words.actions[a][0]) / len(done))
     assert result.certificate.lower == 0.0
+
+
+def of_two_halves(later_ends):
+    """A log in whose first half action x pays and ends; in the second it may only lead back."""
+    rows = {name: [] for name in ("episode", "step", "state", "action", "reward", "terminated")}
+    for episode in range(80):
+        steps = [("x" if episode % 2 else "y", float(episode % 2), True)]
+        if episode >= 40 and episode % 2 and not later_ends:
+            steps = [("x", 0.0, False), ("y", 0.0, True)]
+        for step, (action, reward, over) in enumerate(steps):
+            for values, value in zip(
+                rows.values(), (episode, step, "s", action, reward, over), strict=True
+            ):
+                values.append(value)
+    return read_log(rows)
+
+
+@pytest.mark.parametrize("later_ends", [True, False])
+def test_without_a_discount_the_rest_of_the_log_estimates_the_gain_where_it_ends(later_ends):
+    terms = {"discount": 1, "ending": (0, 1), "n_wedge": 5, "train_share": 0.5}
+    result = improve(of_two_halves(later_ends), **terms, worlds=0)
+    assert result.table.probability.max() == 1  # x alone
+    words = estimate_words(result.record)
+    assert ("held_out_gain" in result.record.estimates) == later_ends
+    assert ("did not choose the policy" in words) == later_ends
+    if not later_ends:
+        assert "by the part of the log that chose the policy, which flatters it" in words
+        assert words in result.report
+        # In worlds that are drawn as the log is, an episode may not end either.
+        assert result.certificates[1].notes[0].values["refusal"].startswith("in a drawn model")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from surestep import Certificate
-from surestep.model.statements import Statement
+from surestep.model.statements import STOPPING, Statement
 from surestep.rehearsal import Calibration, Rehearsal
-from surestep.report.words.verdict import verdict
+from surestep.report.pages.certificates import tone_of_gain
+from surestep.report.words.verdict import claim_standing, verdict
 from surestep.results.alarms import FIGURES, SPEAKS_AGAINST, Alarm
 from surestep.results.ladder import belief_in, is_held_out, rung_of, undone
 
@@ -221,3 +222,19 @@ def test_a_claim_above_its_own_estimate_is_not_proved():
     ):
         proof = replace(claim("proved", 0.2), figures=figures)
         assert rung_of([proof], changed=True, rehearsal=None, alarms=alarms).startswith(rung)
+
+
+def test_what_leaves_out_rows_of_unknown_outcome_is_neither_proved_nor_believed_nor_green():
+    proof, belief = (replace(each, assumptions=(STOPPING,)) for each in (PROOF, HELD_OUT))
+    assert belief_in([NO_PROOF, belief]) is None
+    for claims in ([proof], [proof, belief], [NO_PROOF, belief], [belief]):
+        assert rung_of(claims, changed=True, rehearsal=None) == "not shown to be better"
+        found = verdict(claims, changed=True)
+        assert (found.rung, found.mood) == ("not shown to be better", "caution")
+        assert "nobody knows where they led" in found.sentences[-1]
+    assert tone_of_gain(PROOF) == "green"
+    assert tone_of_gain(proof) == "blue"
+    assert claim_standing(proof).startswith("proved if stopping tells nothing, that is")
+    assert claim_standing(PROOF).startswith("proved, that is")
+    # Where no gain is claimed, there is none to take back.
+    assert len(verdict([replace(proof, lower=-0.1)], changed=True).sentences) == 1

@@ -66,7 +66,10 @@ def test_the_thinnest_states_have_most_time_for_a_decision(visits, random):
     counted = np.zeros_like(table.visits)
     counted[table.pairs.offsets[:-1]] = visits
     share = np.array([random.random() for _ in visits])
-    findings = replace(MACHINE, table=replace(table, visits=counted), occupancy=share)
+    # All of the log counts, whether it chose or judges.
+    chose = np.array([random.randint(0, int(many)) for many in counted])
+    parts = {"visits": chose, "held_out_visits": counted - chose}
+    findings = replace(MACHINE, table=replace(table, **parts), occupancy=share)
     seen = [state for state, many in enumerate(visits) if many]
     expected = sorted(seen, key=lambda state: -share[state] / visits[state])
     assert thinnest_states(findings).tolist() == expected

@@ -291,8 +291,8 @@ def performances(
 
     Iterations expect that it takes about so many steps until an episode ends or is discounted.
     """
+    horizon = step_bounds(models, chunk, policies)  # first: refused where an episode never ends
     performance = evaluated(models, chunk, policies, Aim(ACCURACY, steps, keep), start)
-    horizon = step_bounds(models, chunk, policies)
     proven = np.isfinite(horizon)
     error = proven_error(models, performance.residual, performance.scale, horizon)
     return np.where(proven, performance.mean, 0.0), error

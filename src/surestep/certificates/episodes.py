@@ -18,9 +18,9 @@ from surestep._arrays import (
     run_owners,
     shown,
 )
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.log import DecisionLog, ends_of, least_and_greatest
+from surestep.model.log import UNKNOWN, DecisionLog, ends_of, least_and_greatest
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
@@ -48,6 +48,7 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
             "episodes for training; expected more"
         )
+    check_outcomes(train, "chooses the policy")
     return Problem(
         counts=counts_like(problem.counts, train, known_ends(problem, train)),
         behavior=problem.behavior,
@@ -74,10 +75,20 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             "episodes to judge by; expected less",
             code="nothing-held-out",
         )
+    check_outcomes(rest, "judges the policy")
     counts = counts_like(problem.counts, rest, known_ends(problem, rest))
     if problem.log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
         return replace(problem, counts=replace(counts, starts=problem.counts.starts), log=None)
     return replace(problem, counts=counts, log=rest)
+
+
+def check_outcomes(part: DecisionLog, does: str) -> None:
+    """Refuses a part of a log of which no row says where it led."""
+    if (part.next_state == UNKNOWN).all():
+        raise InvalidLog(
+            f"no row of the part of the log that {does} says where it led; expected one that does: "
+            "another train_share, or rows that say how their episodes ended"
+        )
 
 
 def training_for(problem: Problem, certifier: Any) -> Problem:

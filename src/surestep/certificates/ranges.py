@@ -22,6 +22,7 @@ worth 0, which values that may be those of ends must include.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ class Ranges(NamedTuple):
     @property
     def rewards(self) -> Range:
         """Returns the range of all rewards."""
-        return min(self.running[0], self.ending[0]), max(self.running[1], self.ending[1])
+        return hull(self)
 
     def returns(self, discount: float) -> Range:
         """Returns the range of returns from any state in which somebody decides."""
@@ -99,6 +100,12 @@ def single_rewards(returns: Range, discount: float) -> Ranges:
     """
     low, high = with_zero(returns)
     return Ranges((low - discount * high, high - discount * low), (low, high))
+
+
+def hull(ranges: Iterable[Range]) -> Range:
+    """Returns the smallest range that holds all of these; 0 where there are none."""
+    lows, highs = zip(*([*ranges] or [NOTHING]), strict=True)
+    return min(lows), max(highs)
 
 
 def with_zero(bounds: Range) -> Range:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from surestep.certificates.registry import BUILT_IN, SHELF
 from surestep.model.certificate import Certificate, Standing
+from surestep.model.statements import STOPPING
 
 BY_EXTENSION: Standing = "by-extension"
 
@@ -24,6 +25,7 @@ def standing_name(certificate: Certificate) -> str:
     """
     standing = standing_of(certificate)
     if certificate.kind in BUILT_IN or standing == "none":
-        return standing
+        open_end = standing == "proved" and certificate.assumes(STOPPING.code)
+        return f"{standing} if stopping tells nothing" if open_end else standing
     by = f"by extension {SHELF.source_of(certificate.kind)}".rstrip()
     return by if standing == BY_EXTENSION else f"{standing} {by}"

@@ -70,7 +70,7 @@ def command(
         behavior=behavior,
         labels=labels or None,
     )
-    following = next_command(logs, columns, reading, behavior, labels)
+    following = next_command(logs, columns, reading, behavior, labels, ends=source.says_ends)
     if output is not None:
         from surestep._files import write_together
         from surestep.report.pages.inspection import inspection_page
@@ -98,8 +98,13 @@ def next_command(
     reading: Reading,
     behavior: str | None,
     labels: tuple[str, ...],
+    *,
+    ends: bool,
 ) -> str:
-    """Returns a command that improves the behavior behind the log; its discount is to be chosen."""
+    """Returns a command that improves the behavior behind the log; its discount is to be chosen.
+
+    So is how episodes end where nobody says it, which is not to be seen in the log.
+    """
     roles = [
         word
         for role, names in columns.items()
@@ -108,5 +113,5 @@ def next_command(
     ]
     policy = [] if behavior is None else ["--behavior", behavior]
     options = [*roles, *reading.words(), *policy, *TERMS["labels"].words_for("labels", labels)]
-    words = ["surestep", "improve", *logs, *options, "--discount", "GAMMA", "-o", "result"]
-    return shlex.join(words)
+    words = shlex.join(["surestep", "improve", *logs, *options])
+    return f"{words}{'' if ends else ' (--complete|--clock)'} --discount GAMMA -o result"

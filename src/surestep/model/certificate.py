@@ -141,6 +141,10 @@ class Certificate:
         """Tells whether nothing is claimed, or a ζ of at least the span, true of any policy."""
         return self.zeta is None or self.zeta >= self.span
 
+    def assumes(self, *codes: str) -> bool:
+        """Tells whether a statement of one of these codes is among the assumptions."""
+        return any(said.code in codes for said in self.assumptions)
+
     def to_json(self, verdict: str | None = None) -> str:
         """Returns the certificate as JSON, in the form that `certificate_schema` describes.
 

@@ -66,11 +66,11 @@ class Numbering(NamedTuple):
             object.__setattr__(part, name, values)
         return part
 
-    def problem(self, problem: Problem) -> Problem:
-        """Returns a problem of a log, and of nothing else, with the new numbers."""
-        assert problem.log is not None
-        log, behavior = self.log(problem.log), self.policy(problem.behavior)
-        return replace(problem, log=log, counts=log.counts(), behavior=behavior)
+    def problem(self, problem: Problem, log: DecisionLog) -> Problem:
+        """Returns a problem of this log, and of nothing else, with the new numbers."""
+        moved, behavior = self.log(log), self.policy(problem.behavior)
+        kept = None if problem.log is None else moved
+        return replace(problem, log=kept, counts=moved.counts(), behavior=behavior)
 
     def policy(self, policy: Policy) -> Policy:
         """Returns the policy with the new numbers."""

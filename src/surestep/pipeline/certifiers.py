@@ -12,9 +12,10 @@ from surestep.certificates.certifying import certify_batch, with_delta
 from surestep.certificates.episodes import holds_out, split_of
 from surestep.certificates.known import Known
 from surestep.certificates.protocol import believes
-from surestep.certificates.ranges import NOTHING, Ranges, with_zero
+from surestep.certificates.ranges import Ranges, hull, with_zero
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.logs.groups import STOPPED, UNFINISHED
 from surestep.model import Certificate, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
@@ -35,12 +36,16 @@ class DataFacts(NamedTuple):
         rows, unit = counts.transitions, 10**counts.scale
         least, greatest = rows.least_reward, rows.greatest_reward
 
-        def seen(which: BoolArray) -> tuple[float, float]:
-            if not which.any():
-                return NOTHING
-            return int(least[which].min()) / unit, int(greatest[which].max()) / unit
+        def seen(which: BoolArray, *dropped: str) -> tuple[float, float]:
+            ends = [earned for why, earned in counts.dropped_rewards.items() if why in dropped]
+            if which.any():
+                ends.append((int(least[which].min()) / unit, int(greatest[which].max()) / unit))
+            return hull(ends)
 
-        ranges = Ranges(seen(~rows.terminated), seen(rows.terminated))
+        # A clock stops what goes on; a step whose outcome nobody knows may be of either kind.
+        ranges = Ranges(
+            seen(~rows.terminated, STOPPED, UNFINISHED), seen(rows.terminated, UNFINISHED)
+        )
         vary, episodes = bool((least != greatest).any()), counts.episodes.recorded
         return cls(ranges, vary, least.size, episodes)
 

@@ -15,6 +15,7 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.known import Known, Split
+from surestep.certificates.ranges import Ranges, hull
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import check_log_fits, propensities_vary
@@ -30,6 +31,7 @@ from surestep.pipeline.evidence import (
     CountsSource,
     Steps,
     gather,
+    has_episodes,
     of_recording,
     with_histories,
     with_learnt_states,
@@ -194,6 +196,11 @@ class SavedPolicy:
             running, ending, returns = declared
             terms = replace(terms, running=running, ending=ending, returns=returns)
         facts = DataFacts.of(counts)
+        if not same_log and "running" in saved.record.defaults:
+            # Nobody declared what steps may earn: what the log of the result shows, they may too.
+            shown = (saved.record.parameters[name] for name in Ranges._fields)
+            both = zip(facts.ranges, shown, strict=True)
+            facts = facts._replace(ranges=Ranges(*map(hull, both)))
         log_source = None if isinstance(source, CountsSource) else source
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
@@ -210,14 +217,7 @@ class SavedPolicy:
         told = told._replace(delta=told.delta if delta is None else delta)
         told = told_of_algorithm(told, saved.record)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
-        made = (
-            [Asked.of(text).make_with(told) for text in saved.record.parameters["certificates"]]
-            if same_log and log_source is not None
-            else []
-        )
-        # What read the log step by step then does so now: numbers of states are to be the same.
-        judges = (*certifiers, *made)
-        whole = [certifier.name for certifier in judges if needs_episodes(certifier)]
+        whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
         of_rows = saved.record.has_row_propensities
         steps = Steps(log_source, counts, problem.counts.pairs, propensities=of_rows)
         if whole:
@@ -235,9 +235,9 @@ class SavedPolicy:
             problem = replace(problem, behavior=behavior)
         policy = Policy(pairs, table.probability)
         visits = table.visits
-        if problem.log is not None:
-            numbering = by_appearance(problem.log, assembly.quiet)
-            problem, policy = numbering.problem(problem), numbering.policy(policy)
+        if whole or (log_source is not None and has_episodes(log_source, counts)):
+            numbering = by_appearance(steps.log, assembly.quiet)
+            problem, policy = numbering.problem(problem, steps.log), numbering.policy(policy)
             visits = visits[numbering.pair] if same_log else visits
         made_by = saved, terms, certifiers, splits
         return cls(*made_by, problem, policy, visits, same_log, again.shares_files)
@@ -327,8 +327,6 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     premises = (*of_recording(counts), Statement("behavior-of-result"))
     if saved.record.has_row_propensities and propensities_vary(counts):
         premises += (Statement("acted-on-more"),)
-    if "value_bounds" in saved.record.defaults:
-        premises += (Statement("value-bounds-of-other-log"),)
     return Assembly(words, counts.to_counts(table.pairs), behavior, table.quiet, premises)
 
 

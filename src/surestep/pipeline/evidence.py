@@ -219,7 +219,7 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
             "has to say, but with the logger 'fixed' that part is drawn at random; expected edges "
             "of your own, or the logger 'adaptive', for whom it is the first one"
         )
-    return replace(log, edges_from=terms.said_of_split("train_share"))
+    return replace(log, edges_from=terms.share_of)
 
 
 def with_histories(assembly: Assembly) -> Assembly:

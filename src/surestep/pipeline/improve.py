@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,13 @@ from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched
 from surestep.checks.time_in_states import TimeInStates
-from surestep.errors import CertificateRefused, InvalidParameter, OutOfTime
+from surestep.errors import (
+    CertificateRefused,
+    InvalidParameter,
+    NeverEnds,
+    NotConverged,
+    OutOfTime,
+)
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.names import with_names
 from surestep.io.logs.source import LogSource, read_log
@@ -298,9 +305,10 @@ def draft_with(
     # Without a discount a policy need not end in other models.
     if part is not problem and problem.single_discount < 1:
         estimates["gain_of_all"] = gain_of(problem, policy)
-    if question.judging is not None and problem.single_discount < 1:
-        held_out = gain_interval(question.judging, policy, terms.level)
-        estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
+    if question.judging is not None:
+        with suppress(NeverEnds, NotConverged):
+            held_out = gain_interval(question.judging, policy, terms.level)
+            estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
     if problem.log is not None and not is_proved(claims.own):
         estimates |= proof_expected(certifiers[0], part, policy, problem.log.num_episodes)
     value = evaluate(estimate, part.behavior)
@@ -401,8 +409,9 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     numbering = None
     if whole:
         problem = steps.put_into(problem, whole[0])
+    if whole or evidence.has_episodes:
         numbering = by_appearance(steps.log, evidence.assembly.quiet)
-        problem = numbering.problem(problem)
+        problem = numbering.problem(problem, steps.log)
         if limits.allowed is not None:
             limits = replace(limits, allowed=limits.allowed[numbering.pair])
             algorithm = terms.algorithm_for(problem, told, certifiers, limits)

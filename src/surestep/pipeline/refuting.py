@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from surestep.certificates.ranges import Ranges
+from surestep.certificates.ranges import Ranges, single_rewards
 from surestep.certificates.refuting import (
+    SAME,
     check_ends,
     check_observed,
     check_returns,
@@ -17,6 +18,7 @@ from surestep.certificates.refuting import (
 from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.label import joined
+from surestep.io.logs.groups import UNFINISHED
 from surestep.io.logs.source import LogSource
 from surestep.model import Problem
 from surestep.pipeline.certifiers import DataFacts
@@ -34,7 +36,14 @@ def check_declared(terms: Terms, problem: Problem, steps: Steps) -> None:
         check_ranges(terms.ranges(DataFacts.of(steps.counts)), steps.counts, steps.source)
     if terms.returns is None:
         return
-    source = steps.source
+    source, single = steps.source, single_rewards(terms.returns, terms.discount)
+    earned = dropped_beyond(single, steps.counts, SAME * max(*map(abs, single.running), SAME))
+    if earned:
+        raise RefutedBounds(
+            f"{earned}, expected {single.running[0]:g} to {single.running[1]:g}, as returns are "
+            f"declared: declare wider ones ({said('returns', '--returns')})",
+            code="rewards-beyond-ranges",
+        )
     if source is not None and has_episodes(source, steps.counts):
         check_returns(problem, steps.log, terms.returns)
         check_still_earned(problem, steps.log, terms.returns)
@@ -54,12 +63,14 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
         least, most = (Fraction(repr(float(end))) * unit for end in (low, high))
         outside = (rows.least_reward < math.ceil(least)) | (rows.greatest_reward > math.floor(most))
         beyond |= over & outside.astype(np.bool_)
-    if not beyond.any() and (source is None or not counts.dropped):
+    if not beyond.any() and not counts.dropped_rewards:
         return
     where = "" if source is None else source.first_beyond(*ranges, counted=bool(beyond.any()))
-    if not where and not beyond.any():
-        return
-    if not where:
+    if not beyond.any():
+        where = where or dropped_beyond(ranges, counts)
+        if not where:
+            return
+    elif not where:
         first = int(np.argmax(beyond))
         state, action = counts.states[rows.state[first]], counts.actions[rows.action[first]]
         rewards = [int(end[first]) / unit for end in (rows.least_reward, rows.greatest_reward)]
@@ -77,6 +88,16 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
         f"{others}",
         code="rewards-beyond-ranges",
     )
+
+
+def dropped_beyond(ranges: Ranges, counts: LabelledCounts, slack: float = 0.0) -> str:
+    """Returns what a row earns that counts leave out, where no such step may; empty: none does."""
+    for why, ends in counts.dropped_rewards.items():
+        may_be = ranges if why == UNFINISHED else (ranges.running,)
+        for reward in ends:
+            if not any(low - slack <= reward <= high + slack for low, high in may_be):
+                return f"a row that is not counted ({why}) earns {reward:g}"
+    return ""
 
 
 def check_ends_for_certain(problem: Problem) -> None:

@@ -50,7 +50,7 @@ class Question(NamedTuple):
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Believer | None  # what is only believed, if that is not the first itself
-    numbering: Numbering | None = None  # by first appearance, where the log was read step by step
+    numbering: Numbering | None = None  # by first appearance, where the log has episodes
 
     @property
     def rehearsed(self) -> list[Certifier]:

@@ -161,8 +161,7 @@ class Terms(Declared):
 
     def certifier_settings(self, facts: DataFacts) -> Known:
         """Returns the settings of certifiers, but for what depends on the algorithm."""
-        share = self.said_of_split("train_share") or usual_train_share(facts.episodes)
-        split = Split(share, self.said_of_split("logger"))
+        split = Split(self.share_of(facts.episodes), self.said_of_split("logger"))
         return Known(
             delta=self.level,
             reward_bounds=self.ranges(facts).rewards if self.is_declared else None,
@@ -174,6 +173,10 @@ class Terms(Declared):
             split=split if self.has_episodes else None,
             returns=self.return_bounds(facts),
         )
+
+    def share_of(self, episodes: int) -> float:
+        """Returns the share of so many recorded episodes that chooses the policy."""
+        return self.said_of_split("train_share") or usual_train_share(episodes)
 
     def said_of_split(self, name: str) -> Any:
         """Returns what was said of the split: what is said of one kind holds for all."""

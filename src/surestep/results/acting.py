@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, run_sums
+from surestep._arrays import BoolArray, FloatArray
 from surestep.errors import InvalidParameter
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import unknown_label
@@ -80,8 +80,7 @@ def decision_in(
 
 def logged(table: PolicyTable) -> BoolArray:
     """Returns the states [S] that the log decides in, in whichever part of it."""
-    held_out = run_sums(table.held_out_visits, table.pairs.offsets)
-    seen: BoolArray = table.decisions + held_out > 0
+    seen: BoolArray = table.all_decisions > 0
     return seen
 
 

@@ -38,8 +38,8 @@ def rung_of(
     if not changed:
         return "nothing changed"
     if is_proved(certificates[0]) and not exceeds_estimate(certificates[0], alarms):
-        codes = {said.code for said in certificates[0].assumptions}
-        return "proved within the rewards seen" if WITHIN_SEEN in codes else "proved better"
+        seen = certificates[0].assumes(WITHIN_SEEN)
+        return "proved within the rewards seen" if seen else "proved better"
     belief = belief_in(certificates, fresh=fresh)
     if awaited or belief is None:
         return "not shown to be better"
@@ -55,7 +55,7 @@ def is_proved(certificate: Certificate) -> bool:
     are not built in prove nothing here, whatever they say, and none does that leaves out rows of
     which nobody knows where they led.
     """
-    if any(said.code == STOPPING.code for said in certificate.assumptions):
+    if certificate.assumes(STOPPING.code):
         return False
     whole = certificate.parameters.get("claim", "performance") == "performance"
     lower, estimate = certificate.lower or 0.0, certificate.figures.get("estimate")
@@ -73,10 +73,12 @@ def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Ce
     """Returns the belief by data that had no part in choosing the policy, if any is held.
 
     It is the one that the stress test measures, so that none is shown with the errors of another.
+    None is held that leaves out rows of which nobody knows where they led.
     """
     for place, certificate in enumerate(certificates):
         if may_be_believed(place, certificate.kind, apart=fresh or is_held_out(certificate)):
-            return certificate if is_belief(certificate) else None
+            held = is_belief(certificate) and not certificate.assumes(STOPPING.code)
+            return certificate if held else None
     return None
 
 

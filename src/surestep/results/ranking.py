@@ -60,7 +60,7 @@ def kept_states(findings: Findings) -> IntArray:
 
 def thinnest_states(findings: Findings) -> IntArray:
     """Returns the states that the log shows, those first with most time of π_I for a decision."""
-    decisions = findings.table.decisions
+    decisions = findings.table.all_decisions
     seen = np.flatnonzero(decisions > 0)
     scarcity = findings.occupancy[seen] / decisions[seen]
     return seen[np.argsort(-scarcity, kind="stable")]

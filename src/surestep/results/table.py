@@ -38,8 +38,8 @@ class PairCoverage(NamedTuple):
     """The number of pairs to decide on, of those that the log never shows, and shows often."""
 
     pairs: int
-    never: int  # without a visit
-    trusted: int | None  # with more than N∧ visits; None where the algorithm has no N∧
+    never: int  # without a visit in all of the log
+    trusted: int | None  # more than N∧ visits in what chose; None where the algorithm has no N∧
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +141,7 @@ class PolicyTable:
     @property
     def coverage(self) -> PairCoverage:
         """Counts the pairs to decide on, those never seen, and those with more than N∧ visits."""
-        visits = self.visits[self.decided]
+        visits = (self.visits + self.held_out_visits)[self.decided]
         trusted = None if self.trusted is None else int(self.trusted.sum())
         return PairCoverage(visits.size, int((visits == 0).sum()), trusted)
 
@@ -160,7 +160,7 @@ class PolicyTable:
     @property
     def num_silent(self) -> int:
         """Counts the states in which something is decided, but never in the log."""
-        return int(np.count_nonzero((self.decisions == 0) & ~self.quiet))
+        return int(np.count_nonzero((self.all_decisions == 0) & ~self.quiet))
 
     @property
     def changed(self) -> BoolArray:

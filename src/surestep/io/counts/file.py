@@ -24,6 +24,7 @@ from surestep.errors import FileFailure, InvalidCounts, InvalidParameter
 from surestep.io.counts.labelled import (
     END,
     REWARDS,
+    Ends,
     Episodes,
     LabelledCounts,
     Taught,
@@ -37,7 +38,7 @@ from surestep.io.labels.label import Label
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 FORMAT = "surestep counts"
-VERSION = 4
+VERSION = 5
 CHUNK = 1 << 20
 LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 
@@ -137,6 +138,7 @@ class Manifest:
     behavior_prob: bool
     rows_read: Whole
     rows_dropped: Mapping[str, Whole]
+    dropped_rewards: Mapping[str, Ends]  # the least and the greatest
     episodes: Mapping[str, Whole]
     sources: tuple[str, ...]
     taught: Taught | None
@@ -152,6 +154,7 @@ class Manifest:
             behavior_prob=counts.transitions.lowest is not None,
             rows_read=counts.rows_read,
             rows_dropped=dict(sorted(counts.dropped.items())),
+            dropped_rewards=counts.dropped_rewards,
             episodes={**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
             sources=counts.sources,
             taught=counts.taught,
@@ -290,6 +293,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
                 {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
                 manifest.sources,
                 manifest.taught,
+                manifest.dropped_rewards,
             )
         ]
     )

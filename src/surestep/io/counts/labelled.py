@@ -49,6 +49,7 @@ def merged_sources(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 END_LABEL = "(end)"
+Ends = tuple[float, float]  # the least and the greatest reward
 LARGEST_SUM = 10**38  # what the file has room for
 
 
@@ -110,6 +111,8 @@ class LabelledCounts:
     binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
     sources: tuple[str, ...] = ()  # SHA-256 of the logs that were counted, rising
     taught: Taught | None = None  # None: states are what the columns say
+    # Why rows were dropped that show what they earned → the least and the greatest reward.
+    dropped_rewards: Mapping[str, Ends] = field(default_factory=dict)
 
     __repr__ = short_repr("states", "actions", "rows_read")
 
@@ -268,7 +271,18 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         first.binnings,
         sources,
         merged_teaching(part.taught for part in parts),
+        merged_ends(part.dropped_rewards for part in parts),
     )
+
+
+def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
+    """Returns the least and the greatest reward of all parts, by why rows were dropped."""
+    merged = dict[str, Ends]()
+    for part in parts:
+        for why, (low, high) in sorted(part.items()):
+            least, greatest = merged.get(why, (low, high))
+            merged[why] = min(low, least), max(high, greatest)
+    return merged
 
 
 def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: int) -> Transitions:
@@ -333,6 +347,7 @@ def counts_digest(counts: LabelledCounts) -> str:
         "rows_read": counts.rows_read,
         "dropped": dict(sorted(counts.dropped.items())),
         "episodes": counts.episodes,
+        "dropped_rewards": counts.dropped_rewards,
     }
     if counts.taught is not None:
         words["taught"] = [dict(sorted(counts.taught.first_by.items())), counts.taught.rule]

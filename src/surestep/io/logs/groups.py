@@ -16,6 +16,7 @@ from surestep.io.counts.labelled import (
     END,
     REWARDS,
     SAFE,
+    Ends,
     Episodes,
     LabelledCounts,
     Transitions,
@@ -27,6 +28,7 @@ from surestep.io.counts.labelled import (
 from surestep.io.labels.label import Label
 from surestep.io.logs.counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
 from surestep.io.logs.roles import LabelCode, RoleSql
+from surestep.io.sql import sql_text
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
@@ -46,6 +48,7 @@ def labelled(
     """
     states, actions = number_codes(database, roles, "counted", DECISION)
     number_groups(database, roles)
+    units = 10**scale
     scale, transitions = smallest_scale(scale, ordered_transitions(database, roles))
     # Loose transitions do not say where episodes begin: every row stands for a start.
     begins = "true" if roles.codes.episode is None else f"kind & {BEGINS} > 0"
@@ -54,7 +57,7 @@ def labelled(
         f"SELECT state, coalesce(sum(times) FILTER ({begins}), 0)::BIGINT FROM numbered GROUP BY 1"
     ).fetchall():
         starts[state], decided[state] = times, True
-    rows_read, dropped = dropped_rows(database)
+    rows_read, dropped, dropped_rewards = dropped_rows(database, units)
     rows_read, dropped = rows_read + sum(left_out.values()), {**left_out, **dropped}
     return LabelledCounts(
         roles.mapping.state,
@@ -69,6 +72,7 @@ def labelled(
         own(decided),
         Episodes(0, 0, 0) if roles.codes.episode is None else episodes_of(database),
         roles.binnings,
+        dropped_rewards=dropped_rewards,
     )
 
 
@@ -170,19 +174,22 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     return Transitions(**arrays)
 
 
-def dropped_rows(database: Any) -> tuple[int, dict[str, int]]:
-    """Counts the rows, and those that are left out, by reason."""
-    clock = f"kind & {TRUNCATED} > 0"
-    rows, stopped, unfinished = database.execute(
-        "SELECT coalesce(sum(rows), 0)::BIGINT, "
-        f"coalesce(sum(rows) FILTER ({UNKNOWN} AND {clock}), 0)::BIGINT, "
-        f"coalesce(sum(rows) FILTER ({UNKNOWN} AND NOT {clock}), 0)::BIGINT FROM numbered"
-    ).fetchone()
+def dropped_rows(database: Any, units: int) -> tuple[int, dict[str, int], dict[str, Ends]]:
+    """Counts the rows, and those left out by reason, with the least and the greatest reward."""
+    ends = "min(least_reward)::HUGEINT, max(greatest_reward)::HUGEINT"
+    found = database.execute(
+        f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
+        f"THEN {sql_text(STOPPED)} ELSE {sql_text(UNFINISHED)} END AS why, "
+        f"sum(rows)::BIGINT, {ends} FROM numbered GROUP BY why ORDER BY why"
+    ).fetchall()
     (observed,) = database.execute(
         f"SELECT coalesce(sum(rows), 0)::BIGINT FROM counted WHERE NOT ({DECISION})"
     ).fetchone()
-    dropped = {STOPPED: stopped, UNFINISHED: unfinished, OBSERVED: observed}
-    return rows + observed, {why: number for why, number in dropped.items() if number}
+    dropped = {why: rows for why, rows, *_ in found if why} | (
+        {OBSERVED: observed} if observed else {}
+    )
+    rewards = {why: (low / units, high / units) for why, _, low, high in found if why}
+    return sum(rows for _, rows, *_ in found) + observed, dropped, rewards
 
 
 def episodes_of(database: Any) -> Episodes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,12 +142,18 @@ BEGUN = f"first_value(place) OVER ({IN_ORDER})"
 
 
 def first_rows(
-    database: Any, roles: RoleSql, columns: Sequence[str], share: float, *, numbered: bool
+    database: Any,
+    roles: RoleSql,
+    columns: Sequence[str],
+    share: Callable[[int], float],
+    *,
+    numbered: bool,
 ) -> str:
     """Makes a table of some columns of the rows that a split in time leaves to the first part.
 
-    `share` of the episodes that `load_steps` gives begin there; of one episode, of its steps.
-    Returns its name; that of the whole log where there are no two parts.
+    `share` says for the number of recorded episodes which share of those that `load_steps` gives
+    begins there; of one episode, of its steps. Returns its name; that of the whole log where there
+    are no two parts.
     """
     mapping, episode = roles.mapping, roles.codes.episode
     assert episode is not None
@@ -158,16 +164,17 @@ def first_rows(
     names = ", ".join(map(sql_name, columns))
     database.execute("SET preserve_insertion_order = true")
     database.execute(
-        f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, kept, {BEGUN} AS begun, "
-        f"{DECIDED_AT} AS decided_at FROM (SELECT {names}, {roles.decides} AND NOT "
-        f"coalesce({stopped}, false) AS kept, {episode.sql} AS episode, {step} AS step, "
-        f"{ROW} AS place FROM {in_time(roles, numbered)})"
+        f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, decides, kept, "
+        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {names}, {roles.decides} AS "
+        f"decides, {roles.decides} AND NOT coalesce({stopped}, false) AS kept, "
+        f"{episode.sql} AS episode, {step} AS step, {ROW} AS place FROM {in_time(roles, numbered)})"
     )
     query = "SELECT {} AS place FROM first_rows WHERE kept ORDER BY place"
     units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]
     if units.size == 1:
         units = database.execute(query.format("decided_at")).fetchnumpy()["place"]
-    cut = round(float(share) * units.size)
+    recorded = "SELECT count(DISTINCT begun) FROM first_rows WHERE decides"
+    cut = round(share(database.execute(recorded).fetchone()[0]) * units.size)
     if not 0 < cut < units.size:
         return "log"
     database.execute(f"DELETE FROM first_rows WHERE decided_at >= {units[cut]}")

@@ -57,7 +57,8 @@ class LogSource:
     columns: ColumnMapping
     types: Mapping[str, str]  # column → type, as DuckDB calls it
     memory_limit: str | None = None
-    edges_from: float | None = None  # the first share of it, whose quantiles are edges; None: all
+    # The first share of so many episodes, whose quantiles are edges; None: all.
+    edges_from: Callable[[int], float] | None = None
 
     __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
@@ -125,11 +126,16 @@ class LogSource:
         counts = replace(counts, taught=taught_by(self.reading, self.columns))
         return replace(counts, sources=sources or (counts_digest(counts),))
 
-    def check_ends_said(self) -> None:
-        """Refuses a log of which nobody says how episodes end: all bad ends may be missing."""
+    @property
+    def says_ends(self) -> bool:
+        """Tells whether anybody says how episodes end."""
         columns = self.columns
         flags = (columns.terminated, columns.truncated, columns.is_last, *columns.next_state)
-        if any(flag is not None for flag in flags):
+        return any(flag is not None for flag in flags)
+
+    def check_ends_said(self) -> None:
+        """Refuses a log of which nobody says how episodes end: all bad ends may be missing."""
+        if self.says_ends:
             return
         raise InvalidLog(
             f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "

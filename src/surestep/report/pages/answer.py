@@ -237,7 +237,7 @@ def behavior_caveat(findings: Findings) -> str | None:
     if not findings.behavior_is_estimated:
         return None
     parts = ["what changes", "the gain"]
-    if not any(said.code == "propensities-of-rows" for said in findings.certificate.assumptions):
+    if not findings.certificate.assumes("propensities-of-rows"):
         parts.append("the guarantee")
     return (
         "The current policy is not known: it was estimated from the log. So "

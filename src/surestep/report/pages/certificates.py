@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from surestep.certificates.registry import BUILT_IN
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
-from surestep.model.statements import WITHIN_SEEN
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.report.charts.claim_line import claim_line
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Axis, Caption, Tone
@@ -43,6 +43,7 @@ STANDING_TONES: dict[str, Tone] = {
     "asymptotic": "purple",
     "posterior": "orange",
     "as-published": "grey",
+    "none": "grey",
     BY_EXTENSION: "grey",
 }
 FEW = 3.0  # an L further below 0 than this many times what matters is cut
@@ -173,8 +174,11 @@ def claim_figure(findings: Findings, lower: float) -> Element:
 
 
 def tone_of_gain(certificate: Certificate) -> Tone:
-    """Returns the tone of what is guaranteed: green only where it is built in and declared."""
-    if any(said.code == WITHIN_SEEN for said in certificate.assumptions):
+    """Returns the tone of what is guaranteed: green only where it is built in and declared.
+
+    Nor is it green where rows are left out of which nobody knows where they led.
+    """
+    if certificate.assumes(WITHIN_SEEN, STOPPING.code):
         return STANDING_TONES[standing_of(certificate)]
     return "green" if certificate.kind in BUILT_IN else STANDING_TONES[BY_EXTENSION]
 

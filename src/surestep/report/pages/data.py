@@ -22,6 +22,7 @@ from surestep.report.words.histories import history_words, learnt_words
 from surestep.results.chart_bins import Bin, visit_bins
 from surestep.results.findings import Findings, WantedPair
 from surestep.results.ranking import thinnest_states
+from surestep.results.table import PolicyTable
 
 THINNEST, MOST_WANTED = 10, 20
 
@@ -48,27 +49,33 @@ def coverage_words(findings: Findings) -> str:
     )
     if trusted is None or findings.n_wedge is None:
         return f"{start}The log never shows {never:,} of them."
-    wedge = f"N∧ = {counted(findings.n_wedge, 'time')}"
+    wedge, log = f"N∧ = {counted(findings.n_wedge, 'time')}", chooser(findings.table)
     if trusted == pairs:
-        return f"{start}The log shows every one of them more than {wedge}."
+        return f"{start}{log.capitalize()} shows every one of them more than {wedge}."
     return (
-        f"{start}The log shows {trusted:,} of them more than {wedge}: only these may be taken more "
-        f"often than before. Of the other {pairs - trusted:,}, {never:,} were never seen."
+        f"{start}{log.capitalize()} shows {trusted:,} of them more than {wedge}: only these may be "
+        f"taken more often than before. Of the other {pairs - trusted:,}, {never:,} were never "
+        "seen in all of the log."
     )
 
 
+def chooser(table: PolicyTable) -> str:
+    """Returns what counts towards N∧: the log, or a part of it where the rest judges."""
+    return "the part of the log that chose" if table.held_out_visits.any() else "the log"
+
+
 def visits_figure(findings: Findings) -> Element:
-    """Returns how many pairs have how many visits."""
-    table = findings.table
+    """Returns how many pairs have how many visits in what chose the policy."""
+    table, log = findings.table, chooser(findings.table)
     bins = visit_bins(table.visits[table.decided], findings.n_wedge)
     bars = [visit_bar(bin, findings.n_wedge) for bin in bins]
     caption = Caption(
         "visits-picture",
-        "How often the log shows each pair of situation and action",
+        f"How often {log} shows each pair of situation and action",
         "Bars: "
         + "; ".join(f"{bar.name} visits, {counted(int(bar.value), 'pair')}" for bar in bars),
     )
-    text = "Pairs of situation and action, by the number of times the log shows them."
+    text = f"Pairs of situation and action, by the number of times {log} shows them."
     if findings.n_wedge is not None:
         text += (
             f" Blue: more than N∧ = {counted(findings.n_wedge, 'time')}, enough to be changed. "
@@ -80,7 +87,7 @@ def visits_figure(findings: Findings) -> Element:
         [Column("Visits"), Column("Pairs", "number")],
         [row(Cell(bar.name), Cell(f"{int(bar.value):,}")) for bar in bars],
     )
-    return figure(bar_chart(caption, bars, "times seen in the log"), text, numbers=numbers)
+    return figure(bar_chart(caption, bars, f"times seen in {log}"), text, numbers=numbers)
 
 
 def visit_bar(bin: Bin, n_wedge: int | None) -> Bar:
@@ -94,18 +101,21 @@ def visit_bar(bin: Bin, n_wedge: int | None) -> Bar:
 def thin_table(findings: Findings) -> Node:
     """Returns the situations that the log shows least for the time the new policy spends there."""
     table = findings.table
-    silent, decisions = table.num_silent, table.decisions
+    silent, decisions = table.num_silent, table.all_decisions
+    judging = decisions - table.decisions
+    beside = ["… of them in the part that judges"] if judging.any() else []
     rows = [
         row(
             *label_cells(table.vocabulary.state_name(state)),
             Cell(percent(float(findings.occupancy[state])), float(findings.occupancy[state])),
             Cell(f"{int(decisions[state]):,}", float(decisions[state])),
+            *(Cell(f"{int(judging[state]):,}", float(judging[state])) for _ in beside),
         )
         for state in thinnest_states(findings)[:THINNEST]
     ]
     columns = [
         *(Column(label(name)) for name in table.vocabulary.state_columns),
-        *number_columns("Time the new policy spends there", "Decisions in the log"),
+        *number_columns("Time the new policy spends there", "Decisions in the log", *beside),
     ]
     if not rows:
         return None
@@ -142,7 +152,7 @@ def log_facts(findings: Findings) -> list[tuple[Node, Node]]:
             "Rows left out",
             [f"{left_out:,}", element("ul", dropped, class_="plain")] if left_out else "none",
         ),
-        ("Decisions counted", f"{int(findings.table.visits.sum()):,}"),
+        ("Decisions counted", f"{int(findings.table.all_decisions.sum()):,}"),
         ("Different transitions", f"{data.transitions:,}"),
         (
             "Episodes",
@@ -211,7 +221,7 @@ def wanted_table(findings: Findings, wanted: tuple[WantedPair, ...]) -> Element:
     columns = [
         *(Column(label(name)) for name in words.state_columns),
         Column("Action"),
-        *number_columns("Seen so far", "More visits needed", "Promise"),
+        *number_columns(f"Seen in {chooser(table)}", "More visits needed", "Promise"),
     ]
     rows = [
         row(

@@ -44,7 +44,12 @@ def estimate_words(record: Record) -> str:
     """Returns by which data the gain is estimated, and how far the estimate may be off."""
     found = record.estimates
     if "held_out_gain" not in found:
-        return "Estimated by the same data that chose the policy, which flatter it."
+        if record.parameters.get("train_share") is None:
+            return "Estimated by the same data that chose the policy, which flatter it."
+        return (
+            "Estimated by the part of the log that chose the policy, which flatters it: in the "
+            "rest of the log episodes need not end, so that it says nothing of the gain."
+        )
     sure = percent(1 - float(record.parameters["delta"]))
     return (
         f"Between {signed(found['held_out_low'])} and {signed(found['held_out_high'])} (about "
@@ -71,9 +76,8 @@ def alarm_words(alarm: Alarm) -> str:
     match alarm.code:
         case "claim-above-estimate":
             return (
-                f"A gain of at least {shown('claim')} is claimed, but no model, of the whole log "
-                f"or of the part that chose the policy, estimates more than {shown('estimate')}: "
-                "one of them is wrong."
+                f"A gain of at least {shown('claim')} is claimed, but no more than "
+                f"{shown('estimate')} is estimated: one of the two is wrong."
             )
         case "claim-above-returns":
             return (

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
-from surestep.model.statements import WITHIN_SEEN
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.numbers import about, counted, number, percent
 from surestep.report.words.rehearsal import belief_words
@@ -18,7 +18,6 @@ from surestep.results.ladder import belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
-# Assumptions by which ranges of rewards are those of the log.
 Mood = Literal["good", "plain", "caution", "bad"]
 
 STANDINGS = {
@@ -29,6 +28,12 @@ STANDINGS = {
     BY_EXTENSION: "its kind is not built in, so that nothing is known here of how it was proved",
     "none": "nothing is claimed",
 }
+
+
+UNKNOWN_ENDS = (
+    "A gain is claimed without the rows of which nobody knows where they led, and these may be the "
+    "worst. So it is neither proved nor believed, until somebody says how their episodes ended."
+)
 
 
 class Verdict(NamedTuple):
@@ -99,7 +104,9 @@ def verdict(
         return believed_words(first, belief, rehearsal, fresh=fresh)
     words = not_shown_words(first)
     if belief is None:
-        return words
+        gains = [claim for claim in certificates if (claim.lower or 0.0) > 0]
+        left_out = any(claim.assumes(STOPPING.code) for claim in gains)
+        return words._replace(sentences=(*words.sentences, UNKNOWN_ENDS)) if left_out else words
     more = undone_words(belief, rehearsal)
     if awaited and (belief.lower or 0.0) > 0:
         more = (
@@ -315,15 +322,20 @@ def remedy(curves: Sequence[ZetaCurve], span: float) -> str | None:
 
 
 def proof_words(record: Record, certificate: Certificate) -> str | None:
-    """Returns what would make a result that is not proved a proof; None where nobody can say."""
-    if "episodes_for_proof" not in record.estimates:
+    """Returns what would make a result that is not proved a proof; None where nobody can say.
+
+    Ranges of single rewards can be no narrower than those seen, but returns may vary by less.
+    """
+    lost = record.estimates.get("held_out_gain", 1.0) <= 0
+    if "episodes_for_proof" not in record.estimates or lost or certificate.lower is None:
         return None
     wanted, there = record.estimates["episodes_for_proof"], record.data["episodes"]
-    undeclared = any(said.code == WITHIN_SEEN for said in certificate.assumptions)
+    undeclared = certificate.assumes(WITHIN_SEEN)
+    whole = "ranges of what whole episodes return, and their rest from any step on (returns)"
     if wanted is None:
-        ranges = " Declare the ranges of rewards: that may." if undeclared else ""
+        ranges = f" Declare {whole}: that may." if undeclared else ""
         return f"More episodes like these alone would not make it a proof.{ranges}"
-    ranges = " Declared ranges of rewards may do with fewer." if undeclared else ""
+    ranges = f" Declared {whole} may do with fewer." if undeclared else ""
     if wanted <= there:
         return f"A proof was within reach: another log of this size may give one.{ranges}"
     return (
