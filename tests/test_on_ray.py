@@ -178,7 +178,7 @@ def test_workers_in_another_folder_find_the_files_of_the_command(use, tmp_path, 
     ray.get = get
     monkeypatch.chdir(tmp_path)
     source = read_log("pumps.csv", columns={"state": ["condition", "demand"], "action": "decision"})
-    assert count_on_ray(source).rows_read == 23_149
+    assert count_on_ray(source).rows_read == 70_631
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from surestep import improve, performance, read_log
+from surestep import Counts, Policy, Problem, improve, performance, read_log
 from surestep.algorithms import SPIBB
 from surestep.environments import make
 from surestep.report.words.alarms import estimate_words
@@ -42,6 +42,17 @@ def test_the_estimate_is_the_gain_in_the_model_of_the_data():
     assert gain_interval(judges, policy, 0.1).gain == pytest.approx(expected, abs=1e-9)
     same = gain_interval(judges, judges.behavior, 0.1)
     assert same == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
+
+
+def test_that_nothing_comes_after_an_end_is_no_doubt():
+    """Nobody decides at an end, so that it has no visits and yet is known."""
+    times = [[[0, 10**6], [0, 10**6]], [[0, 0]] * 2]
+    counts = Counts.from_dense(times, rewards=[[0, 1], [0, 0]], terminal=[False, True])
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0, 1)
+    )
+    found = gain_interval(problem, Policy.from_dense(counts, [[0, 1], [0.9, 0.1]]), 0.1)
+    assert found == pytest.approx((0.5, 0.5, 0.5), abs=1e-4)
 
 
 def test_changes_that_do_nothing_are_seldom_confirmed_or_contradicted():

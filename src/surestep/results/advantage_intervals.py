@@ -94,7 +94,8 @@ def gain_interval(problem: Problem, policy: Policy, delta: float) -> GainInterva
         counts,
         *(end + problem.single_discount * ours[counts.successor] for end in (least, greatest)),
     )
-    reach = (our_visits - their_visits) * (highest - lowest)[counts.pairs.state] / 2
+    unknown = np.where(counts.terminal, 0.0, highest - lowest)  # a known end leaves no doubt
+    reach = (our_visits - their_visits) * unknown[counts.pairs.state] / 2
     times = counts.times / np.maximum(counts.visits[pair], 1)
     mean = run_sums(times * worth, counts.offsets)
     variance = run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
