@@ -21,8 +21,8 @@ BEHAVIOR = ("--behavior", EXAMPLES / "pumps_policy.csv")
 def home(tmp_path_factory):
     """A result of the first pumps, and a log of later ones."""
     home = tmp_path_factory.mktemp("certify")
-    write_lines(home / "log.csv", LINES[:3001])
-    write_lines(home / "later.csv", [LINES[0], *LINES[3015:9000]])
+    write_lines(home / "log.csv", LINES[:3013])  # whole episodes
+    write_lines(home / "later.csv", [LINES[0], *LINES[3013:8991]])
     terms = (
         *BEHAVIOR,
         "--running",
@@ -241,7 +241,7 @@ def test_a_belief_is_shown_with_the_stress_test_of_its_result(
 
 def test_a_log_that_another_policy_made_is_refused(home, tmp_path):
     other = tmp_path / "other.csv"
-    rows = [f"{line},0.25" for line in LINES[3015:3100]]
+    rows = [f"{line},0.25" for line in LINES[3013:3100]]
     write_lines(other, [f"{LINES[0]},behavior_prob", *rows])
     result = run_surestep("certify", home / "out", other, "--kind", "robust")
     assert result.exit_code == 2

@@ -32,7 +32,7 @@ FILES = [
 def logs(tmp_path_factory):
     """A log and the policy that made it."""
     folder = tmp_path_factory.mktemp("logs")
-    write_lines(folder / "log.csv", LINES[:1501])
+    write_lines(folder / "log.csv", LINES[:1509])  # whole episodes
     write_lines(folder / "policy.csv", POLICY)
     return folder
 
@@ -43,7 +43,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     assert result.exit_code == 0, result.output
     for line in (
         "state       condition, demand\n",
-        "read 1,500 rows, ",
+        "read 1,508 rows, ",
         "by default: behavior policy = estimate\n",
         "by default: algorithm = spibb\n",
         "by default: N∧ = ",

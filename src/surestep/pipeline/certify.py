@@ -26,6 +26,7 @@ from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
+from surestep.pipeline.checks import MOST_LOADED
 from surestep.pipeline.evidence import (
     Assembly,
     CountsSource,
@@ -235,7 +236,8 @@ class SavedPolicy:
             problem = replace(problem, behavior=behavior)
         policy = Policy(pairs, table.probability)
         visits = table.visits
-        if whole or (log_source is not None and has_episodes(log_source, counts)):
+        few = counts.rows_read <= MOST_LOADED
+        if whole or (few and log_source is not None and has_episodes(log_source, counts)):
             numbering = by_appearance(steps.log, assembly.quiet)
             problem, policy = numbering.problem(problem, steps.log), numbering.policy(policy)
             visits = visits[numbering.pair] if same_log else visits

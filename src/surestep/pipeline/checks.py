@@ -26,6 +26,7 @@ from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.loading import StateNumbers
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, DecisionLog, Pairs, Problem, estimate_behavior
+from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence, Steps
 from surestep.pipeline.stress_test import Question
@@ -35,7 +36,7 @@ from surestep.results.ladder import belief_in
 from surestep.results.table import PolicyTable
 from surestep.states.other_sizes import other_sizes
 
-MOST_LOADED = 5_000_000  # rows of a log that are loaded for checks alone
+MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
 
 
 def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
@@ -49,8 +50,9 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
         log = source.load()
     except SurestepError:
         return (*unchecked("refused"), hidden)
-    names = log.pairs.state_labels or ()
-    return (*check_log(log, names), hidden)
+    never_left = np.bincount(log.state, minlength=log.pairs.num_states) == 0
+    log = by_appearance(log, never_left).log(log)  # as in a result
+    return (*check_log(log, log.pairs.state_labels or ()), hidden)
 
 
 def result_checks(

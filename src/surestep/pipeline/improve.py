@@ -45,7 +45,7 @@ from surestep.pipeline.certifiers import (
     splitting,
     with_algorithm,
 )
-from surestep.pipeline.checks import result_checks
+from surestep.pipeline.checks import MOST_LOADED, result_checks
 from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather, with_states
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
@@ -409,7 +409,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     numbering = None
     if whole:
         problem = steps.put_into(problem, whole[0])
-    if whole or evidence.has_episodes:
+    if whole or (evidence.has_episodes and evidence.counts.rows_read <= MOST_LOADED):
         numbering = by_appearance(steps.log, evidence.assembly.quiet)
         problem = numbering.problem(problem, steps.log)
         if limits.allowed is not None:
