@@ -192,7 +192,7 @@ def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assu
         assert found.mood == ("caution" if doubted else "good")
         assert ("one of them failed its test" in found.headline) == doubted
         twice = verdict([proof], changed=True, alarms=2 * alarms)
-        assert ("2 tests of them failed" in twice.headline) == doubted
+        assert ("2 of them failed their tests" in twice.headline) == doubted
     assert verdict([NO_PROOF], changed=True, alarms=alarms).mood != "good"
 
 

@@ -141,9 +141,10 @@ class LogSource:
             f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
             f"missing; expected a column of it ({naming('terminated')}, or "
             f"{naming('truncated')} where a clock stopped the recording), one of next states "
-            f"({naming('next_state')}), or a word for all: {said('complete=True', '--complete')} "
-            f"(the last row of every episode ends it), {said('clock=True', '--clock')} (recording "
-            "stops after so many steps, or at a date with steps of equal length), or "
+            f"({naming('next_state')}), or a word for all{said(' (to read_log)', '')}: "
+            f"{said('complete=True', '--complete')} (the last row of every episode ends it), "
+            f"{said('clock=True', '--clock')} (recording stops after so many "
+            "steps, or at a date with steps of equal length), or "
             f"{said('one_step=True', '--one-step')} (every row is an episode of its own)"
         )
 

@@ -159,7 +159,9 @@ def open_question(certificate: Certificate) -> str:
 
 def doubted_words(words: Verdict, against: int) -> Verdict:
     """Returns the words for a gain that is proved on grounds which the log itself puts in doubt."""
-    failed = "one of them failed its test" if against == 1 else f"{against} tests of them failed"
+    failed = (
+        "one of them failed its test" if against == 1 else f"{against} of them failed their tests"
+    )
     return words._replace(
         mood="caution",
         short="Proved, on doubtful grounds",
