@@ -8,7 +8,7 @@ from typing import NamedTuple
 from surestep._arrays import BoolArray
 from surestep.algorithms import Algorithm
 from surestep.certificates import Certifier, NoClaim, certify, certify_at
-from surestep.certificates.certifying import certify_batch, with_delta
+from surestep.certificates.certifying import certify_each, with_delta
 from surestep.certificates.episodes import holds_out, split_of
 from surestep.certificates.known import Known
 from surestep.certificates.protocol import believes
@@ -95,13 +95,10 @@ def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) 
     own = certified(problem, policy, certifier)
     if own.lower is None:
         return Claims(own, ())
-    made = [
-        own
-        if delta == own.delta
-        else certify_batch([problem], [policy], with_delta(certifier, delta))[0]
-        for delta in levels
-    ]
-    return Claims(own, tuple(claim for claim in made if isinstance(claim, Certificate)))
+    others = [with_delta(certifier, delta) for delta in levels if delta != own.delta]
+    made = certify_each([problem] * len(others), [policy] * len(others), others)
+    claims = [own, *(claim for claim in made if isinstance(claim, Certificate))]
+    return Claims(own, tuple(sorted(claims, key=lambda claim: claim.delta)))
 
 
 def suits(certifier: Certifier, delta: float) -> bool:
