@@ -71,7 +71,7 @@ def test_json_holds_the_same_numbers():
 def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("episode,step,state,action,reward\n1,0,s,x,1\n1,0,s,x,9\n1,3,s,x,no\n")
-    result = surestep("inspect", log, COLUMNS="200")
+    result = surestep("inspect", log, COLUMNS="1000")
     assert result.exit_code == 0, result.output
     for expected in (
         "✗ 1 row without a finite number in column 'reward'",
@@ -80,7 +80,7 @@ def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
         "✗ 2 steps missing between others of their episode (in 1 episode)",
         "! 1 episode without an end: no column says whether an episode is over",
         "next, once the rows marked ✗ are mended:",
-        f"surestep improve {log} (--complete|--clock) --discount GAMMA -o result",
+        f"surestep improve {shlex.quote(str(log))} (--complete|--clock) --discount GAMMA -o result",
     ):
         assert expected in result.stdout
 
