@@ -3,7 +3,7 @@
 Logs: Parquet, episodes of 20 steps in order, 10⁴ states, 4 actions, rewards in cents; about 3 × 10⁵
 distinct transitions. Every line is measured in a process of its own, after one run on a small log.
 The bare query checks nothing and adds up doubles; each further line of ours says what it adds, and
-the last two check what claims assume (`docs/checks.md`). CPU
+the last one checks what claims assume (`docs/checks.md`). CPU
 seconds are of all threads together, and tell more than seconds where other processes run. 10⁸ rows
 are measured where they are asked for: they take a gigabyte of disk, and minutes.
 
@@ -37,17 +37,12 @@ from rich.console import Console
 from rich.table import Table
 
 from surestep._arrays import run_sums
-from surestep.certificates.stitched import Stitched
 from surestep.checks import check_log
-from surestep.checks.cuts import Terms, cut_check
-from surestep.checks.held_out import folds_by
-from surestep.checks.of_log import LEVEL
 from surestep.checks.places import place_check
-from surestep.checks.time_in_states import TimeInStates
 from surestep.errors import SurestepError
-from surestep.io import LogSource, read_log, write_counts
+from surestep.io import read_log, write_counts
 from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
-from surestep.pipeline.checks import cut_otherwise, with_states
+from surestep.planning.evaluation import occupancy
 from surestep.states import choose_history, learn
 
 # The arguments of the quickest run.
@@ -58,7 +53,7 @@ SMALLEST = (
     "rows in no order, next_state derived, memory limit 1 GB", "the last 3 rows",
 )  # fmt: skip
 STEPS, STATES, ACTIONS = 20, 10_000, 4
-DISCOUNT, LARGEST_REWARD = 0.95, 10.0
+DISCOUNT = 0.95
 GROUPED = "SELECT state, action, next_state, terminated, count(*), sum({}) FROM {} GROUP BY ALL"
 LOOSE = ("episode", "step", "truncated")
 # What is measured: the columns that ours does not get, and what it then does.
@@ -74,8 +69,7 @@ EXTREMES = "bare query: count(*), sum, min and max of the reward in whole cents"
 DERIVED = "bare query: next_state derived by a window"
 UNORDERED = "rows in no order, next_state derived, memory limit 1 GB"
 CHECKED = "count, load, and check what claims assume"
-CUT = "… of 100 bins, which are cut half and twice as finely too"
-LINES = (BARE, EXACT, EXTREMES, *OURS, DERIVED, CHECKED, CUT)
+LINES = (BARE, EXACT, EXTREMES, *OURS, DERIVED, CHECKED)
 HISTORIES = {"a state is the present row": 1, "the last 2 rows": 2, "the last 3 rows": 3}
 CHOSEN = "as many rows as tell best what comes next"
 REMEMBERED_STATES = 20
@@ -139,10 +133,9 @@ def counting(line: str, path: Path) -> None:
     if line == CHOSEN:
         choose_history(read_log(path, history="auto"))
         return
-    bins = ["state:quantiles=100"] if line == CUT else []
-    log = read_log(path, bins=bins, memory_limit="1GB" if line == UNORDERED else None)
-    if line in (CHECKED, CUT):
-        check(log, log.load())
+    log = read_log(path, memory_limit="1GB" if line == UNORDERED else None)
+    if line == CHECKED:
+        check(log.load())
         return
     absent = dict.fromkeys(OURS.get(line, ()))
     if "next_state" in absent or line == UNORDERED:
@@ -150,23 +143,15 @@ def counting(line: str, path: Path) -> None:
     dataclasses.replace(log, columns=dataclasses.replace(log.columns, **absent)).counts()
 
 
-def check(log: LogSource, steps: DecisionLog) -> None:
-    """Checks what claims assume; where there are bins, also other ones."""
+def check(steps: DecisionLog) -> None:
+    """Checks what claims assume."""
     check_log(steps, steps.pairs.state_labels, discount=DISCOUNT)
-    judge, counts = Stitched(train_share=0.3), steps.counts()
-    current, new = (estimate_behavior(counts, smoothing) for smoothing in (0, 1000))
-    chosen_by = judge.folds(steps).first.counts()
-    time_there = TimeInStates(estimate_mdp(chosen_by, DISCOUNT), chosen_by, new, ~counts.terminal)
-    decisions = run_sums(counts.visits, steps.pairs.offsets)
+    counts = steps.counts()
+    new, offsets = estimate_behavior(counts, 1000), steps.pairs.offsets
+    visits = run_sums(occupancy(estimate_mdp(counts, DISCOUNT), new), offsets)
+    decisions = run_sums(counts.visits, offsets)
     names = [*map(str, range(decisions.size))]
-    place_check(
-        *(time_there, folds_by(judge, steps), decisions, ~counts.terminal, names), level=LEVEL
-    )
-    others = cut_otherwise(log, DISCOUNT)
-    if others is not None:
-        cuts = tuple(with_states(steps, other.load_states()) for other in others)
-        terms = Terms(DISCOUNT, (0.0, LARGEST_REWARD / (1 - DISCOUNT)), judge)
-        cut_check(steps, cuts, (new, current), terms, claim=None, level=LEVEL)
+    place_check(visits, decisions, decisions, ~counts.terminal, names)
 
 
 def child(line: str, path: Path, small: Path, repeat: int) -> None:
@@ -266,7 +251,7 @@ def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple
         table.add_column(column, justify="right")
     lines = dict.fromkeys(LINES, path)
     if rows > NEEDS_SPACE:
-        del lines[CHECKED], lines[CUT]
+        del lines[CHECKED]
     else:
         write_log(mixed, rows, " ORDER BY hash(i)")
         lines[UNORDERED] = mixed

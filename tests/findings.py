@@ -305,9 +305,7 @@ def with_checks(findings, name="ward"):
     """The same findings with a check of every kind; `name` is that of the states in pictures."""
     luck = {"level": 0.0083, "statistic": 9.5, "rows": 1234, "one_an_episode": True}
     bars = tuple(Mark("", 0.5 * i - 4, 0.5 * i - 3.5, float(i * (15 - i))) for i in range(16))
-    ends = {f"{cut}_{end}": value for cut in ("half", "own", "twice")
-            for end, value in (("low", -0.3), ("high", 0.4))}  # fmt: skip
-    places = {"share": 0.6, "low": 0.5, "high": 0.7, "states": 2.0, "decisions": 31.0}
+    places = {"share": 0.6, "states": 2.0, "decisions": 31.0}
     checks = (
         Check(code="markov-next-state", outcome="failed", p_value=0.001, noticed=0.05,
               picture=bars, **luck),
@@ -324,12 +322,10 @@ def with_checks(findings, name="ward"):
               figures={"gain": 0.4, "has_gain": 1.0}, **luck),
         Check(code="hidden-causes", outcome="told",
               figures={"proved": 0.00063, "estimated": 0.04, "lower": 350.0}),
-        Check(code="enough-data", outcome="failed", level=0.00625, rows=1000,
+        Check(code="enough-data", outcome="failed",
               figures={f"{kind}_{what}": value for kind in ("scarce", "open")
-                       for what, value in places.items()} | {"horizon": 0.0},
+                       for what, value in places.items()},
               picture=(Mark(name, 0.0, 0.6, 0.6, 0.02, True), Mark(name, 0.0, 0.4, 0.4, 0.5))),
-        Check(code="other-cuts", outcome="failed", level=0.00625, rows=1000,
-              figures={"half": 0.2, "own": 0.15, "twice": -0.1, "claim": 0.05} | ends),
     )  # fmt: skip
     return replace(findings, record=replace(findings.record, checks=checks))
 

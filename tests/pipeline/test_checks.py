@@ -32,7 +32,6 @@ def test_counts_alone_say_what_cannot_be_checked(log):
     result = surestep.improve(read_log(log, columns=COLUMNS).counts(), **TERMS)
     found = found_in(result.record.checks)
     assert {found[code].why for code in (*OF_LOG, "behavior-memory")} == {"no-episodes"}
-    assert found["other-cuts"].why == "no-source"
     assert "without whole episodes nobody knows" in result.report
 
 
@@ -40,7 +39,6 @@ def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
     source = read_log(log, columns=COLUMNS)
     found = found_in(surestep.improve(source, **TERMS).record.checks)
     assert found["markov-next-state"].outcome == "passed"
-    assert found["other-cuts"].why == "no-bins"
     # The same of a log by itself, where it was looked at.
     alone = found_in(inspect(source).checks)
     assert {code: alone[code] for code in OF_LOG} == {code: found[code] for code in OF_LOG}
@@ -49,25 +47,6 @@ def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
     assert found_in(inspect(source).checks)["markov-next-state"].why == "too-large"
     large = found_in(surestep.improve(source, **TERMS).record.checks)
     assert large["drift-reward"].why == "too-large"
-
-
-@pytest.mark.parametrize("logger", ["adaptive", "fixed"])
-def test_intervals_are_of_the_rows_that_certify(log, logger):
-    """The same split, in time or at random, as the claim has."""
-    terms = TERMS | {"certificates": ["stitched"], "logger": logger}
-    terms |= {"running": (-9, 9), "ending": (-9, 9)}
-    result = surestep.improve(read_log(log, columns=COLUMNS), **terms)
-    found = found_in(result.record.checks)["enough-data"]
-    assert (found.unjudged, found.rows) == (None, result.certificate.figures["steps"])
-    assert min(mark.high for mark in found.picture) < 1
-
-
-def test_where_all_rows_chose_the_policy_there_are_estimates_only(log):
-    result = surestep.improve(read_log(log, columns=COLUMNS), **TERMS)
-    found = found_in(result.record.checks)["enough-data"]
-    assert (found.unjudged, found.rows) == ("nothing-held-out", 0)
-    assert {(mark.low, mark.high) for mark in found.picture} == {(0.0, 1.0)}
-    assert "all rows had a part in choosing the policy" in result.report
 
 
 def test_loose_transitions_and_refused_logs_say_why(tmp_path):

@@ -106,8 +106,8 @@ def test_certify_takes_what_has_the_members_of_a_certifier(problem):
         verify(claim, problem, policy)
 
 
-def test_rows_that_it_may_have_chosen_by_bound_nothing_in_checks():
-    """It splits in time whatever its settings say; intervals go by those."""
+def test_rows_that_it_may_have_chosen_by_are_no_later_practice():
+    """It splits in time whatever its settings say; checks go by those."""
     evidence = gather(known_log())
 
     def judge(certifier):

@@ -36,18 +36,12 @@ matter to the first order which of the means is how wrong, as long as they diffe
 other two are for means that are far off. K falls in μ and rises in μ′. L is the largest gain with
 which *all* μ′, and μ = μ′ + L, are refuted; a μ below `least` needs no refuting. If L > Δ, then
 (ρ′ + L, ρ′) is refuted, and with it (ρ, ρ′), as K falls in μ: P(L > Δ) ≤ δ.
-
-**A share.** Let values come in pairs of a part X ≥ 0 and a whole Y, 0 ≤ Y ≤ w, and let the share p,
-0 ≤ p ≤ 1, be such that E[X − pY | those before] ≤ 0. With λ(p) = min(λ, c / (pw)), the capital
-Π (1 + λ(p) (X − pY)) has positive factors, as X − pY ≥ −pw, and is a supermartingale. Its factors
-fall as p rises: with a constant stake clearly, with the stake c / (pw) since (X − pY) / p does. So
-the p that are refuted, by enough of the series as above, fill an interval up to L: P(L > p) ≤ δ.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -55,7 +49,7 @@ import numpy as np
 from surestep._arrays import FloatArray, IntArray
 from surestep.kernels._types import RoomSize
 from surestep.kernels.lines import line, places
-from surestep.kernels.stitched import Bets, Turns, enough_series_reach, last_refuted_of
+from surestep.kernels.stitched import Bets, Turns, last_refuted_of
 
 Figures = TypeVar("Figures", float, FloatArray)
 
@@ -63,7 +57,6 @@ ONE_OF = 3  # q: one of so many series has to reach q/δ
 LARGEST_SHARE = 0.99  # c: of all that may be lost, the part that a bet may lose
 HALVINGS = 60  # of the bisection
 HALVINGS_IN_TURN = 24  # of the one that goes through many pairs of means each time
-HALVINGS_OF_SHARES = 30  # a share is shown in per cent
 TOGETHER = 0.8  # w: of the capital, the part that bets on two means at once
 ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
 
@@ -168,37 +161,3 @@ def lower_limit_in_turn(
 ) -> float:
     """L of series [R, M] of values of two kinds in turn; minus the range where nothing is shown."""
     return limits_of([Bet(series, complete, delta, 0.0, 0.0, turns)])[0]
-
-
-def lower_share(
-    parts: FloatArray,
-    wholes: FloatArray,
-    complete: IntArray,
-    stake: float,
-    most: float,
-    delta: float,
-) -> float:
-    """L of a share by series [R, M] of parts and of wholes up to `most`; 0 where nothing is shown.
-
-    The first `complete` [R] of each are there.
-    """
-    goal = goal_at(delta)
-
-    def refuted(share: float) -> bool:
-        capped = min(stake, LARGEST_SHARE / (share * most))
-        series = parts - share * wholes
-        return bool(enough_series_reach(series, complete, capped, 0.0, goal, ONE_OF))
-
-    return last_refuted(refuted, 0.0, 1.0, HALVINGS_OF_SHARES)
-
-
-def last_refuted(
-    refuted: Callable[[float], bool], below: float, above: float, halvings: int
-) -> float:
-    """Returns the largest number between the two that is found to be refuted, or `below`."""
-    for _ in range(halvings):
-        middle = below + (above - below) / 2
-        if not below < middle < above:
-            break
-        below, above = (middle, above) if refuted(middle) else (below, middle)
-    return below

@@ -16,7 +16,6 @@ CheckCode = Literal[
     "practice-changed",  # do actions differ after the part of the log that told π_b?
     "hidden-causes",  # how strong they would have to be
     "enough-data",  # where the new policy goes, and where the log was
-    "other-cuts",  # the gain in states cut half and twice as finely
 ]
 Outcome = Literal["passed", "failed", "told", "unchecked"]  # told: a figure, and no test
 WhyUnchecked = Literal[
@@ -30,17 +29,9 @@ WhyUnchecked = Literal[
     "no-claim",  # no gain is claimed
     "not-assumed",  # the claim stands whatever is hidden
     "no-result",  # a log by itself claims nothing
-    "no-bins",  # no column is binned by a rule, or none can be cut further
-    "taught-elsewhere",  # states were learnt, but not from this log
-    "no-source",  # the log cannot be read again
     "no-change",  # the new policy does what the current one does
     "behavior-given",  # π_b is not estimated
     "behavior-of-all",  # π_b is not estimated from the first part of the log
-]
-# Why the rows say nothing for certain about a policy, so that its intervals are all that may be.
-Unjudged = Literal[
-    "nothing-held-out",  # all rows had a part in choosing the policy
-    "too-few-episodes",  # of either part; a single stream is one
 ]
 # The figures of each check that is made, beside those that all have.
 FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
@@ -54,13 +45,8 @@ FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
     "practice-changed": ("gain", "has_gain"),
     "hidden-causes": ("proved", "estimated", "lower"),  # two break-even ε, and the claim
     "enough-data": (
-        *("scarce_share", "scarce_low", "scarce_high", "scarce_states", "scarce_decisions"),
-        *("open_share", "open_low", "open_high", "open_states", "open_decisions"),
-        "horizon",  # the steps within which time is counted; 0 where it is discounted
-    ),
-    "other-cuts": (
-        *("half", "half_low", "half_high", "own", "own_low", "own_high"),
-        *("twice", "twice_low", "twice_high", "claim"),
+        *("scarce_share", "scarce_states", "scarce_decisions"),
+        *("open_share", "open_states", "open_decisions"),
     ),
 }
 
@@ -84,12 +70,10 @@ class Check:
     code: CheckCode
     outcome: Outcome
     why: WhyUnchecked | None = None  # where nothing was checked
-    # It fails where the p-value is at most that; or all intervals hold but for that chance.
-    level: float | None = None
+    level: float | None = None  # it fails where the p-value is at most that
     p_value: float | None = None
     statistic: float | None = None  # standard deviations from what luck does
-    rows: int | None = None  # of the log that were compared, or that intervals are of
-    unjudged: Unjudged | None = None  # where intervals are all that may be
+    rows: int | None = None  # of the log that were compared
     one_an_episode: bool | None = None  # whether these are at most one row an episode and group
     # The smallest effect that four of five such logs would show; of returns, what would have failed
     noticed: float | None = None

@@ -404,14 +404,6 @@ def series_reach(
     return False
 
 
-@kernel()
-def enough_series_reach(
-    series: TableIn, complete: IntsIn, stake: float, mean: float, goal: float, one_of: int
-) -> int:
-    """1 where `series_reach`, else 0."""
-    return int(series_reach(series, complete, stake, mean, goal, one_of))
-
-
 class Turns(NamedTuple):
     """Bets on rounds of either policy in turn: who is next, how much is at stake, and the limits.
 

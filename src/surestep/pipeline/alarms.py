@@ -93,9 +93,6 @@ def check_alarms(checks: Sequence[Check]) -> Iterator[Alarm]:
             continue
         if check.code == "enough-data":
             yield from place_alarms(check.figures)
-        elif check.code == "other-cuts":
-            figures = {"claim": check.figures["claim"], "gain": check.figures["twice"]}
-            yield Alarm("finer-bins", figures)
         elif check.p_value is not None and check.level is not None:
             figures = {"p_value": check.p_value, "level": check.level}
             yield Alarm(ALARM_OF[check.code], figures)

@@ -22,7 +22,6 @@ from surestep.certificates.episodes import (
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched
-from surestep.checks.time_in_states import TimeInStates
 from surestep.errors import (
     CertificateRefused,
     InvalidParameter,
@@ -323,7 +322,7 @@ def draft_with(
     checks = result_checks(
         *(replace(evidence, assembly=numbered), terms, question, table),
         certificates=(claims.own, *others),
-        time=TimeInStates(estimate, part.counts, policy, ~table.quiet),
+        model=estimate,
         values=(settled.improvement.plan.value, value),
     )
     alarms = alarms_of(

@@ -24,7 +24,6 @@ AlarmCode = Literal[
     "reward-drift",  # … or pay otherwise
     "behavior-remembers",  # the step before tells the action, beyond the state
     "practice-changed",  # actions differ since the part of the log that told π_b
-    "finer-bins",  # a claimed gain is a loss in states cut twice as finely
 ]
 FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "claim-above-estimate": ("claim", "estimate"),
@@ -42,7 +41,6 @@ FIGURES: Mapping[AlarmCode, tuple[str, ...]] = {
     "reward-drift": ("p_value", "level"),
     "behavior-remembers": ("p_value", "level"),
     "practice-changed": ("p_value", "level"),
-    "finer-bins": ("claim", "gain"),
 }
 
 # The assumption of a claim that an alarm is evidence against.
@@ -54,7 +52,6 @@ SPEAKS_AGAINST: Mapping[AlarmCode, str] = {
     "values-off": "markov",
     "drift": "markov",
     "reward-drift": "markov",
-    "finer-bins": "markov",
 }
 
 

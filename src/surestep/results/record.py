@@ -39,7 +39,7 @@ PARAMETERS: dict[str, Any] = {
 }
 Parameters = msgspec.defstruct("Parameters", list(PARAMETERS.items()))
 FORMAT = "surestep run"
-VERSION = 8
+VERSION = 9
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
 

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from surestep.errors import InvalidLog, InvalidParameter, SurestepError
 from surestep.io.labels.bin_rules import (
     Quantiles,
-    coarser_option,
-    finer_option,
     quantile_edges,
     read_bin_option,
     resolve_binnings,
@@ -178,32 +176,3 @@ def test_a_column_that_cannot_be_cut_is_named():
         resolved({"age": np.array([7, 7])}, {"age": Quantiles(3)})
     with pytest.raises(InvalidLog, match="no column 'agee' to bin; did you mean 'age'"):
         resolved({"age": np.array([7, 7])}, {"agee": Quantiles(3)})
-
-
-RULES = st.one_of(
-    st.integers(1, 30).map(lambda number: f"x:quantiles={2 * number}"),
-    st.sampled_from([0.1, 0.3, 1.0, 7.0]).map(lambda width: f"x:width={width}"),
-    st.sets(st.integers(-15, 15), min_size=1, max_size=6).map(
-        lambda edges: f"x:edges={','.join(map(str, sorted(edges)))}"
-    ),
-)
-
-
-@given(column=COLUMNS, option=RULES)
-def test_finer_bins_lie_inside_the_old_ones_and_those_inside_coarser_ones(column, option):
-    def bins(rule):
-        _, found = read_bin_option(rule)
-        if isinstance(found, Quantiles):
-            found = Binning(edges=edges_of(column, found.number))
-        return found.indices(np.array(column)).tolist()
-
-    for fine, coarse in ((finer_option(option), option), (option, coarser_option(option))):
-        pairs = {*zip(bins(fine), bins(coarse), strict=True)}
-        assert len(pairs) == len({inner for inner, _ in pairs})
-
-
-def test_one_edge_and_a_thousand_quantiles_cannot_be_cut_further():
-    assert finer_option("x:edges=4") == "x:edges=4"
-    assert finer_option("x:quantiles=1000") == "x:quantiles=1000"
-    assert coarser_option("x:edges=4") == "x:edges=4.0"
-    assert coarser_option("x:quantiles=3") == "x:quantiles=2"

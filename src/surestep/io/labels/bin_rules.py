@@ -6,9 +6,8 @@ they occur, all of them, so that the same log has the same bins however it is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -65,45 +64,6 @@ def read_bin_option(option: str) -> tuple[str, BinRule]:
         raise InvalidParameter(f"{said('bins', '--bin')} has {option!r}: {problem}") from None
 
 
-def finer_option(option: str) -> str:
-    """Returns the option with twice the bins, each inside one of the old ones.
-
-    Bins without an end stay whole, and so does what cannot be cut.
-
-    >>> finer_option("age:edges=40,60"), finer_option("age:quantiles=5")
-    ('age:edges=40.0,50.0,60.0', 'age:quantiles=10')
-    """
-    column, rule = read_bin_option(option)
-    if isinstance(rule, Quantiles):
-        number = 2 * rule.number
-        return f"{column}:quantiles={number}" if number <= MOST_QUANTILES else option
-    if rule.width is not None:
-        return f"{column}:width={rule.width / 2!r}"
-    edges = rule.edges or ()
-    halfway = [low + (high - low) / 2 for low, high in pairwise(edges)]
-    return edges_option(column, sorted({*edges, *halfway})) if halfway else option
-
-
-def coarser_option(option: str) -> str:
-    """Returns the option with half the bins, each made of two old ones; what has two has them.
-
-    >>> coarser_option("age:edges=40,50,60"), coarser_option("age:width=5")
-    ('age:edges=50.0', 'age:width=10.0')
-    """
-    column, rule = read_bin_option(option)
-    if isinstance(rule, Quantiles):
-        return f"{column}:quantiles={max(rule.number // 2, 2)}"
-    if rule.width is not None:
-        return f"{column}:width={2 * rule.width!r}"
-    edges = rule.edges or ()
-    return edges_option(column, edges[1::2] or edges)
-
-
-def edges_option(column: str, edges: Sequence[float]) -> str:
-    """Returns the option that cuts a column at the edges."""
-    return f"{column}:edges={','.join(map(repr, edges))}"
-
-
 def bin_option(column: str, binning: Binning) -> str:
     """Returns the option that gives a column these very bins.
 
@@ -112,7 +72,7 @@ def bin_option(column: str, binning: Binning) -> str:
     """
     if binning.edges is None:
         return f"{column}:width={binning.width!r}"
-    return edges_option(column, binning.edges)
+    return f"{column}:edges={','.join(map(repr, binning.edges))}"
 
 
 def read_number(text: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -58,28 +58,6 @@ def load_steps(
         rows["propensity"] if propensities else None,
         order_of(rows["place"]),
     )
-
-
-class StateNumbers(NamedTuple):
-    """The state and the next state of each step of a log, as numbers without names."""
-
-    state: IntArray  # [N]
-    next_state: IntArray  # [N] one number more for the end of a log without a state for it
-    num_states: int  # with that one
-
-
-def load_states(database: Any, roles: RoleSql, *, numbered: bool) -> StateNumbers:
-    """Returns where each step of the view `log` was and led, in the order of `load_steps`.
-
-    The log was counted before, with other states: every row is as it should be.
-    """
-    check_loadable(roles)
-    rows, (states, _) = numbered_steps(database, roles, numbered=numbered)
-    decided: BoolArray = np.zeros(len(states) + 1, np.bool_)  # the last place is the END
-    decided[rows["state"]] = True
-    following = rows["next_state"]
-    at_end = rows["terminated"] & ((following == END) | decided[following])
-    return StateNumbers(rows["state"], np.where(at_end, len(states), following), len(states) + 1)
 
 
 def check_loadable(roles: RoleSql) -> None:

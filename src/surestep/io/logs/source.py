@@ -33,7 +33,7 @@ from surestep.io.logs.histories import (
 )
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.learnt_states import rule_of
-from surestep.io.logs.loading import StateNumbers, first_rows, load_states, load_steps
+from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.missing import CUT_SHORT, GONE, advice
 from surestep.io.logs.preparing import meaning_of, prepared
@@ -176,15 +176,6 @@ class LogSource:
                 numbered=numbered,
                 propensities=propensities,
             )
-
-    def load_states(self) -> StateNumbers:
-        """Returns where each step was and led, in the order of `load`.
-
-        For a log that was counted before with other states, from the same columns.
-        """
-        with connected(self.table, self.memory_limit) as database:
-            roles, numbered = self.roles(database), self.table.preparation.changes
-            return load_states(database, roles, numbered=numbered)
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
         """Finds where the log first decides with these labels, by role: file, row and column.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from surestep.checks import Check, Mark
 from surestep.report.charts.small_bars import luck_bars
-from surestep.report.charts.strips import STRIP, Flag, Segment, Strip, strip_chart
+from surestep.report.charts.strips import STRIP, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Axis, Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.numbers import number, percent, signed
@@ -15,9 +15,7 @@ from surestep.report.words.checks import (
     HEADING,
     TITLES,
     check_words,
-    gain_words,
     noticed_words,
-    share_words,
     small_percent,
     summary_words,
     test_words,
@@ -105,8 +103,6 @@ def wide_picture(check: Check) -> Element | None:
             return hidden_figure(check)
         case "enough-data":
             return more("Where the new policy spends its time", places_figure(check))
-        case "other-cuts":
-            return cuts_figure(check)
         case _:
             return None
 
@@ -191,63 +187,20 @@ def places_figure(check: Check) -> Element:
     strips = [
         Strip(
             mark.name,
-            amount=f"{share_words(check, mark.value, mark.low, mark.high)}, "
-            f"log {percent(mark.beside or 0.0)}",
-            segments=time_segments(check, mark),
+            amount=f"{percent(mark.value)}, log {percent(mark.beside or 0.0)}",
+            segments=[
+                Segment(mark.low, mark.high, "vermilion" if mark.marked else "blue", STRIP / 2)
+            ],
             point=mark.beside,
         )
         for mark in check.picture
     ]
-    shares = "shares of the new policy's time, as estimated"
-    bars = shares if check.unjudged else f"{shares}, pale ones their intervals"
     caption = Caption(
         "check-places",
         "Where the new policy spends its time",
-        f"Bars are {bars}, strokes shares of the log's decisions; in red, states that the log "
-        "hardly visits, or of open bins.",
+        "Bars are shares of the new policy's time, as estimated, strokes shares of the log's "
+        "decisions; in red, states that the log hardly visits, or of open bins.",
     )
-    ends = [part.high for strip in strips for part in strip.segments]
-    most = max([*ends, *(mark.beside or 0.0 for mark in check.picture)], default=1.0)
+    most = max((max(mark.high, mark.beside or 0.0) for mark in check.picture), default=1.0)
     axis = Axis("share", 0.0, 1.05 * most)
     return figure(strip_chart(caption, strips, axis, ()), caption.description)
-
-
-def time_segments(check: Check, mark: Mark) -> list[Segment]:
-    """Returns the estimated share of time in a state, before its interval where there is one."""
-    tone: Tone = "vermilion" if mark.marked else "blue"
-    estimate = Segment(0.0, mark.value, tone, STRIP / 2)
-    return (
-        [estimate] if check.unjudged else [Segment(mark.low, mark.high, tone, faint=True), estimate]
-    )
-
-
-def cuts_figure(check: Check) -> Element:
-    """Returns the estimated gain with coarser states, as they are, and with finer ones."""
-    figures = check.figures
-    strips, ends = list[Strip](), [0.0]
-    for words, name in CUTS:
-        gain, low, high = (figures[key] for key in (name, f"{name}_low", f"{name}_high"))
-        tone: Tone = "blue" if gain > 0 else "vermilion"
-        strips.append(
-            Strip(
-                words,
-                amount=gain_words(check, name),
-                segments=[] if check.unjudged else [Segment(low, high, tone, faint=True)],
-                point=gain,
-            )
-        )
-        ends += [gain] if check.unjudged else [gain, low, high]
-    caption = Caption(
-        "check-cuts",
-        "The estimated gain with other cuts",
-        "Strokes are estimates." if check.unjudged else "Strokes are estimates, bars intervals.",
-    )
-    axis, flags = Axis.around("estimated gain", ends), [Flag(0.0, "no difference")]
-    return figure(strip_chart(caption, strips, axis, flags), caption.description)
-
-
-CUTS = (
-    ("half as finely", "half"),
-    ("as they are", "own"),
-    ("twice as finely, the same policy", "twice"),
-)

@@ -117,12 +117,6 @@ def alarm_words(alarm: Alarm) -> str:
                 f"few decisions: in one of them on {int(given['visits']):,} of "
                 f"{int(given['decisions']):,}."
             )
-        case "finer-bins":
-            return (
-                f"A gain of at least {shown('claim')} is claimed, but with states cut twice as "
-                f"finely the same policy has an estimated {signed(given['gain'])}: the gain may be "
-                "one of the cuts."
-            )
         case code:
             tested = f"The test has p = {shown('p_value')}, and fails at {shown('level')} or less."
             return f"{FAILED[CHECK_OF[code]]} {tested}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from surestep.checks import Check, CheckCode
-from surestep.checks.check import Unjudged, WhyUnchecked
+from surestep.checks.check import WhyUnchecked
 from surestep.report.numbers import THIN_SPACE, counted, listed, number, percent, signed
 
 HEADING = "Can the claim rest on this log?"
@@ -21,7 +21,6 @@ TITLES: Mapping[CheckCode, str] = {
     "practice-changed": "Actions are still chosen as in the first part of the log",
     "hidden-causes": "There are no hidden causes",
     "enough-data": "There are enough data where the new policy goes",
-    "other-cuts": "States that are cut otherwise tell the same",
 }
 # What failed, and what that means.
 FAILED: Mapping[CheckCode, str] = {
@@ -82,34 +81,17 @@ WHY: Mapping[WhyUnchecked, str] = {
         "probabilities with which their actions were taken."
     ),
     "no-result": "How strong they would have to be is told with a result of `improve`.",
-    "no-bins": "Not checked: the state has no bins, leaves or clusters that can be cut further.",
-    "taught-elsewhere": "Not checked: the states were learnt, and what taught them is not here.",
-    "no-source": "Not checked: counts cannot be cut otherwise.",
     "no-change": "Nothing to check: the new policy does what the current one does.",
     "behavior-given": "Nothing to check: the current policy was given, and not estimated.",
     "behavior-of-all": (
         "Not checked: the current policy was not estimated from the first part of the log alone."
     ),
 }
-# When a line with intervals fails.
-FAILS: Mapping[CheckCode, str] = {
-    "enough-data": (
-        "It fails where more than half of the time, as estimated, is spent in states that the log "
-        "hardly visits, or of open bins."
-    ),
-    "other-cuts": "It fails where a gain is claimed that is a loss in finer states, as estimated.",
-}
-# Why a line has estimates, and no intervals.
-UNJUDGED: Mapping[Unjudged, str] = {
-    "nothing-held-out": (
-        "These are estimates, without intervals: all rows had a part in choosing the policy, and "
-        "cannot tell how much of what they say of it is luck."
-    ),
-    "too-few-episodes": (
-        "These are estimates, without intervals: too few episodes had no part in choosing the "
-        "policy."
-    ),
-}
+# When places fail.
+PLACES_FAIL = (
+    "It fails where more than half of the time, as estimated, is spent in states that the log "
+    "hardly visits, or of open bins."
+)
 SMALLEST = 1e-4  # p-value that is written out
 MOST_NAMED = 3  # states in a sentence
 UNSEEN = (
@@ -137,8 +119,6 @@ def check_words(check: Check) -> str:
             return hidden_words(check)
         case "enough-data":
             return place_words(check)
-        case "other-cuts":
-            return cut_words(check)
         case "practice-changed" if check.outcome == "failed":
             return f"{FAILED[check.code]} {recent_words(check.figures)}"
         case code:
@@ -185,9 +165,8 @@ def place_words(check: Check) -> str:
         share, states = figures[f"{name}_share"], int(figures[f"{name}_states"])
         if share > 0:
             decisions = counted(int(figures[f"{name}_decisions"]), "decision")
-            low, high = figures[f"{name}_low"], figures[f"{name}_high"]
             in_states = f"in {counted(states, 'state')} {what}"
-            parts.append(f"{share_words(check, share, low, high)} {in_states} ({decisions})")
+            parts.append(f"{percent(share)} {in_states} ({decisions})")
     if not parts:
         return f"The log has decisions wherever the new policy spends its time{least_known(check)}."
     named = [repr(mark.name) for mark in check.picture if mark.marked][:MOST_NAMED]
@@ -201,50 +180,15 @@ def least_known(check: Check) -> str:
         return ""
     mark = min(check.picture, key=lambda mark: (mark.beside or 0.0) / mark.value)
     return (
-        f"; least of all in {mark.name!r}, with "
-        f"{share_words(check, mark.value, mark.low, mark.high)} of its time and "
+        f"; least of all in {mark.name!r}, with {percent(mark.value)} of its time and "
         f"{percent(mark.beside or 0.0)} of the log's decisions"
     )
 
 
-def share_words(check: Check, share: float, low: float, high: float) -> str:
-    """Returns a share in per cent, with its interval where rows tell one: '5 % (3 to 9 %)'."""
-    within = "" if check.unjudged else f" ({percent_range(low, high)})"
-    return f"{percent(share)}{within}"
-
-
-def percent_range(low: float, high: float) -> str:
-    """Returns two shares in per cent as an interval: '3 to 9 %'."""
-    first, last = percent(low), percent(high)
-    unit = f"{THIN_SPACE}%"
-    return f"{first.removesuffix(unit) if last.endswith(unit) else first} to {last}"
-
-
-def gain_words(check: Check, cut: str) -> str:
-    """Returns the gain in a cut, with its interval where rows tell one: '+3 (−1 to +5)'."""
-    gain, low, high = (check.figures[f"{cut}{end}"] for end in ("", "_low", "_high"))
-    within = "" if check.unjudged else f" ({signed(low)} to {signed(high)})"
-    return f"{signed(gain)}{within}"
-
-
-def cut_words(check: Check) -> str:
-    """Returns the gain of the same policy with other cuts."""
-    half, own, twice = (gain_words(check, cut) for cut in ("half", "own", "twice"))
-    words = (
-        f"Estimated gain with states as they are {own}; of the same policy with states cut half as "
-        f"finely {half}, twice as finely {twice}."
-    )
-    if check.outcome == "failed":
-        words += " A gain that finer states turn into a loss is one of the cuts."
-    elif check.outcome == "passed" and check.unjudged is None and check.figures["twice_low"] < 0:
-        words += " The log is too small to rule out a loss in finer states."
-    return words
-
-
 def test_words(check: Check) -> str:
-    """Returns how it was tested, with which p-value, or how sure intervals are; else nothing."""
-    if check.code in FAILS and check.level is not None:
-        return f"{interval_words(check, check.level)} {FAILS[check.code]}"
+    """Returns how it was tested, with which p-value, or when it fails; else nothing."""
+    if check.code == "enough-data" and check.outcome != "unchecked":
+        return PLACES_FAIL
     if check.p_value is None or check.rows is None or check.level is None:
         return ""
     p_value = f"p = {number(check.p_value, 2)}" if check.p_value >= SMALLEST else "p < 0.0001"
@@ -257,20 +201,6 @@ def test_words(check: Check) -> str:
         )
     which = "at most one an episode and kind" if check.one_an_episode else "all"
     return f"Permutation test over {counted(check.rows, 'row')}, {which}: {fails}."
-
-
-def interval_words(check: Check, level: float) -> str:
-    """Returns what intervals are of and how sure they are, or why there are none."""
-    if check.unjudged is not None:
-        return UNJUDGED[check.unjudged]
-    bounded = " and values lie between their bounds" if check.code == "other-cuts" else ""
-    words = (
-        "Intervals in brackets are exact, however few the rows: they come from rollouts of the "
-        f"policy on {counted(check.rows or 0, 'row')} that did not choose it. All of them hold "
-        f"with {percent(1 - level)} or more, if states are Markov{bounded}."
-    )
-    steps = int(check.figures.get("horizon", 0.0))
-    return f"{words} Time is that of the first {counted(steps, 'step')}." if steps else words
 
 
 def noticed_words(check: Check) -> str:
