@@ -1,0 +1,420 @@
+"""A log, and what is to be done with it, described once: in TOML, by options, or in Python.
+
+`Description` is where options and their help, the checks of values, and what run.json keeps come
+from. A key that nobody gave is None or empty; what is then taken is said where it is used.
+
+Nothing is imported here that takes its time: `surestep --help` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from surestep._names import unknown
+from surestep.errors import FileFailure, InvalidParameter
+
+SUFFIX = ".toml"
+SEEN = "seen"  # what is possible: what the log shows
+AUTO: Literal["auto"] = "auto"
+WORDS_FOR_BEHAVIOR = ("uniform", "estimate", "propensities", "row-propensities")
+LARGEST = 1e100  # of a number that says what may be earned: squares of it are finite
+
+
+class Part(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A table of a description: no other keys than it declares, and nothing that was not given."""
+
+
+Several = str | tuple[str, ...]
+Sign = Annotated[str, Meta(min_length=1, max_length=1)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Share = Annotated[float, Meta(gt=0, lt=1)]
+Amount = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Range = tuple[Amount, Amount]
+Size = Annotated[int, Meta(ge=2, le=1000)] | Literal["auto"]
+Natural = Annotated[int, Meta(ge=0)]
+
+
+class Columns(Part, frozen=True):
+    """Which column is what; those with a usual name are found by themselves."""
+
+    state: Several | None = None
+    action: Several | None = None
+    reward: str | None = None
+    next_state: Several | None = None
+    episode: str | None = None
+    step: str | None = None
+    terminated: str | None = None
+    truncated: str | None = None
+    propensity: str | None = None
+    time: str | None = None
+
+
+class Bin(Part, frozen=True):
+    """The bins of a column of numbers, or states learnt from several columns of measurements."""
+
+    quantiles: Annotated[int, Meta(ge=2, le=1000)] | None = None
+    width: Annotated[float, Meta(gt=0)] | None = None
+    edges: Annotated[tuple[float, ...], Meta(min_length=1)] | None = None
+    tree: Size | None = None  # leaves
+    kmeans: Size | None = None  # clusters
+    columns: Several | None = None  # of a tree, or of clusters
+
+    def __post_init__(self) -> None:
+        """Refuses anything but one rule, and a rule without its columns."""
+        rules = [name for name in RULES if getattr(self, name) is not None]
+        if len(rules) != 1:
+            raise ValueError(f"Expected one of {', '.join(RULES)}")
+        if (self.columns is not None) != (rules[0] in LEARNT):
+            raise ValueError("Expected columns beside tree or kmeans, and only there")
+
+
+LEARNT = ("tree", "kmeans")
+RULES = ("quantiles", "width", "edges", *LEARNT)
+
+
+class Reader(Part, frozen=True):
+    """Options of DuckDB's reader of text files, under its own names."""
+
+    delim: Sign | None = None
+    quote: Sign | None = None
+    nullstr: Several | None = None
+    decimal_separator: Literal[".", ","] | None = None
+    thousands: Sign | None = None
+    timestampformat: str | None = None
+    skip: Natural | None = None
+    encoding: Literal["utf-8", "latin-1", "utf-16"] | None = None
+
+
+class Behavior(Part, frozen=True):
+    """The policy that made the log."""
+
+    policy: str | None = None
+    logger: Literal["adaptive", "fixed"] | None = None
+
+
+class Stakes(Part, frozen=True):
+    """What is earned, and how much later steps count."""
+
+    discount: Fraction | None = None
+    running: Range | None = None
+    ending: Range | None = None
+    returns: Range | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses ranges that are none, and those that leave nothing to be earned."""
+        given = {name: getattr(self, name) for name in RANGES if getattr(self, name) is not None}
+        for name, (low, high) in given.items():
+            if low > high:
+                raise ValueError(f"Expected the lower number of {name} first")
+        if given and not any(map(any, given.values())):
+            raise ValueError(
+                "Expected a range of rewards: what steps may earn is declared as 0 to 0, so that "
+                "nothing can be gained"
+            )
+
+
+RANGES = ("running", "ending", "returns")
+
+
+class Limits(Part, frozen=True):
+    """What can be done at all, and what may be recommended."""
+
+    possible: str | None = None
+    allowed: str | None = None
+    states: str | None = None
+    actions: str | None = None
+
+
+class Method(Part, frozen=True):
+    """How the policy is improved, and how claims are made."""
+
+    algorithm: str | None = None
+    n_wedge: Natural | Literal["auto"] | None = None
+    zeta: float | None = None
+    least_visits: Annotated[int, Meta(ge=1)] | None = None
+    delta: Share | None = None
+    unseen: Literal["pessimistic", "terminal"] | None = None
+    certificates: Several | None = None
+    train_share: Share | None = None
+    worlds: Natural | None = None
+
+
+class Description(Part, frozen=True):
+    """A log and what is to be done with it."""
+
+    files: Several | None = None
+    query: str | None = None
+    tables: dict[str, str] = {}
+    reader: Reader = Reader()
+    case: str | None = None
+    ends: Literal["complete", "clock"] | None = None
+    columns: Columns = Columns()
+    bins: dict[str, Bin] = {}
+    behavior: Behavior = Behavior()
+    stakes: Stakes = Stakes()
+    limits: Limits = Limits()
+    method: Method = Method()
+    names: dict[str, dict[str, str]] = {}
+
+    def given(self) -> dict[str, Any]:
+        """Returns what was given, as JSON has it."""
+        content: dict[str, Any] = plain(msgspec.to_builtins(self))
+        return content
+
+
+TABLES: dict[str, type[Part]] = {
+    "columns": Columns,
+    "reader": Reader,
+    "bins": Bin,
+    "behavior": Behavior,
+    "stakes": Stakes,
+    "limits": Limits,
+    "method": Method,
+}
+HELP = {
+    "files": "The files of the log, or patterns of them.",
+    "query": "SQL that prepares the rows of the table `log`.",
+    "tables": "Further tables of the query: a file for each name.",
+    "case": "The column of the files that says whose rows belong together, for a query.",
+    "ends": "complete: the last row of every episode ends it, unless it is truncated; clock: "
+    "recording stops after so many steps, or at a date with steps of equal length.",
+    "columns.state": "The column with the state; several together are one.",
+    "columns.action": "The column with the action; several together are one.",
+    "columns.reward": "The column with the reward.",
+    "columns.next_state": "The column with the state that follows.",
+    "columns.episode": "The column that says to which episode a row belongs.",
+    "columns.step": "The column with the number of the step in its episode, or a time stamp.",
+    "columns.terminated": "The column that says whether the episode ended with this step.",
+    "columns.truncated": "The column that says whether a clock stopped the recording after this "
+    "step.",
+    "columns.propensity": "The column with the probability that the action had when it was taken.",
+    "columns.time": "The column with the time of a decision, or at which its episode began, where "
+    "the order of the log is another one; splits in time go by it.",
+    "bins": "Bins of a column: quantiles, width or edges; or states of several columns: tree or "
+    "kmeans.",
+    "reader": "How text files are written, in the words of DuckDB's reader.",
+    "behavior.policy": "The policy that made the log: a table of state, action, probability; "
+    "uniform, where a randomised trial took all actions alike; propensities, of the log's states, "
+    "or row-propensities where they vary there; or an estimate from it.",
+    "behavior.logger": "adaptive: whoever made the log may have learnt on the way, so its first "
+    "part chooses the policy; fixed: a part drawn at random does.",
+    "stakes.discount": "γ, from 0 to 1: how much the next step counts.",
+    "stakes.running": "A step after which the episode goes on earns between these.",
+    "stakes.ending": "A step that ends its episode earns between these.",
+    "stakes.returns": "Every episode returns between these, and so does its rest from any step on, "
+    "unless that is 0.",
+    "limits.possible": "What can be done in a state: `seen`, nothing is recommended there that the "
+    "log does not show there; or a table of state, action with all pairs that there are.",
+    "limits.allowed": "A table of state, action with the pairs that may be recommended; no other "
+    "is taken more often than before.",
+    "limits.states": "A file with all states that there are, where the log shows fewer.",
+    "limits.actions": "A file with all actions that there are.",
+    "method.algorithm": "The algorithm with its settings, such as spibb:n_wedge=50 (`surestep "
+    "algorithms` lists them). Where none is named, provable is a candidate too.",
+    "method.n_wedge": "N∧: pairs visited at most this often keep their probability. `auto` takes "
+    "the one with the largest lower bound.",
+    "method.zeta": "Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.",
+    "method.least_visits": "Pairs visited less often are not taken more often than before, "
+    "whatever the algorithm; an N∧ that is given holds instead.",
+    "method.delta": "δ: the chance that the claim is wrong.",
+    "method.unseen": "The value of a pair that was never tried: the lower value bound "
+    "(pessimistic), or 0 (terminal).",
+    "method.certificates": "A certificate to make, with its settings, such as robust:set=l1; the "
+    "result stands by the first.",
+    "method.train_share": "The share of the log that chooses the policy; the rest judges it.",
+    "method.worlds": "The number of worlds of each kind in the stress test; 0: none.",
+    "names": "What people call the values of a column, on the page and the screen.",
+}
+# What Python says in one word: the path of the key. `behavior` is the policy itself.
+PATHS = {
+    name: f"{table}.{name}"
+    for table in ("behavior", "stakes", "limits", "method")
+    for name in TABLES[table].__struct_fields__
+} | {"behavior": "behavior.policy"}
+FILE_KEYS = ("behavior.policy", *(f"limits.{name}" for name in Limits.__struct_fields__))
+
+
+# ---- from what somebody said ------------------------------------------------------------------
+
+
+def described(content: Mapping[str, Any], source: str = "") -> Description:
+    """Returns the description of nested values; refuses what is none, by its key.
+
+    `source` is the file that they stand in.
+    """
+    try:
+        return msgspec.convert(plain(content), Description)
+    except msgspec.ValidationError as problem:
+        raise InvalidParameter(f"{source and f'{source}: '}{refusal(problem, content)}") from None
+
+
+def in_words(**said: Any) -> dict[str, Any]:
+    """Returns arguments of Python functions as nested values; None: nobody said anything."""
+    content = dict[str, Any]()
+    for name, value in said.items():
+        if value is not None:
+            put(content, PATHS.get(name, name), value)
+    return content
+
+
+def put(content: dict[str, Any], path: str, value: Any) -> None:
+    """Sets the value at a path such as 'stakes.discount'."""
+    *tables, name = path.split(".")
+    for table in tables:
+        content = content.setdefault(table, {})
+    content[name] = value
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns nested values, of which those above win."""
+    both = dict(below)
+    for name, value in above.items():
+        inside = both.get(name)
+        nested = isinstance(value, Mapping) and isinstance(inside, Mapping)
+        both[name] = merged(inside, value) if nested else value  # type: ignore[arg-type]
+    return both
+
+
+def assignment(text: str) -> dict[str, Any]:
+    """Returns what `--set stakes.discount=0.9` says; a word needs no quotes.
+
+    >>> assignment("method.algorithm=spibb"), assignment("bins.age.edges=[40, 60]")
+    ({'method': {'algorithm': 'spibb'}}, {'bins': {'age': {'edges': [40, 60]}}})
+    """
+    name, equals, value = text.partition("=")
+    for written in (value, json.dumps(value.strip())):
+        try:
+            content = tomllib.loads(f"{name} = {written}") if equals else {}
+        except tomllib.TOMLDecodeError:
+            continue
+        if content:
+            return content
+    raise InvalidParameter(f"--set is {text!r}, expected KEY=VALUE such as stakes.discount=0.9")
+
+
+def plain(value: Any) -> Any:
+    """Returns a value without numbers of NumPy, paths and tuples."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(inside) for name, inside in value.items()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(inside) for inside in value]
+    return value
+
+
+KINDS = {
+    "float": "a number", "int": "a whole number", "str": "a text", "array": "a list",
+    "object": "a table of keys", "bool": "true or false", "null": "nothing",
+}  # fmt: skip
+
+
+def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
+    """Returns what is wrong with which key, in words."""
+    reason, _, place = str(problem).partition(" - at `")
+    path = place.rstrip("`").removeprefix("$").strip(".")
+    field = re.search(r"unknown field `(.*)`", reason)
+    if field is not None:
+        table = path.partition("[")[0]
+        kind = TABLES.get(table, Description)
+        where = f" in [{table}]" if table else ""
+        known = kind.__struct_fields__
+        return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
+    for name, words in KINDS.items():
+        reason = reason.replace(f"`{name}`", words).replace(f"`{name} | null`", words)
+    reason = reason.replace(" | null`", "`").replace("`", "")
+    words = f"{reason[0].lower()}{reason[1:]}".replace(", got", "; found")
+    value: Any = plain(content)
+    for name in filter(None, re.split(r"[.\[\]]+", path)):
+        inside = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, list) and name.isdigit():
+            inside = value[int(name)]
+        value = inside
+    found = f" is {value!r:.60}," if value is not None else ":"
+    return f"{path or 'the description'}{found} {words}"
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+
+def read_description(path: str | Path) -> Description:
+    """Reads a description; its files are looked for in its own folder."""
+    return described(with_folder(read_toml(path), Path(path).parent), str(path))
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Returns what a TOML file says."""
+    try:
+        with Path(path).open("rb") as file:
+            return tomllib.load(file)
+    except OSError as problem:
+        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise InvalidParameter(f"{path} is not written as TOML: {problem}") from None
+
+
+def with_folder(content: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns nested values whose files are those of a folder."""
+
+    def inside(name: Any) -> Any:
+        return os.path.join(folder, name) if isinstance(name, str) and str(folder) != "." else name
+
+    moved = merged({}, content)
+    for name in ("files", "tables"):
+        match moved.get(name):
+            case str(file):
+                moved[name] = inside(file)
+            case list(files):
+                moved[name] = [inside(file) for file in files]
+            case dict(tables):
+                moved[name] = {table: inside(file) for table, file in tables.items()}
+    for path in FILE_KEYS:
+        table, _, name = path.partition(".")
+        said = moved.get(table, {}) if isinstance(moved.get(table, {}), dict) else {}
+        if said.get(name, SEEN) not in (SEEN, *WORDS_FOR_BEHAVIOR):
+            moved[table] = said | {name: inside(said[name])}
+    return moved
+
+
+def written(value: Any) -> str:
+    """Returns a value as TOML.
+
+    >>> written({"edges": [1, 2.5], "a b": "ward"})
+    '{ edges = [1, 2.5], "a b" = "ward" }'
+    """
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{key_text(name)} = {written(inside)}" for name, inside in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(written, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def key_text(name: str) -> str:
+    """Returns a key as TOML has it, with quotes where it needs some."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else written(name)
+
+
+def leaves(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields the paths and values of nested values, as `--set` takes them."""
+    for name, value in content.items():
+        path = f"{before}{key_text(name)}"
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{path}.")
+        else:
+            yield path, value
