@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -236,12 +237,51 @@ HELP = {
     "method.worlds": "The number of worlds of each kind in the stress test; 0: none.",
     "names": "What people call the values of a column, on the page and the screen.",
 }
+# What is taken where nobody says anything: whatever the data are, or in words.
+DEFAULTS: dict[str, Any] = {
+    "algorithm": "spibb",
+    "least_visits": 10,
+    "delta": 0.1,
+    "unseen": "pessimistic",
+    "logger": "adaptive",
+}
+DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")  # the first is the one to stand by
+DEFAULT_OF_COUNTS = ("robust",)  # counts cannot be split into two parts
+BY_DEFAULT = {
+    "behavior": "propensities, else estimate",
+    "n_wedge": AUTO,
+    "running": "as seen in the log; 0 if only the other is given",
+    "ending": "as seen in the log; 0 if only the other is given",
+    "certificates": f"{', '.join(DEFAULT_CERTIFICATES)}; of counts {DEFAULT_OF_COUNTS[0]}",
+    "train_share": "0.5 of up to 100 episodes, falling to 0.3 of 500 and more",
+    "worlds": "10, or what δ needs, as far as that takes about a quarter of a minute of one core; "
+    "beyond, only those that say how often beliefs are wrong",
+}
+LABELS = {
+    "behavior": "behavior policy",
+    "n_wedge": "N∧",
+    "least_visits": "least visits of what may change",
+    "delta": "δ",
+    "running": "rewards of running steps",
+    "ending": "rewards of ends",
+    "unseen": "worth of what nobody tried",
+    "train_share": "share of the log that chooses the policy",
+    "worlds": "worlds of each kind in the stress test",
+}  # on the screen, where the name alone does not say it
 # What Python says in one word: the path of the key. `behavior` is the policy itself.
 PATHS = {
     name: f"{table}.{name}"
     for table in ("behavior", "stakes", "limits", "method")
     for name in TABLES[table].__struct_fields__
 } | {"behavior": "behavior.policy"}
+# The keys that have an option of their own; all others are given by --set.
+READING = (*(f"columns.{role}" for role in Columns.__struct_fields__), "ends")
+ASKING = ("behavior.policy", "stakes.discount", "stakes.running", "stakes.ending")
+IMPROVING = ("method.algorithm", "method.certificates", "method.delta", "method.worlds")
+OPTIONS = {
+    path: f"--{path.rpartition('.')[2].replace('_', '-')}"
+    for path in (*READING, *ASKING, *IMPROVING)
+} | {"behavior.policy": "--behavior", "method.certificates": "--certificate"}
 FILE_KEYS = ("behavior.policy", *(f"limits.{name}" for name in Limits.__struct_fields__))
 
 
@@ -333,6 +373,8 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
         where = f" in [{table}]" if table else ""
         known = kind.__struct_fields__
         return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
+    if reason.startswith("Invalid enum value"):
+        reason = f"Expected one of {', '.join(words_for(path))}"
     for name, words in KINDS.items():
         reason = reason.replace(f"`{name}`", words).replace(f"`{name} | null`", words)
     reason = reason.replace(" | null`", "`").replace("`", "")
@@ -345,6 +387,19 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
         value = inside
     found = f" is {value!r:.60}," if value is not None else ":"
     return f"{path or 'the description'}{found} {words}"
+
+
+def words_for(path: str) -> list[str]:
+    """Returns the words that a key may have."""
+    table, _, name = path.rpartition(".")
+    fields = msgspec.structs.fields(TABLES.get(table, Description))
+    kinds = next((field.type for field in fields if field.name == name), None)
+    return [
+        word
+        for kind in get_args(kinds)
+        for word in get_args(kind)
+        if isinstance(word, str) and get_origin(kind) is Literal
+    ]
 
 
 # ---- files ------------------------------------------------------------------------------------
@@ -418,3 +473,39 @@ def leaves(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
             yield from leaves(value, f"{path}.")
         else:
             yield path, value
+
+
+def command(verb: str, description: Description, *more: str) -> str:
+    """Returns the command that says all of a description, with options where there are some."""
+    content = description.given()
+    files = content.pop("files", ["LOG"])
+    words = ["surestep", verb, *([files] if isinstance(files, str) else files)]
+    for path, value in leaves(content):
+        match path in OPTIONS, value:
+            case True, [float(), float()]:
+                words += [OPTIONS[path], *map(repr, value)]
+            case True, list():
+                words += [word for text in value for word in (OPTIONS[path], str(text))]
+            case True, _:
+                words += [OPTIONS[path], str(value)]
+            case _:
+                words += ["--set", f"{path}={written(value)}"]
+    return shlex.join([*words, *more])
+
+
+def without_folders(description: Description) -> Description:
+    """Returns a description as a result keeps it: files by their names alone."""
+    content = description.given()
+    for name in ("files", "tables"):
+        match content.get(name):
+            case str(file):
+                content[name] = Path(file).name
+            case list(files):
+                content[name] = [Path(file).name for file in files]
+            case dict(tables):
+                content[name] = {table: Path(file).name for table, file in tables.items()}
+    for path in FILE_KEYS:
+        table, _, name = path.partition(".")
+        if name in content.get(table, {}):
+            content[table][name] = Path(content[table][name]).name
+    return described(content)

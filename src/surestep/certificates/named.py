@@ -124,16 +124,26 @@ def make_certifier(text: str) -> Certifier:
     return read_asked(text).make()
 
 
+def read_settings(text: str) -> tuple[str, dict[str, Any]]:
+    """Returns a name, and after a colon its settings, each NAME=VALUE.
+
+    >>> read_settings("spibb:n_wedge=50")
+    ('spibb', {'n_wedge': 50})
+    """
+    name, _, rest = text.partition(":")
+    given = [*map(read_setting, rest.split(","))] if rest else []
+    twice = next((each for each, _ in given if [n for n, _ in given].count(each) > 1), None)
+    if twice is not None:
+        raise InvalidParameter(f"the setting {twice} of {name} is given twice, expected once")
+    return name, dict(given)
+
+
 def read_asked(text: str) -> Asked:
     """Returns a kind, and after a colon its settings, each NAME=VALUE."""
-    kind, _, rest = text.partition(":")
+    kind, settings = read_settings(text)
     if find_kind(kind) is None or kind == NoClaim.name:
         raise unknown(f"there is no kind of certificate {kind!r}", kind, kinds())
-    given = [*map(read_setting, rest.split(","))] if rest else []
-    twice = next((name for name, _ in given if [n for n, _ in given].count(name) > 1), None)
-    if twice is not None:
-        raise InvalidParameter(f"the setting {twice} of {kind} is given twice, expected once")
-    asked = Asked(kind, dict(given))
+    asked = Asked(kind, settings)
     for name in asked.settings:
         if name not in asked.takes:
             raise unknown(f"{kind} has no setting {name!r}", name, asked.takes)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from surestep.declaring import (
-    AlgorithmSettings,
-    Bounds,
-    Choice,
-    Flag,
-    Number,
-    Shape,
-    Term,
-    Texts,
-    Whole,
+from surestep.description import (
+    ASKING,
+    HELP,
+    IMPROVING,
+    OPTIONS,
+    READING,
+    SUFFIX,
+    Description,
+    assignment,
+    merged,
+    put,
+    read_toml,
+    with_folder,
 )
-from surestep.io.logs.columns import ROLE_OPTIONS, ROLES, option_of
-from surestep.io.logs.reading import READING, Reading
-from surestep.terms import AUTO, SOURCES, TERMS
+from surestep.description import described as as_description
+from surestep.errors import InvalidParameter
 
 Command = Callable[..., None]
 
@@ -179,134 +182,132 @@ def cluster(work: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds an option for every role, for every way to read a log, and --memory-limit.
+# ---- a log and what is to be done with it -----------------------------------------------------
 
-    The command gets the roles that were given as `columns`, and `reading` and `memory_limit`.
+
+class Option(click.Option):
+    """An option under a heading of the help."""
+
+    def __init__(self, *words: Any, group: str = "Options", **settings: Any) -> None:
+        super().__init__(*words, **settings)
+        self.group = group
+
+
+class Grouped(click.Command):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options of each heading."""
+        groups = dict[str, list[tuple[str, str]]]()
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(getattr(option, "group", "Options"), []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+GROUPS = {
+    **dict.fromkeys(READING, "The log"),
+    **dict.fromkeys(ASKING, "The question"),
+    **dict.fromkeys(IMPROVING, "For experts"),
+}
+RANGES = ("stakes.running", "stakes.ending")
+SEVERAL = ("columns.state", "columns.action", "columns.next_state", "method.certificates")
+METAVARS = {
+    **dict.fromkeys(READING, "COLUMN"),
+    **dict.fromkeys(RANGES, "LOW HIGH"),
+    "ends": "complete|clock",
+    "behavior.policy": "POLICY",
+    "stakes.discount": "GAMMA",
+    "method.algorithm": "NAME[:SETTING=VALUE]",
+    "method.certificates": "KIND[:SETTING=VALUE]",
+    "method.delta": "DELTA",
+    "method.worlds": "N",
+}
+
+
+def key_option(path: str) -> Callable[[Command], Command]:
+    """Returns the option of a key; its value is the text that is typed, one or several."""
+    return click.option(
+        OPTIONS[path],
+        *(["--kind"] if path == "method.certificates" else []),
+        path.replace(".", "_"),
+        cls=Option,
+        group=GROUPS[path],
+        metavar=METAVARS[path],
+        multiple=path in SEVERAL,
+        nargs=2 if path in RANGES else 1,
+        help=HELP[path],
+    )
+
+
+def described(*paths: str) -> Callable[[Command], Command]:
+    """Adds LOG, options for keys of its description, --set and --memory-limit.
+
+    The command is given a `Description`. LOG is one (TOML), or the files of a log. What options say
+    stands above what it says, and --set above both.
     """
-
-    @wraps(command)
-    def with_columns(**options: Any) -> None:
-        given = {role: options.pop(f"column_{role}") for role in ROLE_OPTIONS}
-        reading = Reading.of({name: options.pop(name) for name in READING})
-        chosen = {role: names for role, names in given.items() if names}
-        command(columns=chosen, reading=reading, **options)
-
-    decorated: Callable[..., None] = memory_limit(with_columns)
-    for name, way in reversed(READING.items()):
-        decorated = term_option(name, way)(decorated)
-    for role in reversed(ROLE_OPTIONS):
-        decorated = click.option(
-            option_of(role),
-            f"column_{role}",
-            multiple=True,
-            metavar="COLUMN",
-            help=ROLES[role].help,
-        )(decorated)
-    return decorated
-
-
-# ---- the options that say what an improvement is made of, for all verbs that improve ------------
-#
-# They are those that `surestep.terms` declares.
-
-
-class NWedge(click.ParamType[int | str]):
-    """A whole number, or `auto`."""
-
-    name = "integer|auto"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Reads a whole number, or `auto`."""
-        if value == AUTO:
-            return AUTO
-        try:
-            return int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a whole number nor 'auto'", param, ctx)
-
-
-def term_options(*, but: str = "") -> Callable[[Command], Command]:
-    """Adds the options, `but` one that the verb has of its own.
-
-    The command is given `terms` and `sources`, ready for `Terms` and `gather`.
-    """
-    declared = {name: term for name, term in TERMS.items() if name != but}
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def with_terms(**options: Any) -> None:
-            terms = {name: read(term.shape, options.pop(name)) for name, term in declared.items()}
-            sources = {name: options.pop(name) for name in SOURCES}
-            command(terms=terms, sources=sources, **options)
+        def with_description(logs: tuple[str, ...], assigned: tuple[str, ...], **rest: Any) -> None:
+            said = dict[str, Any]()
+            for path in paths:
+                given = rest.pop(path.replace(".", "_"))
+                if given not in (None, ()):
+                    put(said, path, value_of(path, given))
+            for text in assigned:
+                said = merged(said, assignment(text))
+            command(description=description_of(logs, said), **rest)
 
-        decorated: Command = with_terms
-        for name, term in reversed((SOURCES | declared).items()):
-            decorated = term_option(name, term)(decorated)
-        return decorated
+        setting = click.option(
+            "--set",
+            "assigned",
+            cls=Option,
+            group=GROUPS[paths[-1]] if paths == READING else "The question",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Any key of a description, such as bins.age.quantiles=10; `surestep describe "
+            "--keys` lists them.",
+        )
+        decorated: Command = with_description
+        for option in (memory_limit, setting, *map(key_option, reversed(paths))):
+            decorated = option(decorated)
+        return click.argument("logs", nargs=-1, required=True, metavar="LOG...")(decorated)
 
     return decorate
 
 
-def term_option(name: str, term: Term) -> Callable[[Command], Command]:
-    """Returns the option of a term."""
-    return click.option(
-        term.option_for(name),
-        name,
-        type=click_type(term.shape),
-        # Where it is said to be no flag, click takes a number below 0 for another option.
-        is_flag=True if isinstance(term.shape, Flag) else None,
-        multiple=isinstance(term.shape, Texts | AlgorithmSettings),
-        required=term.required,
-        metavar="LOW HIGH" if isinstance(term.shape, Bounds) else term.metavar,
-        help=term.full_help,
-    )
-
-
-def click_type(shape: Shape) -> Any:
-    """Returns how click reads a value; limits are checked where all terms are."""
-    match shape:
-        case Number():
-            return float
-        case Whole(or_auto=or_auto):
-            return NWedge() if or_auto else int
-        case Bounds():
-            return (float, float)
-        case Choice(words):
-            return click.Choice(words)
-        case Flag():
-            return bool
-    return str
-
-
-def read(shape: Shape, given: Any) -> Any:
-    """Returns an option's value as a term has it: None, or no settings, where nobody gave one."""
-    match shape:
-        case AlgorithmSettings():
-            return read_settings(given)
-        case Texts():
-            return list(given) or None
+def value_of(path: str, given: Any) -> Any:
+    """Returns what was typed for a key: names and words as they are, numbers as numbers."""
+    if path in SEVERAL:
+        return list(given)
+    if path.startswith(("stakes.", "method.delta", "method.worlds")):
+        numbers = [number_of(path, text) for text in (given if path in RANGES else [given])]
+        return numbers if path in RANGES else numbers[0]
     return given
 
 
-def read_settings(given: tuple[str, ...]) -> dict[str, object]:
-    """Reads settings as numbers where they are some, else as words."""
-    settings: dict[str, object] = {}
-    for setting in given:
-        name, equals, text = setting.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"--setting is {setting!r}, expected NAME=VALUE")
-        settings[name.strip().replace("-", "_")] = read_value(text.strip())
-    return settings
-
-
-def read_value(text: str) -> object:
-    """Reads a whole number, a number, or a word."""
+def number_of(path: str, text: str) -> float:
+    """Reads a number that was typed."""
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
-    return text
+    raise InvalidParameter(f"{OPTIONS[path]} is {text!r}, expected a number")
+
+
+def description_of(logs: tuple[str, ...], said: Mapping[str, Any]) -> Description:
+    """Returns the description of a log that is one, or of the files of one, with what was said."""
+    if not any(log.endswith(SUFFIX) for log in logs):
+        return as_description({"files": list(logs), **said})
+    if len(logs) > 1:
+        raise InvalidParameter(
+            f"{len(logs)} logs are given, and one of them is a description ({SUFFIX}); expected "
+            "one description, or the files of a log"
+        )
+    below = with_folder(read_toml(logs[0]), Path(logs[0]).parent)
+    if not below.get("files"):
+        raise InvalidParameter(f"{logs[0]} names no files, expected the key `files`")
+    return as_description(merged(below, said), logs[0])

@@ -3,47 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from surestep._arrays import (
-    BoolArray,
-    expect,
-    expect_count,
-    in_digits,
-    is_number,
-    least_draws,
-    plain,
-    shown,
-)
+from surestep._arrays import BoolArray, expect_count, in_digits, least_draws, plain, shown
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
-from surestep.algorithms.contract import check_whole
 from surestep.algorithms.limits import limited
 from surestep.algorithms.provable import Provable
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier
-from surestep.certificates.common import LARGEST
+from surestep.certificates.episodes import Logger
 from surestep.certificates.known import Known, Split
+from surestep.certificates.named import read_settings
 from surestep.certificates.protocol import believes
 from surestep.certificates.ranges import NOTHING, Ranges, single_rewards, with_zero
 from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
-from surestep.declaring import AlgorithmName, Bounds, Choice, Number, Term, Whole
-from surestep.errors import InvalidParameter
-from surestep.io.labels.names import read_rules
+from surestep.description import (
+    BY_DEFAULT,
+    DEFAULT_CERTIFICATES,
+    DEFAULT_OF_COUNTS,
+    DEFAULTS,
+    Description,
+    described,
+    in_words,
+)
+from surestep.errors import InvalidParameter, said
 from surestep.model import Problem, Statement
 from surestep.model.problem import UnseenRule
 from surestep.pipeline.certifiers import BOUND_OF, DataFacts
 from surestep.rehearsal.rehearse import MOST_OF_A_KIND
-from surestep.terms import (
-    AUTO,
-    DEFAULT_CERTIFICATES,
-    DEFAULT_OF_COUNTS,
-    TERMS,
-    Declared,
-    usual_train_share,
-)
 
 ROUNDS = (5, 20, 80)  # of provable policies among the candidates
 MOST_PROGRAMMED = 10_000  # pairs up to which they are: each program then takes a few seconds
@@ -51,28 +42,73 @@ MOST_PROGRAMMED = 10_000  # pairs up to which they are: each program then takes 
 SEED = 1  # of certificates, where none is given: fixed for all data, so that nobody tries others
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms(Declared):
-    """The terms that `surestep.terms` declares, checked, and what follows from them."""
+# The share of a log that chooses the policy: of up to so many episodes, and from so many on.
+SMALL_LOG, LARGE_LOG = (100, 0.5), (500, 0.3)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The terms of an improvement as a user gave them, checked; None where nothing was said."""
+
+    discount: float
+    algorithm: str | Algorithm | None = None  # a name, with settings behind a colon, or an object
+    n_wedge: int | Literal["auto"] | None = None
+    zeta: float | None = None
+    least_visits: int | None = None
+    delta: float | None = None
+    running: tuple[float, float] | None = None
+    ending: tuple[float, float] | None = None
+    returns: tuple[float, float] | None = None
+    unseen: UnseenRule | None = None
+    certificates: Sequence[str | Certifier] | None = None  # the one to stand by first
+    train_share: float | None = None
+    logger: Logger | None = None
+    worlds: int | None = None
     # What the data say, once they are known; see `about`.
     has_episodes: bool = True  # whole ones, and not only their counts
 
+    @classmethod
+    def of(cls, description: Description, **objects: Any) -> Terms:
+        """Returns the terms that a description gives; `objects` of Python stand in for texts."""
+        stakes, method = description.stakes, description.method
+        if stakes.discount is None:
+            raise InvalidParameter(
+                "nobody says how much the next step counts; expected "
+                f"{said('discount=…', '--discount, or discount under [stakes]')}, from 0 to 1"
+            )
+        given = {name: getattr(stakes, name) for name in stakes.__struct_fields__}
+        given |= {name: getattr(method, name) for name in method.__struct_fields__}
+        return cls(logger=description.behavior.logger, **(given | objects))
+
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
-        expect("settings", self.settings, Mapping)
-        for name, term in TERMS.items():
-            object.__setattr__(self, name, plain(getattr(self, name)))  # for the record
-            check_value(name, term, getattr(self, name))
+        given = {
+            field.name: plain(getattr(self, field.name))
+            for field in dataclasses.fields(self)
+            if field.name != "has_episodes"
+        }
+        if not isinstance(self.certificates, str | None):
+            given["certificates"] = [str(Asked.of(kind)) for kind in self.certificates]
+        if not isinstance(self.algorithm, str | None):
+            check_algorithm(self.algorithm)
+            del given["algorithm"]
+        checked = described(in_words(**given))
+        for table in (checked.stakes, checked.method):
+            for name in {*table.__struct_fields__} - {"algorithm", "certificates"}:
+                object.__setattr__(self, name, getattr(table, name))
         if self.n_wedge is not None and self.zeta is not None:
             raise InvalidParameter("both n_wedge and zeta are given, expected at most one of them")
-        if self.labels is not None:
-            object.__setattr__(self, "labels", read_rules(self.labels))
         self.check_settings()
         self.check_certificates()
-        self.check_bounds()
         self.check_worlds()
         self.check_same_split()
+
+    @property
+    def named(self) -> tuple[str, dict[str, Any]]:
+        """Returns the name of the algorithm, and the settings that stand behind it."""
+        if not isinstance(self.algorithm, str | None):
+            return self.algorithm.name, {}
+        return read_settings(self.algorithm or DEFAULTS["algorithm"])
 
     def check_same_split(self) -> None:
         """Refuses a kind of certificate that is told another split than all."""
@@ -98,8 +134,8 @@ class Terms(Declared):
     def check_settings(self) -> None:
         """Refuses what is said twice, once as a term and once as a setting of the algorithm."""
         if not isinstance(self.algorithm, str | None):
-            for name in ("n_wedge", "zeta", "settings"):
-                if getattr(self, name) not in (None, {}):
+            for name in ("n_wedge", "zeta"):
+                if getattr(self, name) is not None:
                     raise InvalidParameter(
                         f"{name} is given beside an algorithm that has its settings already"
                     )
@@ -125,15 +161,6 @@ class Terms(Declared):
                 "one, and none twice"
             )
 
-    def check_bounds(self) -> None:
-        """Refuses ranges that leave nothing to be earned."""
-        given = [bounds for bounds in (self.running, self.ending, self.returns) if bounds]
-        if given and not any(map(any, given)):
-            raise InvalidParameter(
-                "what steps may earn is declared as 0 to 0, so that nothing can be gained; "
-                "expected a range of rewards"
-            )
-
     def check_worlds(self) -> None:
         """Refuses fewer worlds than δ needs, more than anybody can wait for, and needless ones."""
         if self.worlds is None:
@@ -155,9 +182,7 @@ class Terms(Declared):
         """The certificates that are made; the first is the one to stand by."""
         usual = DEFAULT_CERTIFICATES if self.has_episodes else DEFAULT_OF_COUNTS
         given = usual if self.certificates is None else self.certificates
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            raise InvalidParameter(f"certificates is {given!r}, expected a list of kinds")
-        return tuple(map(Asked.of, given))
+        return tuple(map(Asked.of, [given] if isinstance(given, str) else given))
 
     def certifier_settings(self, facts: DataFacts) -> Known:
         """Returns the settings of certifiers, but for what depends on the algorithm."""
@@ -181,8 +206,8 @@ class Terms(Declared):
     def said_of_split(self, name: str) -> Any:
         """Returns what was said of the split: what is said of one kind holds for all."""
         kinds = [asked.settings for asked in self.asked if asked.settings.get("train_share") != 0]
-        said = [getattr(self, name), *(settings.get(name) for settings in kinds)]
-        return next((value for value in said if value is not None), TERMS[name].default)
+        values = [getattr(self, name), *(settings.get(name) for settings in kinds)]
+        return next((value for value in values if value is not None), DEFAULTS.get(name))
 
     @property
     def splits(self) -> bool:
@@ -226,20 +251,24 @@ class Terms(Declared):
             void.append("n_wedge")
         return tuple(
             name
-            for name, term in TERMS.items()
-            if term.has_default and getattr(self, name) is None and name not in void
+            for name in [field.name for field in dataclasses.fields(self)]
+            if name in {*DEFAULTS, *BY_DEFAULT} and getattr(self, name) is None and name not in void
         )
 
     def used(self, name: str) -> Any:
         """Returns what was said of a term, or what is taken where nobody said anything."""
-        said = getattr(self, name)
-        return TERMS[name].default if said is None else said
+        value = getattr(self, name)
+        return DEFAULTS.get(name) if value is None else value
 
     @property
     def name(self) -> str:
         """The name of the algorithm."""
-        algorithm: str | Algorithm = self.used("algorithm")
-        return algorithm if isinstance(algorithm, str) else algorithm.name
+        return self.named[0]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that were given behind the name of the algorithm."""
+        return self.named[1]
 
     @property
     def floor(self) -> int | None:
@@ -301,7 +330,7 @@ class Terms(Declared):
     @property
     def is_declared(self) -> bool:
         """Tells whether somebody said what steps may earn, or what episodes return."""
-        return any(said is not None for said in (self.running, self.ending, self.returns))
+        return any(given is not None for given in (self.running, self.ending, self.returns))
 
     @property
     def declared_ranges(self) -> Ranges | None:
@@ -334,13 +363,29 @@ class Terms(Declared):
 
     def premises(self, facts: DataFacts) -> tuple[Statement, ...]:
         """Returns what is taken for granted of rewards: what was declared, or what was seen."""
-        said = []
+        premises = []
         if self.returns is not None:
             low, high = self.returns
-            said.append(Statement("returns-bounded-from-any-step", {"low": low, "high": high}))
+            premises.append(Statement("returns-bounded-from-any-step", {"low": low, "high": high}))
         if self.returns is None or self.declared_ranges is not None:
-            said.append(self.ranges(facts).statement(declared=self.is_declared))
-        return tuple(said)
+            premises.append(self.ranges(facts).statement(declared=self.is_declared))
+        return tuple(premises)
+
+
+def usual_train_share(episodes: int) -> float:
+    """Returns the share of so many episodes that chooses the policy, where nobody says another.
+
+    Between a small log and a large one it falls with the logarithm. A single episode, which is
+    split by its steps, counts as a large log.
+
+    >>> [usual_train_share(episodes) for episodes in (50, 100, 300, 500, 50_000)]
+    [0.5, 0.5, 0.36, 0.3, 0.3]
+    """
+    (few, most), (many, least) = SMALL_LOG, LARGE_LOG
+    if episodes <= 1:
+        return least
+    large = math.log(max(episodes, few) / few) / math.log(many / few)
+    return round(max(least, most - (most - least) * large), 2)
 
 
 def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
@@ -362,46 +407,9 @@ def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[s
     return equivalent_n_wedge(n_wedge, size, given=BOUND_OF[name], wanted="spibb")
 
 
-def check_value(name: str, term: Term, value: Any) -> None:
-    """Refuses a value that is not of the shape that its term declares; None: nobody gave any."""
-    match term.shape, value:
-        case _, None if not term.required:
-            return
-        case Number(limits=(low, high), open=is_open), _:
-            between = is_number(value) and (low < value < high if is_open else low <= value <= high)
-            if not between:
-                raise InvalidParameter(f"{name} is {shown(value)}, expected {term.shape.words}")
-        case Whole(or_auto=True), _ if value != AUTO and type(value) is not int:
-            raise InvalidParameter(
-                f"{name} is {shown(value)}, expected a whole number, or {AUTO!r}"
-            )
-        case Whole(least=int(least), why=why), _:
-            check_whole(name, value, least, why)
-        case Choice(words), _ if value not in words:
-            raise InvalidParameter(f"{name} is {shown(value)}, expected one of {', '.join(words)}")
-        case Bounds(), _:
-            check_ends(name, value)
-        case AlgorithmName(), _:
-            check_algorithm(value)
-
-
-def check_ends(name: str, bounds: object) -> None:
-    """Refuses what are no bounds; None: nobody gave any."""
-    if bounds is None:
-        return
-    pair = isinstance(bounds, Sequence) and len(bounds) == 2 and all(map(is_number, bounds))
-    if not pair or not -LARGEST <= bounds[0] <= bounds[1] <= LARGEST:  # type: ignore[index]
-        raise InvalidParameter(
-            f"{name} is {shown(bounds)}, expected two finite numbers, the lower one first, up to "
-            f"{LARGEST:g}"
-        )
-
-
 def check_algorithm(algorithm: object) -> None:
-    """Refuses what is neither the name of an algorithm nor one with its settings."""
-    if isinstance(algorithm, str):
-        kind_of(algorithm)  # which names the closest ones
-    elif not is_algorithm(algorithm):
+    """Refuses what is no algorithm with its settings."""
+    if not is_algorithm(algorithm):
         raise InvalidParameter(
             f"algorithm is of type {type(algorithm).__name__}, expected a name or one of "
             "surestep.algorithms with its settings"

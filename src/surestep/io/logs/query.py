@@ -188,9 +188,10 @@ def check_keys(database: Any, keys: Keys) -> None:
 def digest_of(database: Any, rows: str, keys: Keys) -> str:
     """Returns a text that other rows, or another order of them, would not have."""
     numbered = f"SELECT *, row_number() OVER (ORDER BY {', '.join(map(sql_name, keys.order))})"
+    part = f"substr(sha256(CAST({WHOLE_ROW} AS VARCHAR)), 1, 15)"
     (times, total) = database.execute(
-        f"SELECT count(*), coalesce(sum(CAST('0x' || substr(sha256(CAST({WHOLE_ROW} AS VARCHAR)), 1, 15) "
-        f"AS HUGEINT)), 0) FROM ({numbered} FROM {rows}) AS {WHOLE_ROW}"
+        f"SELECT count(*), coalesce(sum(CAST('0x' || {part} AS HUGEINT)), 0) "
+        f"FROM ({numbered} FROM {rows}) AS {WHOLE_ROW}"
     ).fetchone()
     return f"{times}-{int(total):x}"
 
