@@ -12,11 +12,8 @@ Then states learnt from a log with 20 columns of measurements, and counting the 
 Then the peak memory of counting and writing under a limit: 2,000 states, 4 actions and successors
 at random, so that most rows are a group of their own.
 
-Then the same log with few states, of which the last 1, 2 and 3 rows are a state (`history`), and
-how long it takes to choose how many.
-
 Run: .venv/bin/python benchmarks/logs.py [--sizes 1000000 10000000 100000000] [--repeat 2]
-    [--measured 1000000] [--wide 20000000] [--limits 200MB 1GB 4GB] [--histories 1000000]
+    [--measured 1000000] [--wide 20000000] [--limits 200MB 1GB 4GB]
     [--only LINE ...]
 """
 
@@ -43,14 +40,13 @@ from surestep.errors import SurestepError
 from surestep.io import read_log, write_counts
 from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import occupancy
-from surestep.states import choose_history, learn
+from surestep.states import learn
 
 # The arguments of the quickest run.
 SMALLEST = (
     "--sizes", "1000", "--repeat", "1", "--measured", "0", "--wide", "1000", "--limits", "100MB",
-    "--histories", "1000",
     "--only", "bare query: count(*), sum(reward)",
-    "rows in no order, next_state derived, memory limit 1 GB", "the last 3 rows",
+    "rows in no order, next_state derived, memory limit 1 GB",
 )  # fmt: skip
 STEPS, STATES, ACTIONS = 20, 10_000, 4
 DISCOUNT = 0.95
@@ -70,9 +66,6 @@ DERIVED = "bare query: next_state derived by a window"
 UNORDERED = "rows in no order, next_state derived, memory limit 1 GB"
 CHECKED = "count, load, and check what claims assume"
 LINES = (BARE, EXACT, EXTREMES, *OURS, DERIVED, CHECKED)
-HISTORIES = {"a state is the present row": 1, "the last 2 rows": 2, "the last 3 rows": 3}
-CHOSEN = "as many rows as tell best what comes next"
-REMEMBERED_STATES = 20
 LEARNT = {f"learn states: {method}": method for method in ("tree", "kmeans", "bins")}
 MEASURED = tuple(f"m{i}" for i in range(20))  # columns
 FEW_STATES = 2_000
@@ -80,17 +73,17 @@ LIMITED = "under a memory limit"
 NEEDS_SPACE = 10**7  # rows: what has to be put in order is measured up to here
 
 
-def write_log(path: Path, rows: int, order: str = "", states: int = STATES) -> None:
+def write_log(path: Path, rows: int, order: str = "") -> None:
     """A log in which each state follows from the one before by a small move."""
     with duckdb.connect() as database:
-        place = f"hash(i // {STEPS}) % {states} + i % {STEPS}"
+        place = f"hash(i // {STEPS}) % {STATES} + i % {STEPS}"
         database.execute(
             f"COPY (SELECT i // {STEPS} AS episode, (i % {STEPS})::INTEGER AS step, "
-            f"(({place} + hash(i) % 3) % {states})::INTEGER AS state, "
+            f"(({place} + hash(i) % 3) % {STATES})::INTEGER AS state, "
             f"(hash(i + 7) % {ACTIONS})::INTEGER AS action, "
             "(hash(i + 3) % 1000)::DOUBLE / 100 AS reward, "
-            f"CASE WHEN i % {STEPS} = {STEPS - 1} THEN {states} "
-            f"ELSE (({place} + 1 + hash(i + 1) % 3) % {states})::INTEGER END AS next_state, "
+            f"CASE WHEN i % {STEPS} = {STEPS - 1} THEN {STATES} "
+            f"ELSE (({place} + 1 + hash(i + 1) % 3) % {STATES})::INTEGER END AS next_state, "
             f"i % {STEPS} = {STEPS - 1} AS terminated, false AS truncated "
             f"FROM (SELECT range AS i FROM range({rows})){order}) TO '{path}' (FORMAT parquet)"
         )
@@ -126,12 +119,6 @@ def counting(line: str, path: Path) -> None:
         reward = wanted.get(line, "reward")
         with duckdb.connect() as database:
             database.execute(GROUPED.format(reward, source)).fetchnumpy()
-        return
-    if line in HISTORIES:
-        read_log(path, history=HISTORIES[line]).counts()
-        return
-    if line == CHOSEN:
-        choose_history(read_log(path, history="auto"))
         return
     log = read_log(path, memory_limit="1GB" if line == UNORDERED else None)
     if line == CHECKED:
@@ -221,25 +208,6 @@ def report_limits(console: Console, folder: Path, rows: int, limits: list[str]) 
     console.print(table)
 
 
-def report_histories(
-    console: Console, folder: Path, rows: int, repeat: int, wanted: tuple[str, ...]
-) -> None:
-    """One table: the wanted lines of states of several rows."""
-    path, small = folder / "log.parquet", folder / "small.parquet"
-    write_log(path, rows, states=REMEMBERED_STATES)
-    write_log(small, 10_000, states=REMEMBERED_STATES)
-    title = f"{rows:,} rows of {REMEMBERED_STATES} states, {ACTIONS} actions"
-    table = Table("", "seconds", "CPU s", "peak memory", title=title)
-    for line in (*HISTORIES, CHOSEN):
-        if line not in wanted:
-            continue
-        print(f"… {rows:,} rows: {line}", file=sys.stderr, flush=True)
-        found = measure(line, path, small, repeat)
-        peak = f"{found['peak'] / 1e6:,.0f} MB"
-        table.add_row(line, f"{found['seconds']:.2f}", f"{found['cpu']:.2f}", peak)
-    console.print(table)
-
-
 def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple[str, ...]) -> None:
     """One table: the wanted lines at one size."""
     path, small, mixed = (folder / f"{name}.parquet" for name in ("log", "small", "mixed"))
@@ -301,8 +269,7 @@ def main() -> None:
     parser.add_argument("--measured", type=int, default=10**6, help="rows to learn from; 0: none")
     parser.add_argument("--wide", type=int, default=2 * 10**7, help="rows at random; 0: none")
     parser.add_argument("--limits", nargs="+", default=["200MB", "1GB", "4GB"])
-    parser.add_argument("--histories", type=int, default=10**6, help="rows; 0: none")
-    every = (*LINES, UNORDERED, *HISTORIES, CHOSEN)
+    every = (*LINES, UNORDERED)
     parser.add_argument("--only", nargs="+", default=every, choices=every, help="these lines")
     arguments = parser.parse_args()
     console = Console(width=120)
@@ -316,10 +283,6 @@ def main() -> None:
     if arguments.wide:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report_limits(console, Path(folder), arguments.wide, arguments.limits)
-    if arguments.histories:
-        with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
-            wanted = tuple(arguments.only)
-            report_histories(console, Path(folder), arguments.histories, arguments.repeat, wanted)
 
 
 if __name__ == "__main__":

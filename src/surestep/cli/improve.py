@@ -122,7 +122,7 @@ def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> N
 def print_data(console: Console, result: Result) -> None:
     """Prints what the log holds, what may be recommended, and which rows were dropped."""
     from surestep.report.numbers import counted
-    from surestep.report.words.histories import history_words, learnt_words
+    from surestep.report.words.learnt_states import learnt_words
     from surestep.report.words.verdict import limits_words
 
     data, table = result.record.data, result.table
@@ -138,7 +138,6 @@ def print_data(console: Console, result: Result) -> None:
     given = result.record.parameters
     for sentence in (
         *learnt_words(table.vocabulary.rule, given["learnt_from"]),
-        *history_words(given["history"], given["learnt_from"]),
         *limits_words(table, given),
     ):
         console.print(sentence, markup=False)

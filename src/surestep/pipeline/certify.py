@@ -20,7 +20,6 @@ from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, Sh
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import check_log_fits, propensities_vary
 from surestep.io.labels.bin_rules import bin_option
-from surestep.io.labels.histories import past_columns
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, others
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
@@ -34,7 +33,6 @@ from surestep.pipeline.evidence import (
     gather,
     has_episodes,
     of_recording,
-    with_histories,
     with_learnt_states,
 )
 from surestep.pipeline.improve import Progress, problem_of
@@ -210,7 +208,7 @@ class SavedPolicy:
         else:
             locate = nowhere if log_source is None else log_source.place_of
             assembly = other_log(saved, counts, locate)
-            assembly = with_learnt_states(with_histories(assembly), counts.taught)
+            assembly = with_learnt_states(assembly, counts.taught)
             problem = problem_of(assembly, terms, facts)
         told = terms.certifier_settings(facts)
         splits = splits_of(saved, told) if same_log else frozenset()
@@ -288,13 +286,10 @@ class LogAgain(NamedTuple):
         Of another log no episode taught the states, so that none is left out.
         """
         # Quantiles of another log are other bins: those of the result are meant.
-        words = saved.table.vocabulary
-        past = past_columns(words.state_columns, words.action_columns)
-        binnings = words.binnings.items()
-        bins = [bin_option(name, binning) for name, binning in binnings if name not in past]
+        bins = [bin_option(*each) for each in saved.table.vocabulary.binnings.items()]
         source = open_again(saved.record, log, memory_limit, bins)
         taught = bool(saved.record.parameters["learnt_from"])
-        counts = rest_of(source) if taught else counts_of(source)
+        counts = rest_of(source) if taught else source.counts()
         if counts is not None and counts_digest(counts) == saved.record.counts_sha256:
             return cls(source, counts, same=True, shares_files=True)
         shares_files = has_file_of(saved.record, source)
@@ -307,7 +302,7 @@ class LogAgain(NamedTuple):
             )
         if taught or counts is None:
             source = open_again(saved.record, log, memory_limit, bins, learnt_from=None)
-            counts = counts_of(source)
+            counts = source.counts()
         return cls(source, counts, same=False, shares_files=shares_files)
 
 
@@ -357,14 +352,9 @@ def rest_of(source: LogSource | CountsSource) -> LabelledCounts | None:
     None where there are none, so that it is another log: it may have no more episodes.
     """
     try:
-        return counts_of(source)
+        return source.counts()
     except InvalidLog:
         return None
-
-
-def counts_of(source: LogSource | CountsSource) -> LabelledCounts:
-    """Returns the counts of a log, whose episodes may be shorter than the histories of a result."""
-    return source.counts() if isinstance(source, CountsSource) else source.counts_as_part()
 
 
 def has_file_of(record: Record, source: LogSource | CountsSource) -> bool:

@@ -9,10 +9,8 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
-from surestep.io.labels.histories import with_past
 from surestep.io.labels.label import Label, Names, joined
 from surestep.io.labels.label_tables import places_or_none
-from surestep.io.labels.lifting import lifted
 from surestep.io.labels.names import names_of, read_rules
 from surestep.io.logs.columns import ColumnMapping, closest
 from surestep.io.logs.inspection import LogFacts, inspect_log
@@ -58,7 +56,6 @@ def inspect(
     roles, table = source.columns, None
     if behavior is not None:
         table = read_behavior_table(behavior, roles.state, roles.action, facts.binnings)
-        table = lifted(table, roles.state, facts.states, facts.binnings)
     trusted = facts.visits > n_wedge
     by_tried = states_by_pairs(facts, facts.visits > 0)
     overlap, mismatches = (None, []) if table is None else compare(facts, table)
@@ -101,7 +98,7 @@ def names_for(columns: ColumnMapping, rules: Sequence[str]) -> Names:
                 f"column {column!r} has labels, but is neither of the state nor of the action; "
                 f"{closest(column, known)}"
             )
-    return with_past(names, columns.state, columns.action)
+    return names
 
 
 # ---- coverage ---------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ def table_of(saved: Result) -> BehaviorTable:
     table = saved.table
     listed = pairs_in(saved, table.decided)
     policy = Policy(listed.pairs, table.behavior[table.decided])
-    return BehaviorTable(POLICY, listed.vocabulary, policy, lifted=listed.lifted)
+    return BehaviorTable(POLICY, listed.vocabulary, policy)
 
 
 def pairs_in(saved: Result, marked: BoolArray) -> PairTable:
@@ -227,7 +227,7 @@ def pairs_in(saved: Result, marked: BoolArray) -> PairTable:
         words.binnings,
     )
     pairs = known.pairs_of(np.stack([state, action], axis=1))
-    return PairTable(POLICY, known, pairs, saved.record.parameters["states"] == "observed")
+    return PairTable(POLICY, known, pairs)
 
 
 def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> str:

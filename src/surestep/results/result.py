@@ -158,8 +158,7 @@ class Result:
 
         `state` is a label, one text a column, or a row: a mapping from the columns of the state to
         values, raw ones where a column is binned, or a row of pandas. For a table (pandas, polars
-        or Arrow) a list comes back, with one action a row. Where states are histories, a list of
-        the last rows of the episode will do, the present one last.
+        or Arrow) a list comes back, with one action a row.
 
         A state that is not known is refused. With a `fallback`, `Nearest()` or `Default(action)`,
         there is an action for it too, and for one that the log never decides in; what comes back

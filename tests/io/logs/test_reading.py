@@ -50,7 +50,6 @@ TEXTS = {
     "time_format": ["%d.%m.%Y"],
     "gap": ["30d"],
     "states_from": ["tree:size=3", RULE],
-    "history": ["3", "auto", '{"rows": 2, "log_likelihood": [-1.5, -1.0]}'],
     "missing": ["lactate=drop"],
     "derive": ["calls=count(event=call)"],
     "reward_table": ["action,reward\nwait,-1\n"],

@@ -1,7 +1,7 @@
 """What is said of situations that were learnt from measurements."""
 
 from surestep.io.labels.state_rules import Split, TreeRule
-from surestep.report.words.histories import MOST_NAMED, learnt_words
+from surestep.report.words.learnt_states import MOST_NAMED, learnt_words
 
 
 def tree(leaves):

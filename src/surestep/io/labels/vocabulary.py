@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from surestep._names import did_you_mean
 from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.histories import PADDING, History, apart_from_padding, past_name
 from surestep.io.labels.label import Label, Names, called, joined
 from surestep.io.labels.state_rules import StateRule
 from surestep.model import Pairs
@@ -92,7 +91,8 @@ class Vocabulary:
         """Returns the place of the label among those of the role."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
-        given = self.whole_state(given) if role == "state" else given
+        if role == "state":
+            given = with_learnt_state(columns, given, self.rule)
         label = self.label_of(role, given)
         if label not in places:
             values = zip(columns, given_values(role, columns, given), label, strict=True)
@@ -105,7 +105,7 @@ class Vocabulary:
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
         if role == "state":
-            given = self.whole_state(given)
+            given = with_learnt_state(columns, given, self.rule)
         values = given_values(role, columns, given)
         label = tuple(
             label_text(column, value, self.binnings.get(column))
@@ -113,19 +113,6 @@ class Vocabulary:
         )
         whole = as_whole(label, values)
         return whole if label not in places and whole in places else label
-
-    def whole_state(self, given: Given) -> Given:
-        """Returns a state as given, with what can be told from it: learnt states, and histories.
-
-        Where states are histories, the last rows of an episode may be given, the present one last.
-        """
-        history = History.among(self.state_columns, self.action_columns)
-        if history is None:
-            return with_learnt_state(self.state_columns, given, self.rule)
-        if not is_rows(given):
-            return with_learnt_state(history.state, given, self.rule)
-        rows = [with_learnt_state(history.state, as_mapping(row), self.rule) for row in given]
-        return history_row(history, rows, self.binnings)
 
     def pairs_of(self, enabled: object) -> Pairs:
         """The pairs (state, action) that are listed, in any order.
@@ -174,35 +161,11 @@ def in_order(
     )
 
 
-def is_rows(given: Given) -> TypeGuard[Sequence[Given]]:
-    """Tells whether several rows are given, each a mapping or one of pandas."""
-    return isinstance(given, list | tuple) and any(
-        isinstance(as_mapping(entry), Mapping) for entry in given
-    )
-
-
 def as_mapping(given: Given) -> Given:
     """Returns a row of pandas as a mapping, and anything else as it is."""
     if hasattr(given, "items") and hasattr(given, "index"):
         return dict(given.items())
     return given
-
-
-def history_row(
-    history: History, rows: Sequence[Given], binnings: Mapping[str, Binning]
-) -> dict[str, object]:
-    """Returns the row of a history from the last rows of an episode, of which there may be more.
-
-    Of the present row the action is not known yet, and not looked at.
-    """
-    values = dict[str, object]()
-    for back, row in enumerate(reversed(rows[-history.rows :])):
-        columns = (*history.state, *history.action) if back else history.state
-        for column, value in zip(columns, given_values("state", columns, row), strict=True):
-            marked = back and isinstance(value, str) and column not in binnings
-            name = past_name(column, back) if back else column
-            values[name] = apart_from_padding(str(value)) if marked else value
-    return {column: values.get(column, PADDING) for column in history.columns}
 
 
 def with_learnt_state(columns: Sequence[str], given: Given, rule: StateRule | None) -> Given:

@@ -23,12 +23,11 @@ from surestep.io.logs.episodes import (
     episode_suspicions,
     sum_up_episodes,
 )
-from surestep.io.logs.histories import check_long_enough
 from surestep.io.logs.look import EXAMPLES, Look, Suspicion, code_text, create_view
 from surestep.io.logs.notation import advice
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import Check
-from surestep.io.logs.source import LogSource, named_in_errors
+from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
 from surestep.io.sql import sql_text
 
@@ -81,8 +80,6 @@ def inspect_log(source: LogSource) -> LogFacts:
             suspicions += episode_suspicions(look)
         count_visits(look)
         states, actions, pairs = pairs_of_rows(look)
-        with named_in_errors(source.table):
-            check_long_enough(states, source.columns.state, source.columns.action)
         rewards, outliers = reward_facts(look)
         suspicions += [outliers, states_seen_once(look)]
         return LogFacts(

@@ -2,22 +2,21 @@
 
 Stages follow each other in one order, whatever the order of options: numbers as they are usually
 written, single decisions as episodes, stamps and gaps, labels for what is missing, rewards by
-tables, derived columns, ends, learnt states, recordings cut where something is missing, without the
-episodes that taught states, and with the columns of earlier rows.
+tables, derived columns, ends, learnt states, recordings cut where something is missing, and without
+the episodes that taught states.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.bin_rules import read_bin_option
 from surestep.io.logs.columns import ColumnMapping, by_name, closest, names, naming, resolve
 from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
-from surestep.io.logs.histories import HistoryColumns
 from surestep.io.logs.last_rows import TERMINATED, TRUNCATED, MarkedLastRows
 from surestep.io.logs.learnt_states import (
     LaterEpisodes,
@@ -67,28 +66,10 @@ class Preparation:
             rows = stage.sql(rows)
         return rows
 
-    def then(self, stage: Stage) -> Preparation:
-        """Returns the changes with one more, after the others."""
-        return Preparation((*self.stages, stage))
-
     @property
     def keeps_order(self) -> bool:
         """Tells whether rows stay in the order of the files."""
-        return all(
-            isinstance(stage, KEEPING_ORDER)
-            or (isinstance(stage, HistoryColumns) and stage.in_order)
-            for stage in self.stages
-        )
-
-    @property
-    def as_rows_lie(self) -> Preparation:
-        """Returns the same changes to rows that lie in the order of episodes and steps."""
-        return Preparation(
-            tuple(
-                replace(stage, in_order=True) if isinstance(stage, HistoryColumns) else stage
-                for stage in self.stages
-            )
-        )
+        return all(isinstance(stage, KEEPING_ORDER) for stage in self.stages)
 
     @property
     def numbers_stamps(self) -> bool:

@@ -17,7 +17,6 @@ from typing import Any
 
 from surestep.declaring import Choice, Flag, Term, Text, Texts, Whole, declared
 from surestep.errors import InvalidParameter
-from surestep.io.labels.histories import Length
 from surestep.io.logs.reward_tables import table_text
 
 DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}  # as users say it → as it is written
@@ -131,18 +130,6 @@ class Reading:
             help="The number of first episodes that taught what a state is, and are left out.",
         ),
     )
-    history: str | None = field(
-        default=None,
-        metadata=declared(
-            shape=Text(),
-            metavar="ROWS|auto",
-            by_default="1, the present row",
-            void=True,
-            help="A state is the last ROWS rows of its episode, with the actions between them; "
-            "auto: as many as tell best what comes next, chosen with the first episodes, which "
-            "then judge nothing.",
-        ),
-    )
     missing: Sequence[str] = field(
         default=(),
         metadata=declared(
@@ -173,8 +160,6 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Checks every value, and that they can be told apart; several texts become a tuple."""
-        if self.history is not None:
-            object.__setattr__(self, "history", Length.read(self.history).text)
         for name, way in READING.items():
             value = getattr(self, name)
             if isinstance(way.shape, Texts):
@@ -199,16 +184,6 @@ class Reading:
             raise InvalidParameter(
                 f"decimal and thousands are both {self.decimal!r}, expected two different signs"
             )
-
-    @property
-    def history_length(self) -> Length:
-        """Returns how many rows a state is made of."""
-        return Length(1) if self.history is None else Length.read(self.history)
-
-    @property
-    def is_settled(self) -> bool:
-        """Tells whether nothing is left to be learnt of what a state is."""
-        return not is_to_be_learnt(self.states_from) and self.history_length.rows is not None
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Reading:

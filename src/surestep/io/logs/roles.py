@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.histories import PADDING, past_columns, present_columns
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.stamps import time_column
 from surestep.io.sql import sql_name
@@ -67,11 +66,8 @@ def label_codes(
 
     The column of a next state has the bins of its column of the state.
     """
-    past = past_columns(mapping.state, mapping.action)
 
     def code(name: str, binned_as: str) -> LabelCode:
-        if binned_as in binnings and binned_as in past:
-            return past_bin_code(name, binnings[binned_as])
         if binned_as in binnings:
             return bin_code(name, types[name], binnings[binned_as])
         return code_of(name, types[name])
@@ -134,20 +130,6 @@ def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
         (Check(unusable, column, "a finite number, since the column is binned", ("drop",)),),
         "a number, since the column is binned",
         ("drop",),
-    )
-
-
-NO_ROW = -(2**62)  # the code of a bin of a row that there is not
-
-
-def past_bin_code(column: str, binning: Binning) -> LabelCode:
-    """The code of a binned column of an earlier row; NaN says that there is no such row."""
-    number = sql_name(column)
-    return LabelCode(
-        column,
-        f"CASE WHEN isnan({number}) THEN {NO_ROW} ELSE {binning.sql(number)} END",
-        "BIGINT",
-        lambda text: PADDING if int(text) == NO_ROW else binning.label(int(text)),
     )
 
 
@@ -229,7 +211,7 @@ class RoleSql:
     def checks(self, reward: str) -> list[Check]:
         """Everything that can be wrong with one row by itself; `reward` says if that is usable."""
         mapping, codes = self.mapping, self.codes
-        checks = [missing(code) for code in codes.state[: self.width]]
+        checks = [missing(code) for code in codes.state]
         checks += [missing(code, f" AND {self.decides}") for code in codes.action]
         if codes.episode is not None:
             checks.append(missing(codes.episode))
@@ -247,11 +229,6 @@ class RoleSql:
         ]
         return [*checks, *self.next_checks(), *self.rare_checks()]
 
-    @property
-    def width(self) -> int:
-        """Counts the columns of the state that are of the present row: the others follow."""
-        return len(present_columns(self.mapping.state, self.mapping.action))
-
     def next_checks(self) -> list[Check]:
         """Returns the checks of the next state of a row."""
         mapping = self.mapping
@@ -266,10 +243,7 @@ class RoleSql:
             condition, expected = f"{self.no_next} AND {self.decides}", label
         return [
             Check(condition, mapping.next_state[0], expected),
-            *(
-                missing(code, f" AND NOT ({self.no_next})")
-                for code in self.codes.next_state[: self.width]
-            ),
+            *(missing(code, f" AND NOT ({self.no_next})") for code in self.codes.next_state),
         ]
 
     def rare_checks(self) -> list[Check]:

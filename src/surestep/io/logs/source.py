@@ -15,7 +15,6 @@ from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.histories import present_columns, with_past
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
 from surestep.io.logs.columns import ROLES, ColumnMapping, closest, naming
@@ -24,13 +23,6 @@ from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
 from surestep.io.logs.frames import kind_of, names_of, ungrouped
 from surestep.io.logs.groups import labelled
-from surestep.io.logs.histories import (
-    HistoryColumns,
-    check_long_enough,
-    columns_in_files,
-    history_of,
-    with_history,
-)
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.learnt_states import rule_of
 from surestep.io.logs.loading import first_rows, load_steps
@@ -81,9 +73,8 @@ class LogSource:
         By default they are those that the log has now.
         """
         given = [*map(str, self.table.files)] if self.table.files else self.table.frame
-        if columns is None:
-            columns = columns_in_files(self.columns.by_role(), self.reading)
-        return open_log(given, columns, reading, self.memory_limit)
+        chosen = self.columns.by_role() if columns is None else columns
+        return open_log(given, chosen, reading, self.memory_limit)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -95,25 +86,11 @@ class LogSource:
 
         `progress` is told what share of the pass under way is done, as (done, total).
         """
-        counts = self.counts_as_part(progress)
-        check_history(self.table, counts)
-        return counts
-
-    def counts_as_part(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
-        """Returns the counts, also where no episode has as many rows as a state may have.
-
-        Others may have, in the rest of the log, or in the one that the states are from.
-        """
         self.check_ends_said()
         if is_to_be_learnt(self.reading.states_from):
             raise InvalidParameter(
                 f"states are to be learnt ({self.reading.states_from}), which takes returns and so "
                 "a discount; expected surestep.states.learn, or `surestep improve`"
-            )
-        if not self.reading.is_settled:
-            raise InvalidParameter(
-                "how many rows make a state is to be chosen (auto); expected "
-                "surestep.states.choose_history, or `surestep improve`"
             )
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table, database)
@@ -228,10 +205,9 @@ class LogSource:
     def unbinned_labels(self) -> list[str]:
         """The columns of labels that are the text that is written there."""
         binned = {read_bin_option(rule)[0] for rule in self.reading.bins}
-        width = len(present_columns(self.columns.state, self.columns.action))
-        state, next_state = self.columns.state[:width], self.columns.next_state[:width]
-        following = dict(zip(next_state, state, strict=False))
-        labels = (*state, *self.columns.action, *next_state)
+        columns = self.columns
+        following = dict(zip(columns.next_state, columns.state, strict=False))
+        labels = (*columns.state, *columns.action, *columns.next_state)
         return [name for name in labels if following.get(name, name) not in binned]
 
     def roles(self, database: Any) -> RoleSql:
@@ -257,7 +233,6 @@ class LogSource:
         by_quantile = resolve_binnings(database, quantiles, following, refused_at, times, rows)
         edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
         binnings = {name: (by_quantile | edges)[name] for name in rules}
-        binnings = with_past(binnings, self.columns.state, self.columns.action)
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 
@@ -276,7 +251,6 @@ def read_log(
     clock: bool = False,
     states_from: str | None = None,
     learnt_from: int | None = None,
-    history: int | str | None = None,
     missing: Sequence[str] = (),
     derive: Sequence[str] = (),
     reward_table: Sequence[str] = (),
@@ -297,8 +271,6 @@ def read_log(
     'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
     that say what values of columns pay. `states_from` is a rule of states (see
     `surestep.states.learn`), and the first `learnt_from` episodes, which taught it, are left out.
-    With a `history` of 3, a state is the last 3 rows of an episode, with the actions between them
-    ("auto": see `surestep.states.choose_history`).
     """
     reading = Reading(
         bins=bins,
@@ -312,7 +284,6 @@ def read_log(
         clock=clock,
         states_from=states_from,
         learnt_from=learnt_from,
-        history=history,  # type: ignore[arg-type]
         missing=missing,
         derive=derive,
         reward_table=reward_table,
@@ -338,9 +309,8 @@ def open_log(
     unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
     lacking = table.lacking()
     beyond = [name for name in (*unreadable, *lacking) if name not in types]
-    chosen = columns_in_files(columns or {}, reading)
     with named_in_errors(table):
-        mapping = meaning_of(reading, types, beyond, chosen)
+        mapping = meaning_of(reading, types, beyond, columns or {})
     check_readable(table, mapping, unreadable, lacking)
     stamped = steps_are_stamps(reading, types, mapping, row)
     with named_in_errors(table):
@@ -351,16 +321,6 @@ def open_log(
             types = described(database)
     with named_in_errors(table):
         check_bins(reading.bins, mapping, tuple(types))
-    rows = 1 if is_to_be_learnt(reading.states_from) else reading.history_length.rows or 1
-    if rows > 1:
-        with named_in_errors(table):
-            history = history_of(mapping, rows, types)
-        binned = frozenset(read_bin_option(rule)[0] for rule in reading.bins)
-        stage = HistoryColumns(history, mapping, types, binned)
-        table = replace(table, preparation=table.preparation.then(stage))
-        mapping = with_history(mapping, history)
-        with connected(table, memory_limit) as database:
-            types = described(database)
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
@@ -487,21 +447,18 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
     if query.roles.codes.episode is None:
         database.execute("SET preserve_insertion_order = false")
         return count_as_hoped(database, query, query.steps("log"))
-    hoped = table.preparation.as_rows_lie
-    if not hoped.keeps_order:
+    if not table.preparation.keeps_order:
         return count_as_hoped(database, query, query.chained("log", IN_ORDER))
     database.execute("SET preserve_insertion_order = true")
-    lanes, log = lanes_of(table, database), "log"
-    if hoped != table.preparation:
-        log = f"({replace(table, preparation=hoped).scan(database, table.files)})"
-    rows = query.in_lanes(database, lanes) if lanes else query.chained(log, "")
+    lanes = lanes_of(table, database)
+    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
     return count_as_hoped(database, query, rows)
 
 
 def taught_by(reading: Reading, columns: ColumnMapping) -> Taught | None:
     """Returns what taught the states of a log that is read so; None where nothing did."""
-    rule, chosen = rule_of(reading.states_from), bool(reading.history_length.log_likelihood)
-    if rule is None and not chosen and not reading.learnt_from:
+    rule = rule_of(reading.states_from)
+    if rule is None and not reading.learnt_from:
         return None
     order = "log" if columns.time is None else "time"
     first_by = {order: reading.learnt_from} if reading.learnt_from else {}
@@ -544,18 +501,9 @@ def count_on_ray(
         parts.append(part)
         if progress is not None:
             progress(len(parts), len(shards))
-    counts = merge_counts(parts)
-    check_history(source.table, counts)
-    return counts
+    return merge_counts(parts)
 
 
 def count_shard(shard: Shard) -> LabelledCounts:
     """The counts of one file."""
-    log = open_log(shard.file, shard.columns, shard.reading, shard.memory_limit)
-    return log.counts_as_part()
-
-
-def check_history(table: Table, counts: LabelledCounts) -> None:
-    """Refuses states of more rows than any episode of a whole log has."""
-    with named_in_errors(table):
-        check_long_enough(counts.states, counts.state_columns, counts.action_columns)
+    return open_log(shard.file, shard.columns, shard.reading, shard.memory_limit).counts()
