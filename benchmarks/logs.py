@@ -7,13 +7,11 @@ the last one checks what claims assume (`docs/checks.md`). CPU
 seconds are of all threads together, and tell more than seconds where other processes run. 10⁸ rows
 are measured where they are asked for: they take a gigabyte of disk, and minutes.
 
-Then states learnt from a log with 20 columns of measurements, and counting the rest with them.
-
 Then the peak memory of counting and writing under a limit: 2,000 states, 4 actions and successors
 at random, so that most rows are a group of their own.
 
 Run: .venv/bin/python benchmarks/logs.py [--sizes 1000000 10000000 100000000] [--repeat 2]
-    [--measured 1000000] [--wide 20000000] [--limits 200MB 1GB 4GB]
+    [--wide 20000000] [--limits 200MB 1GB 4GB]
     [--only LINE ...]
 """
 
@@ -40,11 +38,10 @@ from surestep.errors import SurestepError
 from surestep.io import read_log, write_counts
 from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import occupancy
-from surestep.states import learn
 
 # The arguments of the quickest run.
 SMALLEST = (
-    "--sizes", "1000", "--repeat", "1", "--measured", "0", "--wide", "1000", "--limits", "100MB",
+    "--sizes", "1000", "--repeat", "1", "--wide", "1000", "--limits", "100MB",
     "--only", "bare query: count(*), sum(reward)",
     "rows in no order, next_state derived, memory limit 1 GB",
 )  # fmt: skip
@@ -66,8 +63,6 @@ DERIVED = "bare query: next_state derived by a window"
 UNORDERED = "rows in no order, next_state derived, memory limit 1 GB"
 CHECKED = "count, load, and check what claims assume"
 LINES = (BARE, EXACT, EXTREMES, *OURS, DERIVED, CHECKED)
-LEARNT = {f"learn states: {method}": method for method in ("tree", "kmeans", "bins")}
-MEASURED = tuple(f"m{i}" for i in range(20))  # columns
 FEW_STATES = 2_000
 LIMITED = "under a memory limit"
 NEEDS_SPACE = 10**7  # rows: what has to be put in order is measured up to here
@@ -89,26 +84,8 @@ def write_log(path: Path, rows: int, order: str = "") -> None:
         )
 
 
-def write_measured_log(path: Path, rows: int) -> None:
-    """A log of 20 measurements, two of which tell what a step pays."""
-    uniform = "(hash(i, {}) % 1000003)::DOUBLE / 1000003"
-    columns = [f"{uniform.format(c)} AS {name}" for c, name in enumerate(MEASURED)]
-    with duckdb.connect() as database:
-        database.execute(
-            f"COPY (SELECT i // {STEPS} AS episode, (i % {STEPS})::INTEGER AS step, "
-            f"{', '.join(columns)}, (hash(i + 7) % {ACTIONS})::INTEGER AS action, "
-            "(m0 > 0.5)::INTEGER + 2 * (m1 > 0.2)::INTEGER + (hash(i + 3) % 100) / 100 AS reward, "
-            f"i % {STEPS} = {STEPS - 1} AS terminated "
-            f"FROM (SELECT range AS i FROM range({rows}))) TO '{path}' (FORMAT parquet)"
-        )
-
-
 def counting(line: str, path: Path) -> None:
     """Runs one line."""
-    if line in LEARNT:
-        log = read_log(path, columns={"state": MEASURED})
-        learn(log, LEARNT[line], discount=DISCOUNT).counts()
-        return
     source = f"read_parquet('{path}')"
     if line in (BARE, EXACT, EXTREMES, DERIVED):
         if line == DERIVED:
@@ -241,20 +218,6 @@ def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple
     console.print(table)
 
 
-def report_learning(console: Console, folder: Path, rows: int) -> None:
-    """One table: states learnt by each method, and the rest of the log counted with them."""
-    path, small = folder / "measured.parquet", folder / "small.parquet"
-    write_measured_log(path, rows)
-    write_measured_log(small, 10_000)
-    table = Table("", "seconds", "CPU s", "peak memory", title=f"{rows:,} rows, 20 measurements")
-    for line in LEARNT:
-        print(f"… {rows:,} rows: {line}", file=sys.stderr, flush=True)
-        found = measure(line, path, small, 1)
-        peak = f"{found['peak'] / 1e6:,.0f} MB"
-        table.add_row(line, f"{found['seconds']:.1f}", f"{found['cpu']:.1f}", peak)
-    console.print(table)
-
-
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         line, *given = sys.argv[2:]
@@ -266,7 +229,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**6, 10**7])
     parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--measured", type=int, default=10**6, help="rows to learn from; 0: none")
     parser.add_argument("--wide", type=int, default=2 * 10**7, help="rows at random; 0: none")
     parser.add_argument("--limits", nargs="+", default=["200MB", "1GB", "4GB"])
     every = (*LINES, UNORDERED)
@@ -277,9 +239,6 @@ def main() -> None:
     for rows in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report(console, Path(folder), rows, arguments.repeat, tuple(arguments.only))
-    if arguments.measured:
-        with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
-            report_learning(console, Path(folder), arguments.measured)
     if arguments.wide:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report_limits(console, Path(folder), arguments.wide, arguments.limits)

@@ -282,7 +282,6 @@ def record(problem, n_wedge):
             "behavior": "estimate" if problem.behavior_is_estimated else "table",
             "unseen": problem.unseen,
             "possible": "all",
-            "learnt_from": None,
         },
         defaults=("delta", "unseen"),
         vocabulary={},

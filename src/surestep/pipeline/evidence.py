@@ -8,13 +8,12 @@ seen. States in which nothing is decided come last and have one action, the firs
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import (
     LabelledCounts,
-    Taught,
     known_places,
     merge_counts,
 )
@@ -39,11 +37,10 @@ from surestep.io.labels.bin_rules import Quantiles, read_bin_option
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.pair_table import PairTable, read_pair_table
-from surestep.io.labels.state_rules import rule_from_json
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.groups import STOPPED, UNFINISHED
-from surestep.io.logs.reading import USUAL, Reading, is_to_be_learnt
+from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
@@ -52,10 +49,8 @@ from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
 from surestep.results.record import InputFile
-from surestep.states import learn
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
-Source = TypeVar("Source")
 BehaviorKind = Literal["table", "uniform", "propensities", "row-propensities", "estimate"]
 SEEN = "seen"  # what is possible: what the log shows
 AS_DECLARED = Statement("pairs-declared")
@@ -167,7 +162,6 @@ def gather(
         possible=declared,
         locate=locate,
     )
-    assembly = with_learnt_states(assembly, counts.taught)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
@@ -185,19 +179,6 @@ def gather(
     )
 
 
-def with_states(
-    source: Source, discount: float, progress: Callable[[str, int, int], None]
-) -> Source | LogSource:
-    """Returns the log with what is to be learnt of its states."""
-    if not isinstance(source, LogSource) or not is_to_be_learnt(source.reading.states_from):
-        return source
-
-    def tell(done: int, total: int) -> None:
-        progress("learning states", done, total)
-
-    return learn(source, discount=discount, progress=tell)
-
-
 def with_edges(log: LogSource, terms: Terms) -> LogSource:
     """Returns the log with edges of quantiles from the part that chooses the policy alone."""
     rules = [(rule, read_bin_option(rule)[1]) for rule in log.reading.bins]
@@ -213,16 +194,6 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
     return replace(log, edges_from=terms.share_of)
 
 
-def with_learnt_states(assembly: Assembly, taught: Taught | None) -> Assembly:
-    """Returns the assembly with the rule of its states, and the assumption where it has one."""
-    if taught is None:
-        return assembly
-    premise = Statement("states-learnt-apart", {"episodes": taught.episodes})
-    rule = None if taught.rule is None else rule_from_json(taught.rule)
-    vocabulary = replace(assembly.vocabulary, rule=rule)
-    return replace(assembly, vocabulary=vocabulary, premises=(*assembly.premises, premise))
-
-
 @dataclass(frozen=True, slots=True)
 class CountsSource:
     """Counts in place of a log, and the files that they came from."""
@@ -232,12 +203,8 @@ class CountsSource:
 
     @property
     def reading(self) -> Reading:
-        """Returns what is known of how they were read: what taught their states."""
-        taught = self.labelled.taught
-        if taught is None:
-            return USUAL
-        rule = None if taught.rule is None else json.dumps(taught.rule, ensure_ascii=False)
-        return Reading(states_from=rule, learnt_from=taught.episodes or None)
+        """Returns the usual one: nothing more is known of how they were read."""
+        return USUAL
 
     def counts(self) -> LabelledCounts:
         """Returns the counts, as a log gives them."""

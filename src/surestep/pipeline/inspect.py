@@ -263,27 +263,24 @@ def fine_columns(facts: LogFacts, source: LogSource) -> Iterator[Caution]:
     """Yields the columns of so many different numbers that states should be made of them."""
     states = different_numbers(facts.states, source.columns.state, facts, source)
     actions = different_numbers(facts.actions, source.columns.action, facts, source)
-    learning = said("states_from='tree'", "--states-from tree")
     for column, texts in (states | actions).items():
         if len(texts) > MANY:
             rule = f"{column}:quantiles=10"
             binning = said("bins=" + repr([rule]), f"--bin {rule}")
-            other = f", or have states learnt from it with {learning}" if column in states else ""
             whole = all(map(str.isdigit, texts))
             yield Caution(
                 "fine column",
                 f"Column {column!r} has {len(texts):,} different numbers, each "
                 f"{'a state' if column in states else 'an action'} of its own. "
                 f"{'Unless they are names, as of clusters, bin' if whole else 'Bin'} it, such as "
-                f"with {binning}{other}.",
+                f"with {binning}.",
             )
     measured = [column for column, texts in states.items() if len(texts) > SOME]
     if len(measured) > 1 and len(facts.states) > MANY:
         yield Caution(
             "several measurements",
             f"Columns {some_of([*map(repr, measured)])} are numbers, and make "
-            f"{len(facts.states):,} states together. {learning} learns a few states from all of "
-            "them, on the first episodes, which then judge nothing.",
+            f"{len(facts.states):,} states together. Bin them.",
         )
 
 

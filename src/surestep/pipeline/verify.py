@@ -146,12 +146,10 @@ def open_again(
     log: object,
     memory_limit: str | None,
     bins: Sequence[str] | None = None,
-    **changes: Any,
 ) -> LogSource | CountsSource:
     """Opens the log as the record says; or counts, where the result was made from counts.
 
-    `bins` are the rules for another log, where those of the record would not mean the same, and
-    `changes` what else is read otherwise.
+    `bins` are the rules for another log, where those of the record would not mean the same.
     """
     if isinstance(log, LogSource | LabelledCounts):
         raise InvalidParameter(
@@ -174,7 +172,6 @@ def open_again(
     reading = Reading.of(parameters)
     if bins is not None:
         reading = replace(reading, bins=bins)
-    reading = replace(reading, **changes)
     return open_log(log, parameters["columns"], reading, memory_limit)
 
 

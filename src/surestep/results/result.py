@@ -26,7 +26,6 @@ from surestep.io.labels.names import with_names
 from surestep.io.labels.vocabulary import read_columns
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
-from surestep.io.logs.learnt_states import rule_of
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import VERDICT, Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
@@ -302,9 +301,6 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
-    rule = rule_of(record.parameters["states_from"])
-    if rule is not None:
-        table = replace(table, vocabulary=replace(table.vocabulary, rule=rule))
     rules = record.parameters["labels"]
     if rules is None:
         return table

@@ -18,7 +18,6 @@ from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, Names, called, joined
-from surestep.io.labels.state_rules import StateRule
 from surestep.model import Pairs
 
 # A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
@@ -40,7 +39,6 @@ class Vocabulary:
     actions: tuple[Label, ...]
     binnings: Mapping[str, Binning] = field(default_factory=dict, hash=False)  # by column
     names: Names = field(default_factory=dict, hash=False)  # by column
-    rule: StateRule | None = None  # of learnt states, which are the last column of a row's state
     state_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
     action_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
 
@@ -66,7 +64,7 @@ class Vocabulary:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled and copied by its settings: read-only mappings are neither."""
         labels = self.state_columns, self.action_columns, self.states, self.actions
-        return Vocabulary, (*labels, dict(self.binnings), self.names, self.rule)
+        return Vocabulary, (*labels, dict(self.binnings), self.names)
 
     def state_name(self, state: int) -> Label:
         """Returns a state as people call it, one text a column."""
@@ -91,8 +89,6 @@ class Vocabulary:
         """Returns the place of the label among those of the role."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
-        if role == "state":
-            given = with_learnt_state(columns, given, self.rule)
         label = self.label_of(role, given)
         if label not in places:
             values = zip(columns, given_values(role, columns, given), label, strict=True)
@@ -104,8 +100,6 @@ class Vocabulary:
         """Returns the label of a state or an action, given like a state, be it known or not."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
-        if role == "state":
-            given = with_learnt_state(columns, given, self.rule)
         values = given_values(role, columns, given)
         label = tuple(
             label_text(column, value, self.binnings.get(column))
@@ -166,34 +160,6 @@ def as_mapping(given: Given) -> Given:
     if hasattr(given, "items") and hasattr(given, "index"):
         return dict(given.items())
     return given
-
-
-def with_learnt_state(columns: Sequence[str], given: Given, rule: StateRule | None) -> Given:
-    """Returns a row of measurements with the state that they mean, if that is not there.
-
-    The learnt state is the last of the columns. Values in order have the measurements at its place.
-    """
-    if rule is None:
-        return given
-    names = (*columns[:-1], *rule.columns)
-    if isinstance(given, tuple | list) and len(given) == len(names):
-        is_label = len(names) == len(columns) and given[-1] in rule.labels()
-        given = given if is_label else dict(zip(names, given, strict=True))
-    if not isinstance(given, Mapping) or columns[-1] in given:
-        return given
-    missing = [name for name in rule.columns if name not in given]
-    if missing:
-        raise InvalidParameter(
-            f"column {missing[0]!r} is missing, expected {', '.join(rule.columns)}, or "
-            f"{columns[-1]!r} itself"
-        )
-    try:
-        numbers = [float(given[name]) for name in rule.columns]
-    except (TypeError, ValueError):
-        raise InvalidParameter(
-            f"measurements are {[given[name] for name in rule.columns]}, expected numbers"
-        ) from None
-    return {**given, columns[-1]: rule.labels()[int(rule.indices([numbers])[0])]}
 
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:

@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -> Units:
     """Refuses the first row that makes no sense; returns the units that exact sums need."""
-    checks = [*table.preparation.checks, *roles.checks(reward.is_number)]
+    checks = roles.checks(reward.is_number)
     weight = roles.mapping.weight
     times = "count(*)" if weight is None else f"coalesce(sum({roles.whole(weight)}), 0)::DOUBLE"
     troubles = [f"count_if({check.condition})" for check in checks]

@@ -15,19 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from surestep.declaring import Choice, Flag, Term, Text, Texts, Whole, declared
+from surestep.declaring import Choice, Flag, Term, Text, Texts, declared
 from surestep.errors import InvalidParameter
 from surestep.io.logs.reward_tables import table_text
 
 DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}  # as users say it → as it is written
-
-
-LEARNERS = ("tree", "kmeans", "bins")  # of states
-
-
-def is_to_be_learnt(states_from: str | None) -> bool:
-    """Tells whether a text such as 'tree:share=0.3' asks for states that are to be learnt."""
-    return states_from is not None and states_from.partition(":")[0] in LEARNERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,24 +104,6 @@ class Reading:
             "stops after so many steps, or at a date with steps of equal length.",
         ),
     )
-    states_from: str | None = field(
-        default=None,
-        metadata=declared(
-            shape=Text(),
-            metavar="tree|kmeans|bins|FILE",
-            help="Learn finite states from the columns of the state that are numbers, with the "
-            "first episodes, which then judge nothing: by a tree of thresholds, clusters or bins "
-            "(tree:size=12,share=0.3), or by a rule in a file.",
-        ),
-    )
-    learnt_from: int | None = field(
-        default=None,
-        metadata=declared(
-            shape=Whole(),
-            metavar="EPISODES",
-            help="The number of first episodes that taught what a state is, and are left out.",
-        ),
-    )
     missing: Sequence[str] = field(
         default=(),
         metadata=declared(
@@ -171,14 +145,6 @@ class Reading:
             elif isinstance(way.shape, Choice) and value not in (*way.shape.words, DEFAULTS[name]):
                 expected = ", ".join(map(repr, way.shape.words))
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {expected}")
-        if self.states_from is not None and not is_to_be_learnt(self.states_from):
-            from surestep.io.logs.learnt_states import rule_text
-
-            object.__setattr__(self, "states_from", rule_text(self.states_from))
-        if self.learnt_from is not None and not (
-            isinstance(self.learnt_from, int) and self.learnt_from >= 0
-        ):
-            raise InvalidParameter(f"learnt_from is {self.learnt_from!r}, expected a whole number")
         object.__setattr__(self, "reward_table", tuple(map(table_text, self.reward_table)))
         if self.decimal == self.thousands:
             raise InvalidParameter(

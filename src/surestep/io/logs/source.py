@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidLog, InvalidParameter, said
-from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
+from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
@@ -24,12 +24,11 @@ from surestep.io.logs.episodes import explain_episodes
 from surestep.io.logs.frames import kind_of, names_of, ungrouped
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
-from surestep.io.logs.learnt_states import rule_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.missing import CUT_SHORT, GONE, advice
 from surestep.io.logs.preparing import meaning_of, prepared
-from surestep.io.logs.reading import Reading, is_to_be_learnt
+from surestep.io.logs.reading import Reading
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
@@ -65,17 +64,6 @@ class LogSource:
         reading = replace(self.table.reading, bins=bins)
         return replace(self, table=replace(self.table, reading=reading))
 
-    def again(
-        self, reading: Reading, columns: Mapping[str, str | Sequence[str]] | None = None
-    ) -> LogSource:
-        """Returns the same log, read in another way; `columns` are those of the files, by role.
-
-        By default they are those that the log has now.
-        """
-        given = [*map(str, self.table.files)] if self.table.files else self.table.frame
-        chosen = self.columns.by_role() if columns is None else columns
-        return open_log(given, chosen, reading, self.memory_limit)
-
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read; none for a table in memory."""
@@ -87,11 +75,6 @@ class LogSource:
         `progress` is told what share of the pass under way is done, as (done, total).
         """
         self.check_ends_said()
-        if is_to_be_learnt(self.reading.states_from):
-            raise InvalidParameter(
-                f"states are to be learnt ({self.reading.states_from}), which takes returns and so "
-                "a discount; expected surestep.states.learn, or `surestep improve`"
-            )
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
@@ -100,7 +83,6 @@ class LogSource:
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = labelled(database, roles, scale, left_out(self.table, database))
-        counts = replace(counts, taught=taught_by(self.reading, self.columns))
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     @property
@@ -249,8 +231,6 @@ def read_log(
     one_step: bool = False,
     complete: bool = False,
     clock: bool = False,
-    states_from: str | None = None,
-    learnt_from: int | None = None,
     missing: Sequence[str] = (),
     derive: Sequence[str] = (),
     reward_table: Sequence[str] = (),
@@ -269,8 +249,7 @@ def read_log(
     last because recording stops after so many steps, or at a date with steps of equal length.
     `missing` are rules such as
     'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
-    that say what values of columns pay. `states_from` is a rule of states (see
-    `surestep.states.learn`), and the first `learnt_from` episodes, which taught it, are left out.
+    that say what values of columns pay.
     """
     reading = Reading(
         bins=bins,
@@ -282,8 +261,6 @@ def read_log(
         one_step=one_step,
         complete=complete,
         clock=clock,
-        states_from=states_from,
-        learnt_from=learnt_from,
         missing=missing,
         derive=derive,
         reward_table=reward_table,
@@ -455,16 +432,6 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
     return count_as_hoped(database, query, rows)
 
 
-def taught_by(reading: Reading, columns: ColumnMapping) -> Taught | None:
-    """Returns what taught the states of a log that is read so; None where nothing did."""
-    rule = rule_of(reading.states_from)
-    if rule is None and not reading.learnt_from:
-        return None
-    order = "log" if columns.time is None else "time"
-    first_by = {order: reading.learnt_from} if reading.learnt_from else {}
-    return Taught(first_by, None if rule is None else rule.to_json())
-
-
 class Shard(NamedTuple):
     """A file that a task counts."""
 
@@ -487,11 +454,6 @@ def count_on_ray(
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
     columns = source.columns.by_role()
-    if source.reading.learnt_from:
-        raise InvalidParameter(
-            "the first episodes taught states and are left out, which a file by itself cannot "
-            "tell; expected to count such a log on one machine"
-        )
     shards = [
         Shard(str(file.absolute()), columns, source.reading, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command
