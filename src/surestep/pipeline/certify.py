@@ -31,7 +31,6 @@ from surestep.pipeline.evidence import (
     CountsSource,
     Steps,
     gather,
-    has_episodes,
     of_recording,
 )
 from surestep.pipeline.improve import Progress, problem_of
@@ -233,7 +232,7 @@ class SavedPolicy:
         policy = Policy(pairs, table.probability)
         visits = table.visits
         few = counts.rows_read <= MOST_LOADED
-        if whole or (few and log_source is not None and has_episodes(log_source, counts)):
+        if whole or (few and log_source is not None and counts.episodes.recorded):
             numbering = by_appearance(steps.log, assembly.quiet)
             problem, policy = numbering.problem(problem, steps.log), numbering.policy(policy)
             visits = visits[numbering.pair] if same_log else visits

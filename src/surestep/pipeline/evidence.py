@@ -77,7 +77,7 @@ class Evidence:
     @property
     def has_episodes(self) -> bool:
         """Tells whether there are whole episodes, step by step."""
-        return self.source is not None and has_episodes(self.source, self.counts)
+        return self.source is not None and bool(self.counts.episodes.recorded)
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,6 @@ class Steps:
         if self.log.order is not None and self.source.columns.time is None:
             premises += (Statement("file-order-is-decision-order"),)
         return replace(problem, log=self.log, counts=self.log.counts(), premises=premises)
-
-
-def has_episodes(source: LogSource, counts: LabelledCounts) -> bool:
-    """Returns whether there are whole episodes, step by step."""
-    return bool(counts.episodes.recorded) and source.columns.weight is None
 
 
 def gather(

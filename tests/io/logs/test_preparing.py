@@ -248,7 +248,6 @@ CLOCK = {"clock": True}
         ({"terminated": ["0", "1"]}, {"complete": True}, "but so does column 'terminated'"),
         ({"done": ["0", "1"]}, {"complete": True}, "but so does column 'done'; expected one"),
         ({}, {"complete": True, "clock": True}, "its last row ends, but so does clock=True"),
-        ({"is_last": ["0", "1"]}, {"clock": True}, "but so does column 'is_last'"),
         ({}, {"clock": 1}, "clock is 1, expected true or false"),
         ({}, {"one_step": 1}, "one_step is 1, expected true or false"),
     ],

@@ -136,9 +136,9 @@ def count_visits(look: Look) -> None:
     else:
         rows, led = "seen LEFT JOIN episodes USING (episode)", "seen.terminated OR step < high"
     look.database.execute(
-        f"CREATE TEMP TABLE visited AS SELECT {labels}, sum(weight)::BIGINT AS rows, "
-        f"coalesce(sum(weight) FILTER ({led}), 0)::BIGINT AS visits FROM {rows} "
-        f"WHERE decides AND {look.known('state', 'action')} GROUP BY ALL"
+        f"CREATE TEMP TABLE visited AS SELECT {labels}, count(*) AS rows, "
+        f"count(*) FILTER ({led}) AS visits FROM {rows} "
+        f"WHERE {look.known('state', 'action')} GROUP BY ALL"
     )
 
 
@@ -197,7 +197,7 @@ def states_seen_once(look: Look) -> Suspicion | None:
         "state",
         "seen in a single row (a typing error, or a state too fine to learn from)",
         None,
-        look.examples(f"({here}) AND {look.roles.decides} AND {decided}", label),
+        look.examples(f"({here}) AND {decided}", label),
     )
 
 

@@ -175,7 +175,7 @@ def plain_numbers(
     following = zip(mapping.state, mapping.next_state, strict=False)
     binned |= {then for name, then in following if name in binned}
     summed = {each.column for each in map(read_derived, reading.derive) if each.verb == "sum"}
-    numbers = {mapping.reward, mapping.step, mapping.behavior_prob, mapping.weight}
+    numbers = {mapping.reward, mapping.step, mapping.behavior_prob}
     numbers |= binned | summed
     texts = tuple(name for name, kind in types.items() if name in numbers and kind == "VARCHAR")
     return [PlainNumbers(notation, texts)] if texts else []
@@ -210,7 +210,6 @@ def check_said_of_all(types: Mapping[str, str], mapping: ColumnMapping, reading:
         clock: reading.clock and reading.complete,
         said("one_step=True", "--one-step"): reading.one_step,
         f"column {mapping.terminated!r}": reading.complete and mapping.terminated in types,
-        f"column {mapping.is_last!r}": reading.clock and mapping.is_last is not None,
     }
     told = f"{complete if reading.complete else clock} tells of every episode how its last row ends"
     for other, is_said in others.items():

@@ -199,11 +199,6 @@ class RoleSql:
         return f"TRY_CAST(CAST({time_column(self.mapping)} AS VARCHAR) AS TIMESTAMP)"
 
     @property
-    def decides(self) -> str:
-        """Returns SQL: the row holds a decision, not only the last observation of an episode."""
-        return f"NOT coalesce({self.flag(self.mapping.is_last)}, false)"
-
-    @property
     def no_next(self) -> str:
         """Returns SQL: the row does not say where it led."""
         return " AND ".join(f"{sql_name(column)} IS NULL" for column in self.mapping.next_state)
@@ -212,19 +207,18 @@ class RoleSql:
         """Everything that can be wrong with one row by itself; `reward` says if that is usable."""
         mapping, codes = self.mapping, self.codes
         checks = [missing(code) for code in codes.state]
-        checks += [missing(code, f" AND {self.decides}") for code in codes.action]
+        checks += [missing(code) for code in codes.action]
         if codes.episode is not None:
             checks.append(missing(codes.episode))
         labels = (*codes.state, *codes.action, *codes.next_state)
         checks += [check for code in labels for check in code.checks]
-        unusable = f"{self.decides} AND NOT ({reward})"
-        checks.append(Check(unusable, mapping.reward, "a finite number", ("drop",)))
+        checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number", ("drop",)))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
             checks.append(Check(step, mapping.step, STEP))
         checks += [
             Check(f"({self.flag(name)}) IS NULL", name, "true or false")
-            for name in (mapping.terminated, mapping.truncated, mapping.is_last)
+            for name in (mapping.terminated, mapping.truncated)
             if name is not None
         ]
         return [*checks, *self.next_checks(), *self.rare_checks()]
@@ -239,30 +233,20 @@ class RoleSql:
         label = self.codes.next_state[0].expected
         expected = f"{label}, or true as terminated or truncated"
         condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
-        if mapping.is_last is not None:
-            condition, expected = f"{self.no_next} AND {self.decides}", label
         return [
             Check(condition, mapping.next_state[0], expected),
             *(missing(code, f" AND NOT ({self.no_next})") for code in self.codes.next_state),
         ]
 
     def rare_checks(self) -> list[Check]:
-        """Returns the checks of a propensity, a weight, and the mark of a last observation."""
+        """Returns the checks of a propensity and of a time."""
         mapping, checks = self.mapping, list[Check]()
         if mapping.behavior_prob is not None:
             usable = f"coalesce({self.behavior_prob} > 0 AND {self.behavior_prob} <= 1, false)"
-            condition = f"{self.decides} AND NOT {usable}"
             expected = "a probability above 0 and at most 1"
-            checks.append(Check(condition, mapping.behavior_prob, expected))
+            checks.append(Check(f"NOT {usable}", mapping.behavior_prob, expected))
         if mapping.time is not None:
             checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP))
-        if mapping.weight is not None:
-            condition = f"coalesce({self.whole(mapping.weight)}, 0) < 1"
-            checks.append(Check(condition, mapping.weight, "a whole number of at least 1"))
-        if mapping.is_last is not None and mapping.terminated is not None:
-            condition = f"{self.decides} AND coalesce({self.flag(mapping.terminated)}, false)"
-            expected = f"false, except where {mapping.is_last!r} is true"
-            checks.append(Check(condition, mapping.terminated, expected))
         return checks
 
 

@@ -89,7 +89,7 @@ class LogSource:
     def says_ends(self) -> bool:
         """Tells whether anybody says how episodes end."""
         columns = self.columns
-        flags = (columns.terminated, columns.truncated, columns.is_last, *columns.next_state)
+        flags = (columns.terminated, columns.truncated, *columns.next_state)
         return any(flag is not None for flag in flags)
 
     def check_ends_said(self) -> None:
@@ -143,7 +143,7 @@ class LogSource:
         """
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
-            conditions = [roles.decides]
+            conditions = list[str]()
             for role, label in labels.items():
                 for code, text in zip(getattr(roles.codes, role), label, strict=True):
                     value = f"CAST({code.sql} AS VARCHAR)"
@@ -163,7 +163,7 @@ class LogSource:
         Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
         is none, or a row does not say by itself whether its episode ended.
         """
-        if self.columns.is_last is not None or self.reading.complete:
+        if self.reading.complete:
             return ""
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
@@ -206,13 +206,12 @@ class LogSource:
             return f"{place.where}: found {place.value}", hint
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
-        times, rows, plain = "count(*)", "log", RoleSql.of(self.columns, self.types, {})
-        if self.columns.weight is not None:
-            times = f"sum(greatest(coalesce({plain.whole(self.columns.weight)}, 1), 1))::BIGINT"
-        elif quantiles and self.edges_from is not None:
+        rows = "log"
+        if quantiles and self.edges_from is not None:
+            plain = RoleSql.of(self.columns, self.types, {})
             numbered = self.table.preparation.changes
             rows = first_rows(database, plain, [*quantiles], self.edges_from, numbered=numbered)
-        by_quantile = resolve_binnings(database, quantiles, following, refused_at, times, rows)
+        by_quantile = resolve_binnings(database, quantiles, following, refused_at, rows)
         edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
         binnings = {name: (by_quantile | edges)[name] for name in rules}
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
