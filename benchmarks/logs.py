@@ -7,16 +7,11 @@ the last one checks what claims assume (`docs/checks.md`). CPU
 seconds are of all threads together, and tell more than seconds where other processes run. 10⁸ rows
 are measured where they are asked for: they take a gigabyte of disk, and minutes.
 
-Then states learnt from a log with 20 columns of measurements, and counting the rest with them.
-
 Then the peak memory of counting and writing under a limit: 2,000 states, 4 actions and successors
 at random, so that most rows are a group of their own.
 
-Then the same log with few states, of which the last 1, 2 and 3 rows are a state (`history`), and
-how long it takes to choose how many.
-
 Run: .venv/bin/python benchmarks/logs.py [--sizes 1000000 10000000 100000000] [--repeat 2]
-    [--measured 1000000] [--wide 20000000] [--limits 200MB 1GB 4GB] [--histories 1000000]
+    [--wide 20000000] [--limits 200MB 1GB 4GB]
     [--only LINE ...]
 """
 
@@ -43,14 +38,12 @@ from surestep.errors import SurestepError
 from surestep.io import read_log, write_counts
 from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import occupancy
-from surestep.states import choose_history, learn
 
 # The arguments of the quickest run.
 SMALLEST = (
-    "--sizes", "1000", "--repeat", "1", "--measured", "0", "--wide", "1000", "--limits", "100MB",
-    "--histories", "1000",
+    "--sizes", "1000", "--repeat", "1", "--wide", "1000", "--limits", "100MB",
     "--only", "bare query: count(*), sum(reward)",
-    "rows in no order, next_state derived, memory limit 1 GB", "the last 3 rows",
+    "rows in no order, next_state derived, memory limit 1 GB",
 )  # fmt: skip
 STEPS, STATES, ACTIONS = 20, 10_000, 4
 DISCOUNT = 0.95
@@ -70,52 +63,29 @@ DERIVED = "bare query: next_state derived by a window"
 UNORDERED = "rows in no order, next_state derived, memory limit 1 GB"
 CHECKED = "count, load, and check what claims assume"
 LINES = (BARE, EXACT, EXTREMES, *OURS, DERIVED, CHECKED)
-HISTORIES = {"a state is the present row": 1, "the last 2 rows": 2, "the last 3 rows": 3}
-CHOSEN = "as many rows as tell best what comes next"
-REMEMBERED_STATES = 20
-LEARNT = {f"learn states: {method}": method for method in ("tree", "kmeans", "bins")}
-MEASURED = tuple(f"m{i}" for i in range(20))  # columns
 FEW_STATES = 2_000
 LIMITED = "under a memory limit"
 NEEDS_SPACE = 10**7  # rows: what has to be put in order is measured up to here
 
 
-def write_log(path: Path, rows: int, order: str = "", states: int = STATES) -> None:
+def write_log(path: Path, rows: int, order: str = "") -> None:
     """A log in which each state follows from the one before by a small move."""
     with duckdb.connect() as database:
-        place = f"hash(i // {STEPS}) % {states} + i % {STEPS}"
+        place = f"hash(i // {STEPS}) % {STATES} + i % {STEPS}"
         database.execute(
             f"COPY (SELECT i // {STEPS} AS episode, (i % {STEPS})::INTEGER AS step, "
-            f"(({place} + hash(i) % 3) % {states})::INTEGER AS state, "
+            f"(({place} + hash(i) % 3) % {STATES})::INTEGER AS state, "
             f"(hash(i + 7) % {ACTIONS})::INTEGER AS action, "
             "(hash(i + 3) % 1000)::DOUBLE / 100 AS reward, "
-            f"CASE WHEN i % {STEPS} = {STEPS - 1} THEN {states} "
-            f"ELSE (({place} + 1 + hash(i + 1) % 3) % {states})::INTEGER END AS next_state, "
+            f"CASE WHEN i % {STEPS} = {STEPS - 1} THEN {STATES} "
+            f"ELSE (({place} + 1 + hash(i + 1) % 3) % {STATES})::INTEGER END AS next_state, "
             f"i % {STEPS} = {STEPS - 1} AS terminated, false AS truncated "
             f"FROM (SELECT range AS i FROM range({rows})){order}) TO '{path}' (FORMAT parquet)"
         )
 
 
-def write_measured_log(path: Path, rows: int) -> None:
-    """A log of 20 measurements, two of which tell what a step pays."""
-    uniform = "(hash(i, {}) % 1000003)::DOUBLE / 1000003"
-    columns = [f"{uniform.format(c)} AS {name}" for c, name in enumerate(MEASURED)]
-    with duckdb.connect() as database:
-        database.execute(
-            f"COPY (SELECT i // {STEPS} AS episode, (i % {STEPS})::INTEGER AS step, "
-            f"{', '.join(columns)}, (hash(i + 7) % {ACTIONS})::INTEGER AS action, "
-            "(m0 > 0.5)::INTEGER + 2 * (m1 > 0.2)::INTEGER + (hash(i + 3) % 100) / 100 AS reward, "
-            f"i % {STEPS} = {STEPS - 1} AS terminated "
-            f"FROM (SELECT range AS i FROM range({rows}))) TO '{path}' (FORMAT parquet)"
-        )
-
-
 def counting(line: str, path: Path) -> None:
     """Runs one line."""
-    if line in LEARNT:
-        log = read_log(path, columns={"state": MEASURED})
-        learn(log, LEARNT[line], discount=DISCOUNT).counts()
-        return
     source = f"read_parquet('{path}')"
     if line in (BARE, EXACT, EXTREMES, DERIVED):
         if line == DERIVED:
@@ -126,12 +96,6 @@ def counting(line: str, path: Path) -> None:
         reward = wanted.get(line, "reward")
         with duckdb.connect() as database:
             database.execute(GROUPED.format(reward, source)).fetchnumpy()
-        return
-    if line in HISTORIES:
-        read_log(path, history=HISTORIES[line]).counts()
-        return
-    if line == CHOSEN:
-        choose_history(read_log(path, history="auto"))
         return
     log = read_log(path, memory_limit="1GB" if line == UNORDERED else None)
     if line == CHECKED:
@@ -221,25 +185,6 @@ def report_limits(console: Console, folder: Path, rows: int, limits: list[str]) 
     console.print(table)
 
 
-def report_histories(
-    console: Console, folder: Path, rows: int, repeat: int, wanted: tuple[str, ...]
-) -> None:
-    """One table: the wanted lines of states of several rows."""
-    path, small = folder / "log.parquet", folder / "small.parquet"
-    write_log(path, rows, states=REMEMBERED_STATES)
-    write_log(small, 10_000, states=REMEMBERED_STATES)
-    title = f"{rows:,} rows of {REMEMBERED_STATES} states, {ACTIONS} actions"
-    table = Table("", "seconds", "CPU s", "peak memory", title=title)
-    for line in (*HISTORIES, CHOSEN):
-        if line not in wanted:
-            continue
-        print(f"… {rows:,} rows: {line}", file=sys.stderr, flush=True)
-        found = measure(line, path, small, repeat)
-        peak = f"{found['peak'] / 1e6:,.0f} MB"
-        table.add_row(line, f"{found['seconds']:.2f}", f"{found['cpu']:.2f}", peak)
-    console.print(table)
-
-
 def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple[str, ...]) -> None:
     """One table: the wanted lines at one size."""
     path, small, mixed = (folder / f"{name}.parquet" for name in ("log", "small", "mixed"))
@@ -273,20 +218,6 @@ def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple
     console.print(table)
 
 
-def report_learning(console: Console, folder: Path, rows: int) -> None:
-    """One table: states learnt by each method, and the rest of the log counted with them."""
-    path, small = folder / "measured.parquet", folder / "small.parquet"
-    write_measured_log(path, rows)
-    write_measured_log(small, 10_000)
-    table = Table("", "seconds", "CPU s", "peak memory", title=f"{rows:,} rows, 20 measurements")
-    for line in LEARNT:
-        print(f"… {rows:,} rows: {line}", file=sys.stderr, flush=True)
-        found = measure(line, path, small, 1)
-        peak = f"{found['peak'] / 1e6:,.0f} MB"
-        table.add_row(line, f"{found['seconds']:.1f}", f"{found['cpu']:.1f}", peak)
-    console.print(table)
-
-
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         line, *given = sys.argv[2:]
@@ -298,11 +229,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**6, 10**7])
     parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--measured", type=int, default=10**6, help="rows to learn from; 0: none")
     parser.add_argument("--wide", type=int, default=2 * 10**7, help="rows at random; 0: none")
     parser.add_argument("--limits", nargs="+", default=["200MB", "1GB", "4GB"])
-    parser.add_argument("--histories", type=int, default=10**6, help="rows; 0: none")
-    every = (*LINES, UNORDERED, *HISTORIES, CHOSEN)
+    every = (*LINES, UNORDERED)
     parser.add_argument("--only", nargs="+", default=every, choices=every, help="these lines")
     arguments = parser.parse_args()
     console = Console(width=120)
@@ -310,16 +239,9 @@ def main() -> None:
     for rows in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report(console, Path(folder), rows, arguments.repeat, tuple(arguments.only))
-    if arguments.measured:
-        with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
-            report_learning(console, Path(folder), arguments.measured)
     if arguments.wide:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report_limits(console, Path(folder), arguments.wide, arguments.limits)
-    if arguments.histories:
-        with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
-            wanted = tuple(arguments.only)
-            report_histories(console, Path(folder), arguments.histories, arguments.repeat, wanted)
 
 
 if __name__ == "__main__":

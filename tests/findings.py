@@ -282,8 +282,6 @@ def record(problem, n_wedge):
             "behavior": "estimate" if problem.behavior_is_estimated else "table",
             "unseen": problem.unseen,
             "possible": "all",
-            "history": None,
-            "learnt_from": None,
         },
         defaults=("delta", "unseen"),
         vocabulary={},

@@ -42,7 +42,7 @@ TRIES = {  # what an extra is for, in a line or two
     "main(['figure', 'n-wedge', '-o', 'FOLDER/n-wedge.png'])",
     "rl": "import gymnasium\nfrom surestep.io import from_gymnasium\n"
     "assert from_gymnasium(gymnasium.make('FrozenLake-v1'), 0.9).num_states == 16",
-    "states": "import sklearn, surestep.states",
+    "states": "import sklearn",
     "storm": "import stormpy",
 }
 RESOLVED = "gpu"  # gigabytes, and of no use without one

@@ -315,13 +315,11 @@ def test_bins_are_what_numpy_would_make_of_the_numbers(each, data):
 
 
 @settings(max_examples=4)
-@given(each=ENDING, rng=st.randoms(), rlds=st.booleans())
-def test_loading_gives_the_log_that_was_written(each, rng, rlds):
-    rows, columns = each.rows, NAMES
-    if rlds:
-        rows, columns = as_rlds(rows), (*DERIVED[:-1], "is_last")
+@given(each=ENDING, rng=st.randoms())
+def test_loading_gives_the_log_that_was_written(each, rng):
+    rows = each.rows
     rng.shuffle(rows)
-    source = source_of(rows, columns)
+    source = source_of(rows, NAMES)
     pairs = labelled_pairs(each)
     # Episodes come in the order in which the first steps of them lie among the shuffled rows.
     names = sorted({row["episode"] for row in rows})
@@ -344,17 +342,6 @@ def labelled_pairs(each):
     actions = tuple((f"m{a}",) for a in range(pairs.num_actions))
     words = Vocabulary(("place", "level"), ("move",), states, actions)
     return words.pairs_of(np.stack([pairs.state, pairs.action], axis=1))
-
-
-def as_rlds(rows):
-    """Every episode with one more row, that of its last observation."""
-    found = []
-    for row in rows:
-        found.append(row | {"is_last": False, "terminated": False})
-        if row["terminated"] or row["truncated"]:
-            last = row | {"step": row["step"] + 1, "is_last": True, "reward": 0.0}
-            found.append(last | {"place": row["next_place"], "level": row["next_level"]})
-    return found
 
 
 def test_a_last_step_that_leads_nowhere_is_left_out():

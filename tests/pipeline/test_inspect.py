@@ -172,9 +172,7 @@ def test_a_column_of_many_numbers_should_be_binned():
 
     (says,) = proposed()
     assert says.startswith("Column 'age' has 101 different numbers")
-    assert (
-        "bins=['age:quantiles=10'], or have states learnt from it with states_from='tree'" in says
-    )
+    assert "with bins=['age:quantiles=10']." in says
     assert " of its own. Bin it" in says
     assert not proposed(bins=["age:width=10"])
     table["age"] = np.arange(101)  # which may be clusters
@@ -191,7 +189,7 @@ def test_pairs_count_as_trusted_from_as_many_visits_on_as_improve_changes():
     assert [use.trusted_states for use in found.actions] == [1, 0]
 
 
-def test_several_measurements_should_teach_states():
+def test_several_measurements_should_be_binned():
     """Each has few values, and all together make a state of nearly every row."""
     rng = np.random.default_rng(0)
     table = {
@@ -211,5 +209,5 @@ def test_several_measurements_should_teach_states():
     (several,) = proposed()
     assert several.kind == "several measurements"
     assert several.says.startswith("Columns 'pulse', 'age' are numbers, and make 1")
-    assert "states_from='tree' learns a few states from all of them" in several.says
+    assert several.says.endswith("states together. Bin them.")
     assert not proposed(bins=["age:width=10"])

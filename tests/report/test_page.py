@@ -155,7 +155,7 @@ def test_the_page_is_a_file_of_unicode():
 # ---- structure -----------------------------------------------------------------------------------
 
 
-LEAST = {"behavior": "table", "history": None, "learnt_from": None}  # that a page must know
+LEAST = {"behavior": "table"}  # that a page must know
 
 
 def bare():

@@ -44,7 +44,7 @@ def changed(record, **changes):
 
 def test_a_record_comes_back(record):
     text = record.to_json(DIGESTS)
-    assert text.startswith('{\n  "format": "surestep run",\n  "version": 9,\n  "')
+    assert text.startswith('{\n  "format": "surestep run",\n  "version": 10,\n  "')
     assert text.endswith("}\n")
     found, digests = Record.from_json(text)
     assert digests == DIGESTS

@@ -78,7 +78,6 @@ def test_an_argument_that_means_something_else_in_another_function_has_a_text_of
 
     assert "evaluate_with_bound" in text(surestep.performance)
     assert "BOUNDS" in text(surestep.bounds.zeta)
-    assert "kmeans" in text(surestep.states.learn)
 
 
 def test_errors_are_followed_through_what_is_called(monkeypatch):

@@ -61,7 +61,6 @@ MEANING = {
     "mdp": "the model",
     "memory_limit": "the memory to use at most, such as '2GB'",
     "method": "how equations are solved, such as 'dense'; see `evaluate_with_bound`",
-    "learn.method": "'tree', 'kmeans' or 'bins'",
     "n_wedge.method": "a bound, or the name of one of `BOUNDS`",
     "zeta.method": "a bound, or the name of one of `BOUNDS`",
     "metrics": "names of metrics, such as 'mean' or 'cvar5'",

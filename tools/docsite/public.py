@@ -12,7 +12,6 @@ MODULES = (
     "surestep.pipeline",
     "surestep.results",
     "surestep.io",
-    "surestep.states",
     "surestep.checks",
     "surestep.model",
     "surestep.planning",

@@ -103,7 +103,7 @@ def steps_before(log: DecisionLog) -> list[IntArray]:
     """Returns the row before [N], finely and less so: 1 + its pair, and 1 + its action.
 
     At the first step of an episode both are 0. Where the state tells the action before, as where
-    it is a history, the action is that of the latest row of which it does not.
+    it has a column of it, the action is that of the latest row of which it does not.
     """
     action = shifted(log, log.action.astype(np.int64) + 1)
     earlier = action

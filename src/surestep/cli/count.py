@@ -37,7 +37,6 @@ def command(
     surestep count log.csv -o counts.parquet
     surestep count 'logs/*.parquet' --state ward --state severity --action decision -o c.parquet
     """
-    from surestep.cli.histories import with_history
     from surestep.io import is_counts_file, write_counts
     from surestep.io.logs.source import count_on_ray, open_log
     from surestep.parallel import reach
@@ -45,7 +44,7 @@ def command(
     reach(engine, address)
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
-    source = with_history(open_log(list(logs), columns, reading, memory_limit))
+    source = open_log(list(logs), columns, reading, memory_limit)
     say(source.columns)
     with progress_bar(f"counting {source.table.name}") as advance:
         if engine == "ray":

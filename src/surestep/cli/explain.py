@@ -33,7 +33,7 @@ UNCHANGED = 1e-12  # chances this close are the same
 def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     """Explain why the policy saved in OUTPUT does what it does in a state.
 
-    Raw values are binned as in the log, and measurements mean the state that was learnt from them.
+    Raw values are binned as in the log.
     Where a state has several columns, give one after the other, or each with its name.
 
     \b
@@ -44,9 +44,7 @@ def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     from surestep.results import load
 
     result = load(output)
-    words = result.table.vocabulary
-    columns = (*words.state_columns, *(words.rule.columns if words.rule else ()))
-    explanation = explain(result, state_of(given, columns))
+    explanation = explain(result, state_of(given, result.table.vocabulary.state_columns))
     if as_json:
         content = dataclasses.asdict(explanation)
         content["actions"] = [reason._asdict() for reason in explanation.actions]

@@ -66,7 +66,6 @@ def command(
         from surestep.io import LogSource
         from surestep.parallel import reach, usual_workers
         from surestep.pipeline import Terms, draft, gather, open_source
-        from surestep.pipeline.evidence import with_states
         from surestep.results.unfinished import begin, check_can_begin, finish, save
 
         check_can_begin(output)
@@ -76,7 +75,6 @@ def command(
         console = terminal(highlight=False, soft_wrap=True)  # paths stay whole
         if isinstance(source, LogSource):
             console.print(str(source.columns), markup=False)
-        source = with_states(source, asked.discount, progress)
         made = draft(gather(source, terms=asked, **sources), asked, progress)
         result = made.result
         files = result.files()
@@ -122,7 +120,6 @@ def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> N
 def print_data(console: Console, result: Result) -> None:
     """Prints what the log holds, what may be recommended, and which rows were dropped."""
     from surestep.report.numbers import counted
-    from surestep.report.words.histories import history_words, learnt_words
     from surestep.report.words.verdict import limits_words
 
     data, table = result.record.data, result.table
@@ -136,11 +133,7 @@ def print_data(console: Console, result: Result) -> None:
     ]
     console.print(", ".join(words))
     given = result.record.parameters
-    for sentence in (
-        *learnt_words(table.vocabulary.rule, given["learnt_from"]),
-        *history_words(given["history"], given["learnt_from"]),
-        *limits_words(table, given),
-    ):
+    for sentence in limits_words(table, given):
         console.print(sentence, markup=False)
     for reason, rows in data["dropped"].items():
         console.print(f"dropped {counted(rows, 'row')}: {reason}", markup=False)

@@ -56,14 +56,13 @@ def command(
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
     """
-    from surestep.cli.histories import with_history
     from surestep.io import is_counts_file
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect
 
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
-    source = with_history(open_log(list(logs), columns, reading, memory_limit), quiet=as_json)
+    source = open_log(list(logs), columns, reading, memory_limit)
     inspection = inspect(
         source,
         n_wedge=n_wedge,

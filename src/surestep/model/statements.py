@@ -114,14 +114,6 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     ),
     "nothing-beyond-given": lambda: "There are no states and actions beyond those given.",
     "nothing-beyond-observed": lambda what: f"There are no {what} beyond those observed.",
-    "states-learnt-apart": lambda episodes: (
-        "What a state is was learnt without any episode of this log that is used for anything else "
-        f"(episodes left out: {episodes:,})."
-    ),
-    "states-are-histories": lambda rows: (
-        f"A state is the last {rows} rows of an episode, with the actions between them; at its "
-        "start, all rows that there are."
-    ),
     "pairs-declared": lambda: (
         "No action is possible in a state but those that were declared for it."
     ),

@@ -16,11 +16,10 @@ from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.known import Known, Split
 from surestep.certificates.ranges import Ranges, hull
-from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
+from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import check_log_fits, propensities_vary
 from surestep.io.labels.bin_rules import bin_option
-from surestep.io.labels.histories import past_columns
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, others
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
@@ -32,10 +31,7 @@ from surestep.pipeline.evidence import (
     CountsSource,
     Steps,
     gather,
-    has_episodes,
     of_recording,
-    with_histories,
-    with_learnt_states,
 )
 from surestep.pipeline.improve import Progress, problem_of
 from surestep.pipeline.recording import terms_of
@@ -210,7 +206,6 @@ class SavedPolicy:
         else:
             locate = nowhere if log_source is None else log_source.place_of
             assembly = other_log(saved, counts, locate)
-            assembly = with_learnt_states(with_histories(assembly), counts.taught)
             problem = problem_of(assembly, terms, facts)
         told = terms.certifier_settings(facts)
         splits = splits_of(saved, told) if same_log else frozenset()
@@ -237,7 +232,7 @@ class SavedPolicy:
         policy = Policy(pairs, table.probability)
         visits = table.visits
         few = counts.rows_read <= MOST_LOADED
-        if whole or (few and log_source is not None and has_episodes(log_source, counts)):
+        if whole or (few and log_source is not None and counts.episodes.recorded):
             numbering = by_appearance(steps.log, assembly.quiet)
             problem, policy = numbering.problem(problem, steps.log), numbering.policy(policy)
             visits = visits[numbering.pair] if same_log else visits
@@ -283,31 +278,13 @@ class LogAgain(NamedTuple):
 
     @classmethod
     def of(cls, saved: Result, log: object, memory_limit: str | None) -> LogAgain:
-        """Reads the log, which is refused where what chose the states would judge by them.
-
-        Of another log no episode taught the states, so that none is left out.
-        """
-        # Quantiles of another log are other bins: those of the result are meant.
-        words = saved.table.vocabulary
-        past = past_columns(words.state_columns, words.action_columns)
-        binnings = words.binnings.items()
-        bins = [bin_option(name, binning) for name, binning in binnings if name not in past]
+        """Reads the log, with the bins of the result: quantiles of another log are other bins."""
+        bins = [bin_option(*each) for each in saved.table.vocabulary.binnings.items()]
         source = open_again(saved.record, log, memory_limit, bins)
-        taught = bool(saved.record.parameters["learnt_from"])
-        counts = rest_of(source) if taught else counts_of(source)
-        if counts is not None and counts_digest(counts) == saved.record.counts_sha256:
+        counts = source.counts()
+        if counts_digest(counts) == saved.record.counts_sha256:
             return cls(source, counts, same=True, shares_files=True)
         shares_files = has_file_of(saved.record, source)
-        if taught and shares_files:
-            raise CertificateRefused(
-                "a file of this log is one that the policy was made from, whose first episodes "
-                "taught what a state is, so that they cannot judge by it; expected new files "
-                "alone, or those of the result alone, in their order",
-                code="taught-states",
-            )
-        if taught or counts is None:
-            source = open_again(saved.record, log, memory_limit, bins, learnt_from=None)
-            counts = counts_of(source)
         return cls(source, counts, same=False, shares_files=shares_files)
 
 
@@ -349,22 +326,6 @@ def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
                 f"{known.probability[pair[t]]:.6g}; expected a log that the same policy made"
                 f"{others(many, 'pairs')}"
             )
-
-
-def rest_of(source: LogSource | CountsSource) -> LabelledCounts | None:
-    """Returns the counts of a log without the episodes that taught states, where it is the first.
-
-    None where there are none, so that it is another log: it may have no more episodes.
-    """
-    try:
-        return counts_of(source)
-    except InvalidLog:
-        return None
-
-
-def counts_of(source: LogSource | CountsSource) -> LabelledCounts:
-    """Returns the counts of a log, whose episodes may be shorter than the histories of a result."""
-    return source.counts() if isinstance(source, CountsSource) else source.counts_as_part()
 
 
 def has_file_of(record: Record, source: LogSource | CountsSource) -> bool:

@@ -36,7 +36,7 @@ MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs it
 def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     """Returns the checks of a log by itself; what counting refuses is not checked."""
     hidden = Check.unchecked("hidden-causes", "no-result")
-    if facts.episodes is None or source.columns.weight is not None:
+    if facts.episodes is None:
         return (*unchecked("no-episodes"), hidden)
     if facts.rows > MOST_LOADED:
         return (*unchecked("too-large"), hidden)

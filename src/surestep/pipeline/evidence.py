@@ -8,13 +8,12 @@ seen. States in which nothing is decided come last and have one action, the firs
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import (
     LabelledCounts,
-    Taught,
     known_places,
     merge_counts,
 )
@@ -36,16 +34,13 @@ from surestep.io.labels.behavior import (
     read_behavior_table,
 )
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option
-from surestep.io.labels.histories import History
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
-from surestep.io.labels.lifting import Table, lifted
-from surestep.io.labels.pair_table import PairTable, binnings_of, read_pair_table
-from surestep.io.labels.state_rules import rule_from_json
+from surestep.io.labels.pair_table import PairTable, read_pair_table
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.groups import STOPPED, UNFINISHED
-from surestep.io.logs.reading import USUAL, Reading, is_to_be_learnt
+from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.source import LogSource, open_log, read_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
@@ -54,10 +49,8 @@ from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
 from surestep.results.record import InputFile
-from surestep.states import choose_history, learn
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
-Source = TypeVar("Source")
 BehaviorKind = Literal["table", "uniform", "propensities", "row-propensities", "estimate"]
 SEEN = "seen"  # what is possible: what the log shows
 AS_DECLARED = Statement("pairs-declared")
@@ -84,7 +77,7 @@ class Evidence:
     @property
     def has_episodes(self) -> bool:
         """Tells whether there are whole episodes, step by step."""
-        return self.source is not None and has_episodes(self.source, self.counts)
+        return self.source is not None and bool(self.counts.episodes.recorded)
 
 
 @dataclass(frozen=True)
@@ -115,11 +108,6 @@ class Steps:
         return replace(problem, log=self.log, counts=self.log.counts(), premises=premises)
 
 
-def has_episodes(source: LogSource, counts: LabelledCounts) -> bool:
-    """Returns whether there are whole episodes, step by step."""
-    return bool(counts.episodes.recorded) and source.columns.weight is None
-
-
 def gather(
     source: object,
     behavior: object = None,
@@ -145,7 +133,7 @@ def gather(
     kind: BehaviorKind = "table" if isinstance(table, BehaviorTable) else table
     seen = isinstance(possible, str) and possible == SEEN
     declared = None if seen else pairs_of(possible, counts)
-    limits = limits_of(allowed, counts)
+    limits = pairs_of(allowed, counts)
     given = {
         "behavior": behavior if kind == "table" else None,
         "states": states,
@@ -160,8 +148,6 @@ def gather(
     known = {role: "observed" if listed is None else "listed" for role, listed in lists.items()}
     if kind == "table" or declared is not None:
         known = dict.fromkeys(known, "behavior table" if kind == "table" else "possible pairs")
-    if any(is_lifted(lifted_table) for lifted_table in (table, declared)):
-        known["state"] = "observed"
     locate = log.place_of if isinstance(log, LogSource) else nowhere
     assembly = assemble(
         counts,
@@ -171,7 +157,6 @@ def gather(
         possible=declared,
         locate=locate,
     )
-    assembly = with_learnt_states(with_histories(assembly), counts.taught)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
@@ -189,24 +174,6 @@ def gather(
     )
 
 
-def with_states(
-    source: Source, discount: float, progress: Callable[[str, int, int], None]
-) -> Source | LogSource:
-    """Returns the log with what is to be learnt of its states: what they are, of how many rows."""
-    if not isinstance(source, LogSource):
-        return source
-    log: LogSource = source
-
-    def tell(done: int, total: int) -> None:
-        progress("learning states", done, total)
-
-    if is_to_be_learnt(log.reading.states_from):
-        log = learn(log, discount=discount, progress=tell)
-    if log.reading.history_length.rows is None:
-        log = choose_history(log, progress=tell)
-    return log
-
-
 def with_edges(log: LogSource, terms: Terms) -> LogSource:
     """Returns the log with edges of quantiles from the part that chooses the policy alone."""
     rules = [(rule, read_bin_option(rule)[1]) for rule in log.reading.bins]
@@ -222,26 +189,6 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
     return replace(log, edges_from=terms.share_of)
 
 
-def with_histories(assembly: Assembly) -> Assembly:
-    """Returns the assembly with what it assumes where its states are several rows."""
-    words = assembly.vocabulary
-    history = History.among(words.state_columns, words.action_columns)
-    if history is None:
-        return assembly
-    premise = Statement("states-are-histories", {"rows": history.rows})
-    return replace(assembly, premises=(*assembly.premises, premise))
-
-
-def with_learnt_states(assembly: Assembly, taught: Taught | None) -> Assembly:
-    """Returns the assembly with the rule of its states, and the assumption where it has one."""
-    if taught is None:
-        return assembly
-    premise = Statement("states-learnt-apart", {"episodes": taught.episodes})
-    rule = None if taught.rule is None else rule_from_json(taught.rule)
-    vocabulary = replace(assembly.vocabulary, rule=rule)
-    return replace(assembly, vocabulary=vocabulary, premises=(*assembly.premises, premise))
-
-
 @dataclass(frozen=True, slots=True)
 class CountsSource:
     """Counts in place of a log, and the files that they came from."""
@@ -251,12 +198,8 @@ class CountsSource:
 
     @property
     def reading(self) -> Reading:
-        """Returns what is known of how they were read: what taught their states."""
-        taught = self.labelled.taught
-        if taught is None:
-            return USUAL
-        rule = None if taught.rule is None else json.dumps(taught.rule, ensure_ascii=False)
-        return Reading(states_from=rule, learnt_from=taught.episodes or None)
+        """Returns the usual one: nothing more is known of how they were read."""
+        return USUAL
 
     def counts(self) -> LabelledCounts:
         """Returns the counts, as a log gives them."""
@@ -294,7 +237,7 @@ def open_source(
 def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
     """Returns the table that is given, or how π_b is found without one."""
     if isinstance(behavior, BehaviorTable):
-        return over_histories(behavior, counts)
+        return behavior
     logged = counts.transitions.lowest is not None
     if behavior is None and not logged:
         return "estimate"
@@ -313,7 +256,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
             )
         return "propensities" if word == "propensities" else "row-propensities"
     columns = counts.state_columns, counts.action_columns
-    return over_histories(read_behavior_table(behavior, *columns, counts.binnings), counts)
+    return read_behavior_table(behavior, *columns, counts.binnings)
 
 
 def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, ...] | None:
@@ -330,39 +273,9 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
 
 def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
     """Reads the pairs in a file or table; None where none are given."""
-    return None if given is None else over_histories(pair_table_of(given, counts), counts)
-
-
-def pair_table_of(given: object, counts: LabelledCounts) -> PairTable:
-    """Reads the pairs in a file or table, of states or of their present rows."""
-    if isinstance(given, PairTable):
+    if given is None or isinstance(given, PairTable):
         return given
     return read_pair_table(given, counts.state_columns, counts.action_columns, counts.binnings)
-
-
-def limits_of(given: object, counts: LabelledCounts) -> PairTable | None:
-    """Reads the pairs that may be recommended; of single rows, those that the log has."""
-    if given is None:
-        return None
-    table = pair_table_of(given, counts)
-    states, actions = table.vocabulary.state_columns, counts.action_columns
-    if states != counts.state_columns:
-        rows = tuple(dict.fromkeys(label[: len(states)] for label in counts.states))
-        bins = binnings_of((*states, *actions), counts.binnings)
-        table.check_known("state", Vocabulary(states, actions, rows, counts.actions, bins))
-    return over_histories(table, counts)
-
-
-def over_histories(table: Table, counts: LabelledCounts) -> Table:
-    """Returns a table about single rows as one about the histories that the log shows."""
-    ends = set(counts.end_states())
-    states = [label for label in counts.states if label not in ends]
-    return lifted(table, counts.state_columns, states, counts.binnings)
-
-
-def is_lifted(table: object) -> bool:
-    """Tells whether a table was about single rows, and the states are those that the log shows."""
-    return isinstance(table, BehaviorTable | PairTable) and table.lifted
 
 
 def columns_of(log: LogSource | CountsSource) -> dict[str, tuple[str, ...]]:
@@ -435,13 +348,13 @@ def assemble(
         observed = counts.to_counts(pairs)
         policy, said = inferred_policy(behavior, counts, observed)
         nothing_else = only_observed(states, actions) if possible is None else (AS_DECLARED,)
-        premises = (*nothing_else, *only_lifted(possible), *of_recording(counts), *said)
+        premises = (*nothing_else, *of_recording(counts), *said)
         return Assembly(vocabulary, observed, policy, quiet, premises)
     vocabulary, pairs, quiet = table_pairs(counts, behavior)
     certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
     policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
-    premises = (*only_lifted(behavior), *of_recording(counts))
-    return Assembly(vocabulary, counts.to_counts(pairs), policy, quiet, premises)
+    observed = counts.to_counts(pairs)
+    return Assembly(vocabulary, observed, policy, quiet, of_recording(counts))
 
 
 def within(assembly: Assembly, limits: PairTable) -> Assembly:
@@ -549,11 +462,6 @@ def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
         (UNFINISHED in counts.dropped, STOPPING),
     )
     return tuple(premise for holds, premise in premises if holds)
-
-
-def only_lifted(table: BehaviorTable | PairTable | None) -> tuple[Statement, ...]:
-    """Returns the assumption where a table about single rows does not list the histories."""
-    return only_observed(None, ()) if is_lifted(table) else ()
 
 
 def only_observed(

@@ -45,7 +45,7 @@ from surestep.pipeline.certifiers import (
     with_algorithm,
 )
 from surestep.pipeline.checks import MOST_LOADED, result_checks
-from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather, with_states
+from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
@@ -158,7 +158,7 @@ def improve(
             )
         source = read_log(source, columns=columns)
     evidence = gather(
-        with_states(source, terms.discount, tell),
+        source,
         behavior,
         terms=terms,
         states=states,

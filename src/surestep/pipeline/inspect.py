@@ -9,10 +9,8 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
-from surestep.io.labels.histories import with_past
 from surestep.io.labels.label import Label, Names, joined
 from surestep.io.labels.label_tables import places_or_none
-from surestep.io.labels.lifting import lifted
 from surestep.io.labels.names import names_of, read_rules
 from surestep.io.logs.columns import ColumnMapping, closest
 from surestep.io.logs.inspection import LogFacts, inspect_log
@@ -58,7 +56,6 @@ def inspect(
     roles, table = source.columns, None
     if behavior is not None:
         table = read_behavior_table(behavior, roles.state, roles.action, facts.binnings)
-        table = lifted(table, roles.state, facts.states, facts.binnings)
     trusted = facts.visits > n_wedge
     by_tried = states_by_pairs(facts, facts.visits > 0)
     overlap, mismatches = (None, []) if table is None else compare(facts, table)
@@ -101,7 +98,7 @@ def names_for(columns: ColumnMapping, rules: Sequence[str]) -> Names:
                 f"column {column!r} has labels, but is neither of the state nor of the action; "
                 f"{closest(column, known)}"
             )
-    return with_past(names, columns.state, columns.action)
+    return names
 
 
 # ---- coverage ---------------------------------------------------------------------------------
@@ -266,27 +263,24 @@ def fine_columns(facts: LogFacts, source: LogSource) -> Iterator[Caution]:
     """Yields the columns of so many different numbers that states should be made of them."""
     states = different_numbers(facts.states, source.columns.state, facts, source)
     actions = different_numbers(facts.actions, source.columns.action, facts, source)
-    learning = said("states_from='tree'", "--states-from tree")
     for column, texts in (states | actions).items():
         if len(texts) > MANY:
             rule = f"{column}:quantiles=10"
             binning = said("bins=" + repr([rule]), f"--bin {rule}")
-            other = f", or have states learnt from it with {learning}" if column in states else ""
             whole = all(map(str.isdigit, texts))
             yield Caution(
                 "fine column",
                 f"Column {column!r} has {len(texts):,} different numbers, each "
                 f"{'a state' if column in states else 'an action'} of its own. "
                 f"{'Unless they are names, as of clusters, bin' if whole else 'Bin'} it, such as "
-                f"with {binning}{other}.",
+                f"with {binning}.",
             )
     measured = [column for column, texts in states.items() if len(texts) > SOME]
     if len(measured) > 1 and len(facts.states) > MANY:
         yield Caution(
             "several measurements",
             f"Columns {some_of([*map(repr, measured)])} are numbers, and make "
-            f"{len(facts.states):,} states together. {learning} learns a few states from all of "
-            "them, on the first episodes, which then judge nothing.",
+            f"{len(facts.states):,} states together. Bin them.",
         )
 
 

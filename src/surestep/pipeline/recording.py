@@ -17,7 +17,6 @@ from surestep.errors import InvalidParameter
 from surestep.extensions import SINGULAR, Shelf, versions_of
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.columns import ROLE_OPTIONS, option_of
-from surestep.io.logs.histories import columns_in_files
 from surestep.io.logs.reading import Reading
 from surestep.model import Problem
 from surestep.pipeline.evidence import SEEN, Evidence
@@ -228,12 +227,10 @@ def words_of(
     files = {role: [file.name for file in inputs if file.role == role] for role in FILE_ROLES}
     words = files["log"] or ["LOG"]
     if made_from_log(parameters):  # counts were read when they were made
-        reading = Reading.of(parameters)
-        columns = columns_in_files(parameters["columns"], reading)
         for role in ROLE_OPTIONS:
-            for column in columns.get(role, ()):
+            for column in parameters["columns"].get(role, ()):
                 words += [option_of(role), column]
-        words += reading.words()
+        words += Reading.of(parameters).words()
     kind = parameters["behavior"]
     if "behavior" not in defaults:
         words += ["--behavior", *((files["behavior"] or ["POLICY"]) if kind == "table" else [kind])]

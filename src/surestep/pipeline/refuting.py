@@ -22,7 +22,7 @@ from surestep.io.logs.groups import UNFINISHED
 from surestep.io.logs.source import LogSource
 from surestep.model import Problem
 from surestep.pipeline.certifiers import DataFacts
-from surestep.pipeline.evidence import Steps, has_episodes
+from surestep.pipeline.evidence import Steps
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
 
@@ -44,7 +44,7 @@ def check_declared(terms: Terms, problem: Problem, steps: Steps) -> None:
             f"declared: declare wider ones ({said('returns', '--returns')})",
             code="rewards-beyond-ranges",
         )
-    if source is not None and has_episodes(source, steps.counts):
+    if source is not None and steps.counts.episodes.recorded:
         check_returns(problem, steps.log, terms.returns)
         check_still_earned(problem, steps.log, terms.returns)
     check_observed(problem)

@@ -11,7 +11,7 @@ from surestep._files import read_path
 from surestep.errors import InvalidParameter
 from surestep.model.certificate import Rung
 from surestep.parallel import reach
-from surestep.pipeline.evidence import gather, with_states
+from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import Progress, draft_with, prepared
 from surestep.pipeline.recording import Rehearsed, rehearse_command
 from surestep.pipeline.stress_test import rehearsal_of
@@ -84,7 +84,7 @@ def rehearse_log(
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(
-        with_states(source, terms.discount, tell),
+        source,
         behavior,
         terms=terms,
         states=states,

@@ -146,12 +146,10 @@ def open_again(
     log: object,
     memory_limit: str | None,
     bins: Sequence[str] | None = None,
-    **changes: Any,
 ) -> LogSource | CountsSource:
     """Opens the log as the record says; or counts, where the result was made from counts.
 
-    `bins` are the rules for another log, where those of the record would not mean the same, and
-    `changes` what else is read otherwise.
+    `bins` are the rules for another log, where those of the record would not mean the same.
     """
     if isinstance(log, LogSource | LabelledCounts):
         raise InvalidParameter(
@@ -174,7 +172,6 @@ def open_again(
     reading = Reading.of(parameters)
     if bins is not None:
         reading = replace(reading, bins=bins)
-    reading = replace(reading, **changes)
     return open_log(log, parameters["columns"], reading, memory_limit)
 
 
@@ -210,7 +207,7 @@ def table_of(saved: Result) -> BehaviorTable:
     table = saved.table
     listed = pairs_in(saved, table.decided)
     policy = Policy(listed.pairs, table.behavior[table.decided])
-    return BehaviorTable(POLICY, listed.vocabulary, policy, lifted=listed.lifted)
+    return BehaviorTable(POLICY, listed.vocabulary, policy)
 
 
 def pairs_in(saved: Result, marked: BoolArray) -> PairTable:
@@ -227,7 +224,7 @@ def pairs_in(saved: Result, marked: BoolArray) -> PairTable:
         words.binnings,
     )
     pairs = known.pairs_of(np.stack([state, action], axis=1))
-    return PairTable(POLICY, known, pairs, saved.record.parameters["states"] == "observed")
+    return PairTable(POLICY, known, pairs)
 
 
 def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> str:

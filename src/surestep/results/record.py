@@ -39,7 +39,7 @@ PARAMETERS: dict[str, Any] = {
 }
 Parameters = msgspec.defstruct("Parameters", list(PARAMETERS.items()))
 FORMAT = "surestep run"
-VERSION = 9
+VERSION = 10
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
 

@@ -26,7 +26,6 @@ from surestep.io.labels.names import with_names
 from surestep.io.labels.vocabulary import read_columns
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
-from surestep.io.logs.learnt_states import rule_of
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import VERDICT, Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
@@ -158,8 +157,7 @@ class Result:
 
         `state` is a label, one text a column, or a row: a mapping from the columns of the state to
         values, raw ones where a column is binned, or a row of pandas. For a table (pandas, polars
-        or Arrow) a list comes back, with one action a row. Where states are histories, a list of
-        the last rows of the episode will do, the present one last.
+        or Arrow) a list comes back, with one action a row.
 
         A state that is not known is refused. With a `fallback`, `Nearest()` or `Default(action)`,
         there is an action for it too, and for one that the log never decides in; what comes back
@@ -303,9 +301,6 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
-    rule = rule_of(record.parameters["states_from"])
-    if rule is not None:
-        table = replace(table, vocabulary=replace(table.vocabulary, rule=rule))
     rules = record.parameters["labels"]
     if rules is None:
         return table

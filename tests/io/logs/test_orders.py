@@ -28,12 +28,6 @@ GIVEN = (*DERIVED, "next_state")
 RARE = ("weight", "behavior_prob")
 
 
-def reading(source):
-    """The log, whose column of weights is one where it is there."""
-    plain = read_log(source)
-    return read_log(source, columns={"weight": "weight"}) if "weight" in plain.types else plain
-
-
 NAMES = {
     "numbers": str,
     "texts": lambda i: f"s{i}",
@@ -58,7 +52,6 @@ def tables(draw):
         length, first = draw(st.integers(1, 4)), draw(st.integers(0, 2))
         states = draw(st.lists(st.integers(0, 5), min_size=length + 1, max_size=length + 1))
         flag = draw(st.sampled_from(["terminated", "truncated", "neither"]))
-        weight = draw(st.integers(1, 5))
         rows += [
             {
                 "episode": episode if numbered else f"e{episode}",
@@ -69,7 +62,6 @@ def tables(draw):
                 "next_state": name(states[t + 1]),
                 "terminated": t == length - 1 and flag == "terminated",
                 "truncated": t == length - 1 and flag == "truncated",
-                "weight": weight,
                 "behavior_prob": draw(st.sampled_from([0.125, 0.25, 0.5, 1.0])),
             }
             for t in range(length)
@@ -82,14 +74,13 @@ def expected(rows, columns):
     times, earned, starts, seen = Counter(), defaultdict(list), Counter(), defaultdict(list)
     dropped, decided, ended = 0, set(), Counter()
     for i, row in enumerate(rows):
-        weight = row["weight"] if "weight" in columns else 1
         fresh = i == 0 or rows[i - 1]["episode"] != row["episode"]
         last = i + 1 == len(rows) or rows[i + 1]["episode"] != row["episode"]
         decided.add(str(row["state"]))
-        starts[str(row["state"])] += weight * fresh
-        ended["recorded"] += weight * fresh
-        ended["terminated"] += weight * row["terminated"]
-        ended["truncated"] += weight * row["truncated"]
+        starts[str(row["state"])] += fresh
+        ended["recorded"] += fresh
+        ended["terminated"] += row["terminated"]
+        ended["truncated"] += row["truncated"]
         target = None if last else str(rows[i + 1]["state"])
         if "next_state" in columns:
             target = str(row["next_state"])
@@ -97,8 +88,8 @@ def expected(rows, columns):
             dropped += 1
             continue
         key = str(row["state"]), str(row["action"]), target, row["terminated"]
-        times[key] += weight
-        earned[key] += [Fraction(repr(row["reward"]))] * weight
+        times[key] += 1
+        earned[key].append(Fraction(repr(row["reward"])))
         seen[key].append(row["behavior_prob"])
     ranges = {key: (min(found), max(found)) for key, found in seen.items()}
     rewards = {key: (sum(each), min(each), max(each)) for key, each in earned.items()}
@@ -142,7 +133,7 @@ def test_rows_in_any_order_count_as_by_hand(rows, kind, columns, rng, folder):
     for shuffled in (False, True):
         if shuffled:
             rng.shuffle(rows)
-        counts = reading(write_table(folder / f"log{kind}", rows, columns)).counts()
+        counts = read_log(write_table(folder / f"log{kind}", rows, columns)).counts()
         assert found_in(counts) == tuple(by_hand)
         assert counts.rows_read == len(rows)
         assert counts.episodes.unflagged == by_hand[6]["recorded"] - sum(
@@ -162,7 +153,7 @@ def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
     by_hand[3] = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_lanes, "SHORTEST", target)
-        source = reading(folder)
+        source = read_log(folder)
         with connected(source.table) as database:
             lanes = log_lanes.lanes_of(source.table, database)
         assert len(lanes) > 1 or len(rows) <= max(target, -(-len(rows) // 2))
@@ -170,63 +161,19 @@ def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
         assert found_in(source.counts()) == tuple(by_hand)
 
 
-@settings(max_examples=4)
-@given(rows=tables(), rng=st.randoms(use_true_random=False))
-def test_an_rlds_table_counts_as_the_log_it_stands_for(rows, rng, folder):
-    table = []
-    for i, row in enumerate(rows):
-        table.append({**row, "is_last": False, "terminated": False})
-        last = i + 1 == len(rows) or rows[i + 1]["episode"] != row["episode"]
-        if last and (row["terminated"] or row["truncated"]):
-            end = {"is_last": True, "step": row["step"] + 1, "state": row["next_state"]}
-            garbage = {"action": None, "reward": float("nan"), "behavior_prob": -1.0}
-            table.append({**row, **garbage, **end, "terminated": row["terminated"]})
-    columns = [name for name in DERIVED if name != "truncated"]
-    plain = [dict(row) for row in rows]
-    for row in plain:
-        if not (row["terminated"] or row["truncated"]):
-            continue
-        row["known"] = True
-    by_hand = expected_with_ends(plain)
-    for shuffled in (False, True):
-        if shuffled:
-            rng.shuffle(table)
-        path = write_table(folder / "rlds.csv", table, (*columns, "is_last", *RARE))
-        counts = reading(path).counts()
-        assert found_in(counts)[:4] == by_hand[:4]
-        assert counts.dropped.get(LAST_OBSERVATION, 0) == sum(row["is_last"] for row in table)
-        assert counts.episodes._asdict() == by_hand[6]
-
-
-LAST_OBSERVATION = "the last observation of an episode, where nothing was decided"
-
-
-def expected_with_ends(rows):
-    """By hand, where the next state of the last row is known if a flag says how it ended."""
-    told = []
-    for i, row in enumerate(rows):
-        last = i + 1 == len(rows) or rows[i + 1]["episode"] != row["episode"]
-        nothing = last and not row.get("known")
-        told.append({**row, "next_state": None if nothing else row["next_state"]})
-    kept = [row for row in told if row["next_state"] is not None]
-    times, sums, _, ranges, *_ = expected(kept, (*GIVEN, *RARE))
-    _, _, starts, _, _, _, ended = expected(rows, (*GIVEN, *RARE))
-    return times, sums, starts, ranges, 0, None, ended
-
-
 @settings(max_examples=3)
 @given(rows=tables(), rng=st.randoms(use_true_random=False))
-def test_shards_with_propensities_and_weights_merge_to_the_counts_of_one_pass(rows, rng, folder):
+def test_shards_with_propensities_merge_to_the_counts_of_one_pass(rows, rng, folder):
     columns = (*DERIVED, *RARE)
     merged, part = (folder / f"{name}.parquet" for name in ("merged", "part"))
-    whole = reading(write_table(folder / "all.parquet", rows, columns)).counts()
+    whole = read_log(write_table(folder / "all.parquet", rows, columns)).counts()
     shard = {row["episode"]: rng.randrange(3) for row in rows}
     parts = []
     for number in sorted(set(shard.values()), key=lambda _: rng.random()):
         chosen = [row for row in rows if shard[row["episode"]] == number]
         rng.shuffle(chosen)
         path = write_table(folder / f"shard{rng.choice(KINDS)}", chosen, columns)
-        write_counts(reading(path).counts(), part)
+        write_counts(read_log(path).counts(), part)
         parts.append(read_counts(part))
     write_counts(merge_counts(parts), merged)
     assert counts_digest(read_counts(merged)) == counts_digest(whole)
@@ -242,16 +189,11 @@ def test_shards_with_propensities_and_weights_merge_to_the_counts_of_one_pass(ro
             {"state": "q"},
             r"row {before}, column 'next_state': .*next state c, but the next step is in q",
         ),
-        (
-            {"weight": 3},
-            r"row {before}, column 'weight': .*weight 2, but the next step has 3",
-        ),
         ({"reward": float("inf")}, r"row {row}, column 'reward': found '[iI]nf"),
         (
             {"behavior_prob": 0.0},
             r"row {row}, column 'behavior_prob': found '0.0', expected a prob",
         ),
-        ({"weight": 0}, r"row {row}, column 'weight': found '0', expected a whole number of at le"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place_in_any_order(change, message, shuffled, tmp_path):
@@ -265,7 +207,6 @@ def test_what_is_wrong_is_told_with_its_place_in_any_order(change, message, shuf
             "next_state": "abcd"[step + 1],
             "terminated": step == 2,
             "truncated": False,
-            "weight": 2,
             "behavior_prob": 0.5,
         }
         for episode in (5, 7, 9)
@@ -282,7 +223,7 @@ def test_what_is_wrong_is_told_with_its_place_in_any_order(change, message, shuf
             row = max(i + 1 for i, r in enumerate(rows) if (r["episode"], r["step"]) == ("7", 1))
         told = message.format(row=row, before=rows.index(earlier) + 1)
         with pytest.raises(InvalidLog, match=told) as refusal:
-            reading(path).counts()
+            read_log(path).counts()
         assert f"{path}, row " in str(refusal.value)
 
 
@@ -292,7 +233,7 @@ def test_a_scale_guessed_wrong_is_found_in_a_second_pass(tmp_path, monkeypatch):
         rows = [{"state": 1, "action": 1, "reward": r, "next_state": 1} for r in rewards]
         for kind in KINDS:
             path = write_table(tmp_path / f"log{kind}", rows, tuple(rows[0]))
-            counts = reading(path).counts()
+            counts = read_log(path).counts()
             total = Fraction(int(counts.transitions.reward_sum[0]), 10**counts.scale)
             assert total == sum(Fraction(repr(r)) for r in rewards)
 
@@ -304,7 +245,7 @@ def test_a_state_where_a_dropped_row_decides_is_no_end():
     ]
     flags = ({"terminated": True, "truncated": False}, {"terminated": False, "truncated": True})
     rows = [{**row, **flag} for row, flag in zip(rows, flags, strict=True)]
-    counts = reading(frame_of(rows, GIVEN)).counts()
+    counts = read_log(frame_of(rows, GIVEN)).counts()
     assert counts.decided.tolist() == [True, True]
     final = counts.to_counts()
     assert final.pairs.state_labels == ("a", "b", "(end)")
@@ -313,7 +254,7 @@ def test_a_state_where_a_dropped_row_decides_is_no_end():
 
 def test_numbers_that_are_equal_but_written_differently_are_one_label():
     rows = [{"state": x, "action": 1, "reward": 0, "next_state": -x} for x in (0.0, -0.0, 1.5)]
-    counts = reading(frame_of(rows, tuple(rows[0]))).counts()
+    counts = read_log(frame_of(rows, tuple(rows[0]))).counts()
     assert counts.states == (("-1.5",), ("0.0",), ("1.5",))
     assert counts.transitions.times.tolist() == [2, 1]
 

@@ -1,6 +1,5 @@
 """Logs as people have them: the same counts as from a log that was prepared by hand."""
 
-import json
 from datetime import datetime, timedelta
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from surestep import read_log
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import counts_digest
-from surestep.io.labels.state_rules import Split, TreeRule
 from surestep.io.logs.deriving import read_derived
 from surestep.io.logs.groups import STOPPED, UNFINISHED
 from surestep.io.logs.tables import connected
@@ -53,7 +51,6 @@ WITH_GAPS = {
     "action": ["a"] * 4,
     "reward": ["0"] * 4,
 }
-RULE = json.dumps(TreeRule(("x",), Split("x", 2.0, None, None)).to_json())
 
 
 def digest(source):
@@ -251,7 +248,6 @@ CLOCK = {"clock": True}
         ({"terminated": ["0", "1"]}, {"complete": True}, "but so does column 'terminated'"),
         ({"done": ["0", "1"]}, {"complete": True}, "but so does column 'done'; expected one"),
         ({}, {"complete": True, "clock": True}, "its last row ends, but so does clock=True"),
-        ({"is_last": ["0", "1"]}, {"clock": True}, "but so does column 'is_last'"),
         ({}, {"clock": 1}, "clock is 1, expected true or false"),
         ({}, {"one_step": 1}, "one_step is 1, expected true or false"),
     ],
@@ -294,12 +290,9 @@ def test_a_value_that_no_reward_table_lists_is_named(tables, says, tmp_path):
          "(missing=['x=drop']: the recording of its episode then ends there); 2 rows"),
         ({"bins": ["x:quantiles=2"]}, "expected a finite number, since the column is binned "
          "(missing=['x=drop']: the recording"),
-        ({"states_from": RULE}, "expected a finite number, since states are made of it "
-         "(missing=['x=drop']: the recording"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named_with_what_can_be_done(settings, says):
-    """Also under a learnt rule: the column that was measured, not the state made of it."""
     columns = {"state": ["x"]}
     with pytest.raises(InvalidLog) as refused:
         read_log(WITH_GAPS, columns=columns, clock=True, **settings).counts()
@@ -311,9 +304,8 @@ def test_what_is_missing_is_named_with_what_can_be_done(settings, says):
 
 
 def test_where_only_numbers_have_a_place_nothing_is_labelled():
-    for made in ({"bins": ["x:width=2"]}, {"states_from": RULE}):
-        with pytest.raises(InvalidParameter, match=r"where only numbers have a place.*x=drop"):
-            read_log(WITH_GAPS, columns={"state": ["x"]}, missing=["x=label"], **made)
+    with pytest.raises(InvalidParameter, match=r"where only numbers have a place.*x=drop"):
+        read_log(WITH_GAPS, columns={"state": ["x"]}, missing=["x=label"], bins=["x:width=2"])
 
 
 @pytest.mark.parametrize(

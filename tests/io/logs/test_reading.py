@@ -15,10 +15,9 @@ from surestep.cli.count import command as count_command
 from surestep.cli.improve import command as improve_command
 from surestep.cli.inspect import command as inspect_command
 from surestep.cli.rehearse import command as rehearse_command
-from surestep.declaring import Choice, Flag, Text, Texts, Whole
+from surestep.declaring import Choice, Flag, Text, Texts
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
-from surestep.io.labels.state_rules import Split, TreeRule
 from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.notation import PLAIN, Notation, advice
 from surestep.io.logs.reading import DEFAULTS, READING, Reading
@@ -44,13 +43,10 @@ def test_it_is_an_option_a_parameter_and_recorded(name):
     ).read_text(encoding="utf-8")
 
 
-RULE = json.dumps(TreeRule(("age",), Split("age", 60.0, None, None)).to_json(), ensure_ascii=False)
 TEXTS = {
     "bins": ["a:width=1", "b:edges=1,2"],
     "time_format": ["%d.%m.%Y"],
     "gap": ["30d"],
-    "states_from": ["tree:size=3", RULE],
-    "history": ["3", "auto", '{"rows": 2, "log_likelihood": [-1.5, -1.0]}'],
     "missing": ["lactate=drop"],
     "derive": ["calls=count(event=call)"],
     "reward_table": ["action,reward\nwait,-1\n"],
@@ -65,8 +61,6 @@ def values(name):
             return st.sampled_from([*TEXTS[name], DEFAULTS[name]])
         case Flag():
             return st.booleans()
-        case Whole():
-            return st.sampled_from([None, 80])
         case Choice(words):
             return st.sampled_from([*words, DEFAULTS[name]])
 

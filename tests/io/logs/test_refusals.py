@@ -226,32 +226,11 @@ def test_bad_choices_of_columns_are_refused():
             resolve(columns, chosen)
 
 
-RLDS = ["episode_id", "step", "observation", "action", "reward", "is_last", "is_terminal"]
-
-
-def test_an_rlds_table_needs_steps_and_no_second_flag():
-    found = resolve([*RLDS, "is_first", "truncated"])
-    assert (found.is_last, found.terminated, found.truncated) == ("is_last", "is_terminal", None)
-    for missing in ("episode_id", "step"):
-        with pytest.raises(InvalidLog, match="marks last observations, as RLDS does, but"):
-            resolve([name for name in RLDS if name != missing])
-    with pytest.raises(InvalidLog, match="choose only one of the two"):
-        resolve([*RLDS, "timeout"], {"truncated": "timeout"})
-
-
-def test_an_rlds_episode_ends_with_its_last_observation(folder):
-    header = "episode,step,state,action,reward,is_last,is_terminal"
-    with pytest.raises(InvalidLog, match=r"row 2, .*in episode '1', the episode ended at step 0"):
-        counting(folder, "1,0,a,x,1,1,0", "1,1,a,x,1,0,0", header=header)
-    with pytest.raises(InvalidLog, match="expected false, except where 'is_last' is true"):
-        counting(folder, "1,0,a,x,1,0,1", "1,1,a,,,1,0", header=header)
-
-
-def test_a_column_is_a_weight_only_if_someone_says_so():
-    columns = ["weight", "action", "reward", "next_weight"]
-    assert resolve(columns, {"state": "weight"}).weight is None
-    assert resolve([*columns, "state", "next_state"]).weight is None
-    assert resolve([*columns, "state", "next_state"], {"weight": "weight"}).weight == "weight"
+def test_rows_with_a_last_observation_only_are_refused_and_not_taken_for_decisions():
+    columns = ["episode", "step", "state", "action", "reward", "is_last", "is_terminal"]
+    with pytest.raises(InvalidLog, match="column 'is_last' marks rows that hold a last observat"):
+        resolve(columns)
+    assert resolve(columns, {"truncated": "is_last"}).truncated == "is_last"
 
 
 def good_file(kind):

@@ -27,7 +27,6 @@ from surestep.io.counts.labelled import (
     Ends,
     Episodes,
     LabelledCounts,
-    Taught,
     Transitions,
     limbs,
     merge_counts,
@@ -38,7 +37,7 @@ from surestep.io.labels.label import Label
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 FORMAT = "surestep counts"
-VERSION = 5
+VERSION = 6
 CHUNK = 1 << 20
 LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 
@@ -141,7 +140,6 @@ class Manifest:
     dropped_rewards: Mapping[str, Ends]  # the least and the greatest
     episodes: Mapping[str, Whole]
     sources: tuple[str, ...]
-    taught: Taught | None
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> Manifest:
@@ -157,7 +155,6 @@ class Manifest:
             dropped_rewards=counts.dropped_rewards,
             episodes={**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
             sources=counts.sources,
-            taught=counts.taught,
         )
 
 
@@ -292,7 +289,6 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
                 Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
                 {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
                 manifest.sources,
-                manifest.taught,
                 manifest.dropped_rewards,
             )
         ]

@@ -26,10 +26,9 @@ from surestep._arrays import (
     offsets_of,
 )
 from surestep._reprs import short_repr
-from surestep.errors import InvalidCounts, ShapeMismatch, said
+from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
-from surestep.io.labels.state_rules import rule_from_json
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
 
@@ -66,33 +65,6 @@ class Episodes(NamedTuple):
         return self.recorded - self.terminated - self.truncated
 
 
-ORDERS = ("log", "time")  # of episodes: as the log has them, or by when they began
-
-
-@dataclass(frozen=True, slots=True)
-class Taught:
-    """The teachers of the states of counts: the first episodes of their logs, not counted."""
-
-    first_by: Mapping[str, int]  # what put episodes in order → how many of the first taught
-    rule: Mapping[str, Any] | None  # of states, as JSON; None: bins, or how many rows make a state
-
-    def __post_init__(self) -> None:
-        """Checks the orders, the numbers and the rule."""
-        for order, number in self.first_by.items():
-            if order not in ORDERS or not (isinstance(number, int) and number > 0):
-                raise InvalidCounts(
-                    f"the first {number!r} episodes by {order!r} taught states, expected a whole "
-                    f"number from 1 on by {' or '.join(map(repr, ORDERS))}"
-                )
-        if self.rule is not None:
-            rule_from_json(self.rule)
-
-    @property
-    def episodes(self) -> int:
-        """Counts the episodes that taught; none where the rule came from elsewhere."""
-        return sum(self.first_by.values())
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledCounts:
     """The counts of a table of decisions, its labels as text, one text a column."""
@@ -110,7 +82,6 @@ class LabelledCounts:
     episodes: Episodes
     binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
     sources: tuple[str, ...] = ()  # SHA-256 of the logs that were counted, rising
-    taught: Taught | None = None  # None: states are what the columns say
     # Why rows were dropped that show what they earned → the least and the greatest reward.
     dropped_rewards: Mapping[str, Ends] = field(default_factory=dict)
 
@@ -201,22 +172,6 @@ def count_of(
     )
 
 
-def merged_teaching(parts: Iterable[Taught | None]) -> Taught | None:
-    """Returns what taught the states of all parts; states of different rules are refused."""
-    given = [*parts]
-    rules = [None if part is None else part.rule for part in given]
-    if any(rule != rules[0] for rule in rules):
-        raise ShapeMismatch(
-            "the counts have states that were learnt by different rules, or only some of them "
-            "have; expected the same rule everywhere: learn it once, and count the other logs with "
-            f"{said('states_from', '--states-from')} and that rule"
-        )
-    taught = [part for part in given if part is not None]
-    orders = sorted({order for part in taught for order in part.first_by})
-    first_by = {order: sum(part.first_by.get(order, 0) for part in taught) for order in orders}
-    return Taught(first_by, rules[0]) if taught else None
-
-
 def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
     """The counts of all parts together: the same, whatever the parts and their order.
 
@@ -270,7 +225,6 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
         first.binnings,
         sources,
-        merged_teaching(part.taught for part in parts),
         merged_ends(part.dropped_rewards for part in parts),
     )
 
@@ -349,8 +303,6 @@ def counts_digest(counts: LabelledCounts) -> str:
         "episodes": counts.episodes,
         "dropped_rewards": counts.dropped_rewards,
     }
-    if counts.taught is not None:
-        words["taught"] = [dict(sorted(counts.taught.first_by.items())), counts.taught.rule]
     digest = hashlib.sha256(json.dumps(words, ensure_ascii=True).encode())
     rows = counts.transitions
     for column in (counts.starts, counts.decided, *rows):

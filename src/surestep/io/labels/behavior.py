@@ -48,7 +48,6 @@ class BehaviorTable:
     name: str  # for messages
     vocabulary: Vocabulary  # labels in order
     policy: Policy
-    lifted: bool = False  # its states are histories that a log shows, each like its last row
 
     for_states: ClassVar = "rows that say what the policy does there"  # expected of the table
     for_pairs: ClassVar = "a probability above 0"
@@ -73,8 +72,7 @@ def read_behavior_table(
     """The policy in a file (CSV, Parquet, JSON lines) or a table in memory.
 
     States and actions have the columns of the log, or the usual names of a single one, and
-    `probability` says π_b(a|s). In a binned column stand numbers or labels of bins. Where states
-    are histories, the table may be about the present row only.
+    `probability` says π_b(a|s). In a binned column stand numbers or labels of bins.
     """
     rows = read_pairs(
         *(source, state_columns, action_columns, binnings, InvalidPolicy),

@@ -122,10 +122,9 @@ def resolve_binnings(
     rules: Mapping[str, BinRule],
     following: Mapping[str, str],
     first_where: FirstWhere,
-    times: str = "count(*)",
     rows: str = "log",
 ) -> dict[str, Binning]:
-    """The bins of each column that has a rule, over the view `log`; `times` counts its rows.
+    """The bins of each column that has a rule, over the view `log`.
 
     Quantiles are those of `rows`, a part of it. `following` names the column of the next state for
     a column of the state: it has the same bins, and is checked too, but quantiles are those of the
@@ -142,7 +141,7 @@ def resolve_binnings(
     return {
         column: rule
         if isinstance(rule, Binning)
-        else Binning(edges=column_quantiles(database, column, types[column], rule, times, rows))
+        else Binning(edges=column_quantiles(database, column, types[column], rule, rows))
         for column, rule in rules.items()
     }
 
@@ -187,12 +186,12 @@ def check_numbers(
 
 
 def column_quantiles(
-    database: Any, column: str, kind: str, rule: Quantiles, times: str, rows: str
+    database: Any, column: str, kind: str, rule: Quantiles, rows: str
 ) -> tuple[float, ...]:
     """The edges of a column, from its distinct values."""
     value = f"{number_sql(column, kind)} + 0.0"
     distinct = database.execute(
-        f"SELECT {value} AS value, {times} AS times FROM {rows} GROUP BY ALL"
+        f"SELECT {value} AS value, count(*) AS times FROM {rows} GROUP BY ALL"
     ).fetchnumpy()
     if distinct["value"].size == 0:
         raise InvalidLog(f"the log has no row, so column {column!r} has no quantiles")

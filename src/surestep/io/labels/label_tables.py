@@ -12,7 +12,6 @@ from surestep._arrays import IntArray
 from surestep._files import read_path, read_whole
 from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.histories import past_columns, present_columns
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import label_text, unknown_label
 from surestep.io.logs.columns import by_name, closest
@@ -103,15 +102,6 @@ def columns_of(role: str, wanted: Sequence[str], columns: Sequence[str]) -> tupl
             f"{closest(missing[0], columns)}"
         )
     return names
-
-
-def shown_states(
-    columns: Sequence[str], states: Sequence[str], actions: Sequence[str]
-) -> tuple[str, ...]:
-    """Returns the columns of the state that a table has: of histories, or of the present row."""
-    past = past_columns(states, actions)
-    whole = all(name in columns for name in past)
-    return tuple(states) if whole else present_columns(states, actions)
 
 
 def nowhere(labels: Mapping[str, Label]) -> str:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.labels.histories import with_past
 from surestep.io.labels.label import Names
 from surestep.io.labels.label_tables import read_label_table
 from surestep.io.labels.vocabulary import Vocabulary
@@ -150,4 +149,4 @@ def with_names(vocabulary: Vocabulary, rules: Iterable[str]) -> Vocabulary:
                     f"column {column!r} is never {' or '.join(map(repr, list(names[column])[:3]))},"
                     f" which have labels; known are {', '.join(map(repr, sorted(texts)[:3]))}"
                 )
-    return replace(words, names=with_past(names, words.state_columns, words.action_columns))
+    return words

@@ -18,7 +18,6 @@ from surestep.io.labels.label_tables import (
     others,
     places_or_none,
     read_label_table,
-    shown_states,
 )
 from surestep.io.labels.vocabulary import Vocabulary, in_order, unknown_label
 from surestep.model import Pairs
@@ -31,7 +30,6 @@ class PairTable:
     name: str  # for messages
     vocabulary: Vocabulary  # labels in order
     pairs: Pairs
-    lifted: bool = False  # its states are histories that a log shows, each like its last row
 
     for_states: ClassVar = "rows that say what can be done there"  # expected of the table
     for_pairs: ClassVar = "a row for it"
@@ -92,8 +90,7 @@ def read_pair_table(
     """Returns the pairs in a file (CSV, Parquet, JSON lines) or a table in memory.
 
     States and actions have the columns of the log, or the usual names of a single one; others are
-    not looked at. In a binned column stand numbers or labels of bins. Where states are histories,
-    the table may be about the present row only.
+    not looked at. In a binned column stand numbers or labels of bins.
     """
     rows = read_pairs(source, state_columns, action_columns, binnings, InvalidLog)
     return PairTable(rows.table.name, rows.vocabulary, rows.pairs)
@@ -117,18 +114,14 @@ def read_pairs(
     beside: Callable[[Sequence[str]], tuple[str, ...]] = lambda columns: (),
 ) -> LabelledPairs:
     """Reads a table with the columns of state and action, and those to be read `beside` them."""
-    actions = tuple(action_columns)
-    width = 0
+    states, actions, bins = tuple(state_columns), tuple(action_columns), binnings or {}
+    width = len(states)
 
     def choose(columns: Sequence[str]) -> tuple[str, ...]:
-        nonlocal width
-        states = columns_of("state", shown_states(columns, state_columns, actions), columns)
-        width = len(states)
-        return (*states, *columns_of("action", actions, columns), *beside(columns))
+        named = (*columns_of("state", states, columns), *columns_of("action", actions, columns))
+        return (*named, *beside(columns))
 
     table = read_label_table(source, choose)
-    states = tuple(state_columns)[:width]
-    bins = binnings_of((*states, *actions), binnings)
     state_of = table.labels(slice(width), bins, states)
     action_of = table.labels(slice(width, width + len(actions)), bins, actions)
     check_each_once(table.name, state_of, action_of, error)
@@ -138,13 +131,6 @@ def read_pairs(
     action = places_or_none(vocabulary.action_places, action_of)
     pairs = vocabulary.pairs_of(np.stack([state, action], axis=1))
     return LabelledPairs(table, vocabulary, pairs, pairs.find(state, action))
-
-
-def binnings_of(
-    columns: Sequence[str], binnings: Mapping[str, Binning] | None
-) -> dict[str, Binning]:
-    """Returns the binnings of these columns."""
-    return {name: binning for name, binning in (binnings or {}).items() if name in columns}
 
 
 def check_each_once(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from surestep._names import did_you_mean
 from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.histories import PADDING, History, apart_from_padding, past_name
 from surestep.io.labels.label import Label, Names, called, joined
-from surestep.io.labels.state_rules import StateRule
 from surestep.model import Pairs
 
 # A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
@@ -41,7 +39,6 @@ class Vocabulary:
     actions: tuple[Label, ...]
     binnings: Mapping[str, Binning] = field(default_factory=dict, hash=False)  # by column
     names: Names = field(default_factory=dict, hash=False)  # by column
-    rule: StateRule | None = None  # of learnt states, which are the last column of a row's state
     state_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
     action_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
 
@@ -67,7 +64,7 @@ class Vocabulary:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled and copied by its settings: read-only mappings are neither."""
         labels = self.state_columns, self.action_columns, self.states, self.actions
-        return Vocabulary, (*labels, dict(self.binnings), self.names, self.rule)
+        return Vocabulary, (*labels, dict(self.binnings), self.names)
 
     def state_name(self, state: int) -> Label:
         """Returns a state as people call it, one text a column."""
@@ -92,7 +89,6 @@ class Vocabulary:
         """Returns the place of the label among those of the role."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
-        given = self.whole_state(given) if role == "state" else given
         label = self.label_of(role, given)
         if label not in places:
             values = zip(columns, given_values(role, columns, given), label, strict=True)
@@ -104,8 +100,6 @@ class Vocabulary:
         """Returns the label of a state or an action, given like a state, be it known or not."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
-        if role == "state":
-            given = self.whole_state(given)
         values = given_values(role, columns, given)
         label = tuple(
             label_text(column, value, self.binnings.get(column))
@@ -113,19 +107,6 @@ class Vocabulary:
         )
         whole = as_whole(label, values)
         return whole if label not in places and whole in places else label
-
-    def whole_state(self, given: Given) -> Given:
-        """Returns a state as given, with what can be told from it: learnt states, and histories.
-
-        Where states are histories, the last rows of an episode may be given, the present one last.
-        """
-        history = History.among(self.state_columns, self.action_columns)
-        if history is None:
-            return with_learnt_state(self.state_columns, given, self.rule)
-        if not is_rows(given):
-            return with_learnt_state(history.state, given, self.rule)
-        rows = [with_learnt_state(history.state, as_mapping(row), self.rule) for row in given]
-        return history_row(history, rows, self.binnings)
 
     def pairs_of(self, enabled: object) -> Pairs:
         """The pairs (state, action) that are listed, in any order.
@@ -174,63 +155,11 @@ def in_order(
     )
 
 
-def is_rows(given: Given) -> TypeGuard[Sequence[Given]]:
-    """Tells whether several rows are given, each a mapping or one of pandas."""
-    return isinstance(given, list | tuple) and any(
-        isinstance(as_mapping(entry), Mapping) for entry in given
-    )
-
-
 def as_mapping(given: Given) -> Given:
     """Returns a row of pandas as a mapping, and anything else as it is."""
     if hasattr(given, "items") and hasattr(given, "index"):
         return dict(given.items())
     return given
-
-
-def history_row(
-    history: History, rows: Sequence[Given], binnings: Mapping[str, Binning]
-) -> dict[str, object]:
-    """Returns the row of a history from the last rows of an episode, of which there may be more.
-
-    Of the present row the action is not known yet, and not looked at.
-    """
-    values = dict[str, object]()
-    for back, row in enumerate(reversed(rows[-history.rows :])):
-        columns = (*history.state, *history.action) if back else history.state
-        for column, value in zip(columns, given_values("state", columns, row), strict=True):
-            marked = back and isinstance(value, str) and column not in binnings
-            name = past_name(column, back) if back else column
-            values[name] = apart_from_padding(str(value)) if marked else value
-    return {column: values.get(column, PADDING) for column in history.columns}
-
-
-def with_learnt_state(columns: Sequence[str], given: Given, rule: StateRule | None) -> Given:
-    """Returns a row of measurements with the state that they mean, if that is not there.
-
-    The learnt state is the last of the columns. Values in order have the measurements at its place.
-    """
-    if rule is None:
-        return given
-    names = (*columns[:-1], *rule.columns)
-    if isinstance(given, tuple | list) and len(given) == len(names):
-        is_label = len(names) == len(columns) and given[-1] in rule.labels()
-        given = given if is_label else dict(zip(names, given, strict=True))
-    if not isinstance(given, Mapping) or columns[-1] in given:
-        return given
-    missing = [name for name in rule.columns if name not in given]
-    if missing:
-        raise InvalidParameter(
-            f"column {missing[0]!r} is missing, expected {', '.join(rule.columns)}, or "
-            f"{columns[-1]!r} itself"
-        )
-    try:
-        numbers = [float(given[name]) for name in rule.columns]
-    except (TypeError, ValueError):
-        raise InvalidParameter(
-            f"measurements are {[given[name] for name in rule.columns]}, expected numbers"
-        ) from None
-    return {**given, columns[-1]: rule.labels()[int(rule.indices([numbers])[0])]}
 
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:

@@ -37,15 +37,13 @@ class Place(NamedTuple):
 
 def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -> Units:
     """Refuses the first row that makes no sense; returns the units that exact sums need."""
-    checks = [*table.preparation.checks, *roles.checks(reward.is_number)]
-    weight = roles.mapping.weight
-    times = "count(*)" if weight is None else f"coalesce(sum({roles.whole(weight)}), 0)::DOUBLE"
+    checks = roles.checks(reward.is_number)
     troubles = [f"count_if({check.condition})" for check in checks]
-    columns = ["count(*)", times, *reward.needs(), *troubles]
+    columns = ["count(*)", *reward.needs(), *troubles]
     totals = database.execute(f"SELECT {', '.join(columns)} FROM log").fetchone()
     if totals[0] == 0:
         raise no_row(table)
-    for check, rows in zip(checks, totals[5:], strict=True):
+    for check, rows in zip(checks, totals[4:], strict=True):
         if rows:
             if check.column == reward.column and table.reading.reward_table:
                 raise unlisted(table, database, check.condition)
@@ -57,15 +55,15 @@ def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -
             raise InvalidLog(
                 f"{place.where}: found {place.value}, expected {check.expected}{hint}{others}"
             )
-    scale, largest = totals[2:4]
-    if scale > LARGEST_SCALE or largest * totals[1] * 10.0**scale >= LARGEST_SUM:
+    scale, largest = totals[1:3]
+    if scale > LARGEST_SCALE or largest * totals[0] * 10.0**scale >= LARGEST_SUM:
         place = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
         raise InvalidLog(
             f"{place.where}: found {place.value}, which needs {scale} digits after the point; "
-            f"{totals[1]:,.0f} rewards of up to {largest:g} with that many cannot be added up "
+            f"{totals[0]:,} rewards of up to {largest:g} with that many cannot be added up "
             "exactly in 38 digits; round the rewards to fewer digits"
         )
-    return reward.units(*totals[2:5])
+    return reward.units(*totals[1:4])
 
 
 def unlisted(table: Table, database: Any, unpaid: str) -> InvalidLog:

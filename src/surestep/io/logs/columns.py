@@ -65,9 +65,6 @@ ROLES = {
         ("truncated", "truncations", "truncation", "timeouts", "timeout"),
         "The column that says whether the recording was cut after this step.",
     ),
-    "is_last": Role(
-        ("is_last",), "The column that marks rows with a last observation only (RLDS).", rare=True
-    ),
     "behavior_prob": Role(
         ("behavior_prob", "pscore", "propensity", "propensity_score", "action_prob"),
         "The column with the probability that the action had when it was taken.",
@@ -79,11 +76,6 @@ ROLES = {
         "the log is another one; splits in time go by it.",
         rare=True,
     ),
-    "weight": Role(
-        (),  # never by name: it may be that of a patient
-        "The column with the number of identical rows that a row stands for.",
-        rare=True,
-    ),
 }
 
 
@@ -91,9 +83,7 @@ ROLES = {
 class ColumnMapping:
     """The columns of each role; an empty tuple where a log has none, None for a single one.
 
-    A row where `is_last` is true holds only the last observation of its episode, as in RLDS:
-    `terminated` there says how the step before ended. `behavior_prob` is how likely the behavior
-    policy was to take the action, `weight` how many identical rows one stands for.
+    `behavior_prob` is how likely the behavior policy was to take the action.
     """
 
     state: tuple[str, ...]
@@ -104,10 +94,8 @@ class ColumnMapping:
     step: str | None = None
     terminated: str | None = None
     truncated: str | None = None
-    is_last: str | None = None
     behavior_prob: str | None = None
     time: str | None = None
-    weight: str | None = None
 
     def __str__(self) -> str:
         """One line a role: 'state       ward, severity'."""
@@ -143,17 +131,6 @@ class ColumnMapping:
                 f"({', '.join(self.next_state)}), the state {len(self.state)} "
                 f"({', '.join(self.state)}); expected as many, in the same order"
             )
-        if self.is_last is not None and (self.episode is None or self.step is None):
-            raise InvalidLog(
-                f"column {self.is_last!r} marks last observations, as RLDS does, but a column of "
-                "episodes or one of steps is missing; add 'episode' and 'step' (its number in the "
-                f"episode), or name them with {naming('episode', 'step')}"
-            )
-        if self.is_last is not None and self.truncated is not None:
-            raise InvalidLog(
-                f"both {self.is_last!r} and {self.truncated!r} say where recordings stopped; "
-                "choose only one of the two"
-            )
         if self.episode is not None and self.step is None:
             raise InvalidLog(
                 f"there are episodes (column {self.episode!r}), but no column says which step of "
@@ -176,8 +153,7 @@ def resolve(
 ) -> ColumnMapping:
     """The columns of each role: those `chosen`, else by name, canonical ones before aliases.
 
-    A column that was chosen for something else, such as a patient's weight for the state, is not
-    found by name for a role that nobody misses.
+    A column that was chosen for something else is not found by name for a role that nobody misses.
     """
     asked = {role: names(role, given) for role, given in (chosen or {}).items()}
     for role, given in asked.items():
@@ -192,8 +168,11 @@ def resolve(
         name: asked.get(name) or by_name(name, free if role.rare else columns)
         for name, role in ROLES.items()
     }
-    if resolved["is_last"] and "truncated" not in asked:
-        resolved["truncated"] = ()  # what is not terminal at the last observation was cut short
+    if "is_last" in free:
+        raise InvalidLog(
+            "column 'is_last' marks rows that hold a last observation and no decision, as RLDS "
+            "does; leave out such rows and the column in the query of a description"
+        )
     if not resolved["next_state"]:
         following = tuple(f"next_{name}" for name in resolved["state"])
         resolved["next_state"] = following if all(name in columns for name in following) else ()

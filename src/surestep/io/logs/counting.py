@@ -17,7 +17,7 @@ from surestep.io.logs.rewards import Units
 from surestep.io.logs.roles import RoleSql
 
 REFUTED = "surestep: a row is not as hoped"
-TERMINATED, TRUNCATED, BEGINS, OBSERVATION = 1, 2, 4, 8  # bits of the `kind` of a group
+TERMINATED, TRUNCATED, BEGINS = 1, 2, 4  # bits of the `kind` of a group
 IN_ORDER = "PARTITION BY episode ORDER BY step"
 
 
@@ -34,21 +34,14 @@ class CountQuery:
     def usable(self) -> str:
         """Returns SQL: a row can be used by itself; missing labels and flags show up as groups."""
         mapping, roles = self.roles.mapping, self.roles
-        decision = [self.units.exact]
+        conditions = [self.units.exact]
         if mapping.behavior_prob is not None:
-            decision.append(f"{roles.behavior_prob} > 0 AND {roles.behavior_prob} <= 1")
-        fine = " AND ".join(decision)
-        if mapping.is_last is not None:
-            over = roles.flag(mapping.terminated)
-            fine = f"CASE WHEN {roles.decides} THEN {fine} AND NOT {over} ELSE true END"
-        conditions = [fine]
+            conditions.append(f"{roles.behavior_prob} > 0 AND {roles.behavior_prob} <= 1")
         if mapping.time is not None:
             conditions.append(f"{roles.time} IS NOT NULL")
         if roles.codes.episode is not None:
             conditions += [f"{roles.codes.episode.sql} IS NOT NULL"]
             conditions += [f"{roles.whole(str(mapping.step))} >= 0"]
-        if mapping.weight is not None:
-            conditions.append(f"{roles.whole(mapping.weight)} >= 1")
         codes = (*roles.codes.state, *roles.codes.action, *roles.codes.next_state)
         conditions += [
             f"NOT coalesce({check.condition}, false)" for code in codes for check in code.checks
@@ -71,12 +64,8 @@ class CountQuery:
             columns["place"] = place
         if codes.episode is not None:
             columns |= {"episode": codes.episode.sql, "step": roles.whole(str(mapping.step))}
-        if mapping.weight is not None:
-            columns["weight"] = roles.whole(mapping.weight)
         if mapping.behavior_prob is not None:
             columns["behavior_prob"] = roles.behavior_prob
-        if mapping.is_last is not None:
-            columns["last"] = roles.flag(mapping.is_last)
         return (
             f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in columns.items())} FROM {scan}"
         )
@@ -86,10 +75,7 @@ class CountQuery:
     @property
     def looks_ahead(self) -> list[str]:
         """The columns of the next row that matter to a row."""
-        ahead = ["episode", "step", *(f"state_{i}" for i in range(len(self.roles.codes.state)))]
-        if self.roles.mapping.is_last is not None:
-            ahead += ["last", "terminated"]
-        return [*ahead, "weight"] if self.roles.mapping.weight is not None else ahead
+        return ["episode", "step", *(f"state_{i}" for i in range(len(self.roles.codes.state)))]
 
     def chained(
         self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
@@ -127,21 +113,11 @@ class CountQuery:
     # ---- what a row is to the next one --------------------------------------------------------
 
     @property
-    def ended(self) -> str:
-        """Returns SQL: a step ends its episode."""
-        return "last" if self.roles.mapping.is_last is not None else "(terminated OR truncated)"
-
-    @property
     def same_next(self) -> str:
         """Returns SQL: the next state of a step that goes on is the state of the next step."""
         pairs = range(len(self.roles.codes.next_state))
         same = " AND ".join(f"next_{i} = following_state_{i}" for i in pairs)
         return f"(next_0 IS NULL OR ({same}))" if same else "true"
-
-    @property
-    def same_weight(self) -> str:
-        """Returns SQL: the next step of the episode has the same weight."""
-        return "following_weight = weight" if self.roles.mapping.weight is not None else "true"
 
     @property
     def whole(self) -> str:
@@ -153,8 +129,8 @@ class CountQuery:
             longer = "length(following_episode) - length(episode)"
             later = f"({longer} > 0 OR ({longer} = 0 AND {later}))"
         return (
-            f"CASE WHEN {CONTINUES} THEN following_step = step + 1 AND NOT {self.ended} "
-            f"AND {self.same_next} AND {self.same_weight} "
+            f"CASE WHEN {CONTINUES} THEN following_step = step + 1 "
+            f"AND NOT (terminated OR truncated) AND {self.same_next} "
             f"ELSE following_episode IS NULL OR {later} END"
         )
 
@@ -162,16 +138,9 @@ class CountQuery:
 
     @property
     def marks(self) -> dict[int, str]:
-        """Returns SQL by bit: how a step ended, that it begins an episode, and that it is none."""
-        mapping, marks = self.roles.mapping, dict[int, str]()
-        if mapping.is_last is not None:
-            at_last = f"({CONTINUES} AND following_last"
-            marks[TERMINATED] = f"{at_last} AND following_terminated)"
-            marks[TRUNCATED] = f"{at_last} AND NOT following_terminated)"
-            marks[OBSERVATION] = "last"
-        else:
-            flags = {TERMINATED: "terminated", TRUNCATED: "truncated"}
-            marks |= {bit: name for bit, name in flags.items() if getattr(mapping, name)}
+        """Returns SQL by bit: how a step ended, and that it begins an episode."""
+        flags = {TERMINATED: "terminated", TRUNCATED: "truncated"}
+        marks = {bit: name for bit, name in flags.items() if getattr(self.roles.mapping, name)}
         if self.roles.codes.episode is not None:
             marks[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
         return marks
@@ -180,10 +149,9 @@ class CountQuery:
     def keys(self) -> list[str]:
         """Returns the labels by which rows are grouped, besides their marks."""
         codes = self.roles.codes
-        width, keys = len(codes.state), [f"state_{i}" for i in range(len(codes.state))]
-        for i in range(len(codes.action)):
-            told = f"CASE WHEN NOT last THEN action_{i} END AS action_{i}"
-            keys.append(f"action_{i}" if self.roles.mapping.is_last is None else told)
+        width = len(codes.state)
+        keys = [f"state_{i}" for i in range(width)]
+        keys += [f"action_{i}" for i in range(len(codes.action))]
         if codes.next_state:
             return [*keys, *(f"next_{i}" for i in range(width))]
         ahead = "CASE WHEN {} THEN following_state_{} END AS next_{}"
@@ -191,30 +159,15 @@ class CountQuery:
 
     @property
     def aggregates(self) -> list[str]:
-        """Rows, times, the sum and the range of units, and the range of propensities."""
-        mapping = self.roles.mapping
-        units, times, single = "units", "count(*)", "units"
-        if mapping.is_last is not None:
-            units, single = (
-                "CASE WHEN last THEN 0 ELSE units END",
-                "CASE WHEN NOT last THEN units END",
-            )
-        if mapping.weight is not None:
-            units = f"CAST({self.units.whole(f'({units})')} AS HUGEINT) * weight"
-            times = "sum(weight)::BIGINT"
-        sums = f"sum(CASE WHEN usable AND {self.whole} THEN {units} ELSE error('{REFUTED}') END)"
-        if mapping.weight is None:
-            sums = self.units.whole(sums)
-        columns = ["count(*) AS rows", f"{times} AS times", f"{sums} AS reward_sum"]
+        """Times, the sum and the range of units, and the range of propensities."""
+        sums = f"sum(CASE WHEN usable AND {self.whole} THEN units ELSE error('{REFUTED}') END)"
+        columns = ["count(*) AS times", f"{self.units.whole(sums)} AS reward_sum"]
         columns += [
-            f"{self.units.whole(f'{end}({single})')} AS {name}_reward"
+            f"{self.units.whole(f'{end}(units)')} AS {name}_reward"
             for end, name in (("min", "least"), ("max", "greatest"))
         ]
-        if mapping.behavior_prob is not None:
-            seen = "behavior_prob"
-            if mapping.is_last is not None:
-                seen = "CASE WHEN NOT last THEN behavior_prob END"
-            columns += [f"min({seen}) AS lowest", f"max({seen}) AS highest"]
+        if self.roles.mapping.behavior_prob is not None:
+            columns += ["min(behavior_prob) AS lowest", "max(behavior_prob) AS highest"]
         return columns
 
     def grouped(self, rows: str) -> str:
@@ -228,15 +181,14 @@ class CountQuery:
     def nameless(self) -> str:
         """Returns SQL: a group lacks a label or a flag that it must have."""
         codes = self.roles.codes
-        here = [f"state_{i} IS NULL" for i in range(len(codes.state))]
-        act = " OR ".join(f"action_{i} IS NULL" for i in range(len(codes.action)))
+        lacks = [f"state_{i} IS NULL" for i in range(len(codes.state))]
+        lacks += [f"action_{i} IS NULL" for i in range(len(codes.action))]
         there = [f"next_{i} IS NULL" for i in range(len(codes.next_state))]
-        lacks = [*here, "kind IS NULL", f"(({act}) AND kind & {OBSERVATION} = 0)"]
+        lacks.append("kind IS NULL")
         if there:
             partly, wholly = f"({' OR '.join(there)})", f"({' AND '.join(there)})"
-            excused = TERMINATED | TRUNCATED if self.roles.mapping.is_last is None else 0
             lacks.append(f"{partly} AND NOT {wholly}")
-            lacks.append(f"{wholly} AND kind & {excused | OBSERVATION} = 0")
+            lacks.append(f"{wholly} AND kind & {TERMINATED | TRUNCATED} = 0")
         return " OR ".join(f"({condition})" for condition in lacks)
 
 

@@ -100,7 +100,7 @@ class DerivedColumns:
         """Returns the rows that count: not the present one, where its value is not yet known."""
         mapping = self.mapping
         later = {*mapping.action, mapping.reward, *mapping.next_state, mapping.terminated}
-        later |= {mapping.truncated, mapping.is_last, mapping.behavior_prob}
+        later |= {mapping.truncated, mapping.behavior_prob}
         return "before" if column in later else "so_far"
 
     def expression(self, derived: Derived) -> str:

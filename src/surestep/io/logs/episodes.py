@@ -19,7 +19,7 @@ from surestep.io.logs.look import EXAMPLES, Look, Suspicion, create_view
 from surestep.io.logs.preparing import NONE
 from surestep.io.sql import ROW, sql_name
 
-CHAIN, WEIGHT, REPEATED = "broken chain", "changing weight", "repeated step"
+CHAIN, REPEATED = "broken chain", "repeated step"
 BLOCK = 60  # bits of a number that DuckDB shifts without overflow
 
 
@@ -69,7 +69,6 @@ def episode_suspicions(look: Look) -> list[Suspicion | None]:
         missing_steps(look),
         steps_after_end(look),
         broken_chain(look),
-        changing_weights(look),
         episodes_without_end(look),
     ]
 
@@ -93,8 +92,6 @@ def refusal(look: Look, suspicion: Suspicion) -> str:
     column = mapping.step
     if suspicion.kind == CHAIN:
         column = mapping.next_state[0]
-    elif suspicion.kind == WEIGHT:
-        column = mapping.weight
     row = [e.row for e in suspicion.examples if (e.file, *e[2:]) == (first.file, *first[2:])][-1]
     others, found = "", first.value
     if suspicion.times > 1:
@@ -211,28 +208,6 @@ def broken_chain(look: Look) -> Suspicion | None:
     says = "with a next state that is not the state of the next step"
     expected = "the same (leave the column out to have it derived from the next step)"
     return Suspicion(CHAIN, times, "row", says, expected, look.at(places))
-
-
-def changing_weights(look: Look) -> Suspicion | None:
-    """Rows that stand for more or fewer rows than the next step of their episode."""
-    if look.roles.mapping.weight is None:
-        return None
-    look.database.execute(
-        "CREATE TEMP TABLE changing AS SELECT episode, step, weight, after FROM (SELECT *, "
-        "lead(step) OVER following AS later, lead(weight) OVER following AS after FROM seen WHERE "
-        "episode IS NOT NULL AND step IS NOT NULL WINDOW following AS (PARTITION BY episode "
-        "ORDER BY step, weight)) WHERE later = step + 1 AND after <> weight"
-    )
-    times = look.one("SELECT count(*) FROM changing")[0]
-    if not times:
-        return None
-    places = look.all(
-        "SELECT episode, step, 'weight ' || weight || ', but the next step has ' || after "
-        f"FROM changing ORDER BY length(episode), episode, step, weight, after LIMIT {EXAMPLES}"
-    )
-    says = "with another weight than the next step of their episode"
-    expected = "one weight for all rows of an episode"
-    return Suspicion(WEIGHT, times, "row", says, expected, look.at(places))
 
 
 def episodes_without_end(look: Look) -> Suspicion | None:

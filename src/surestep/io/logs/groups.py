@@ -26,14 +26,12 @@ from surestep.io.counts.labelled import (
     whole_numbers,
 )
 from surestep.io.labels.label import Label
-from surestep.io.logs.counting import BEGINS, OBSERVATION, TERMINATED, TRUNCATED
+from surestep.io.logs.counting import BEGINS, TERMINATED, TRUNCATED
 from surestep.io.logs.roles import LabelCode, RoleSql
 from surestep.io.sql import sql_text
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
-OBSERVED = "the last observation of an episode, where nothing was decided"
-DECISION = f"kind & {OBSERVATION} = 0"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
 TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
 PIECE = 100_000  # groups fetched at a time
@@ -46,7 +44,7 @@ def labelled(
 
     `left_out` are the rows that never came to it, by reason.
     """
-    states, actions = number_codes(database, roles, "counted", DECISION)
+    states, actions = number_codes(database, roles, "counted")
     number_groups(database, roles)
     units = 10**scale
     scale, transitions = smallest_scale(scale, ordered_transitions(database, roles))
@@ -77,12 +75,12 @@ def labelled(
 
 
 def number_codes(
-    database: Any, roles: RoleSql, table: str, decides: str
+    database: Any, roles: RoleSql, table: str
 ) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
     """Creates the tables `state_codes` and `action_codes` of a table of rows or groups.
 
     Returns the labels of states and actions in rising order, whose places are the numbers of their
-    codes. `decides` is SQL: somebody decided.
+    codes.
     """
     codes = roles.codes
     here, act, there = (
@@ -91,7 +89,7 @@ def number_codes(
     )
     known = f"SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
     states = f"SELECT {here} FROM {table} UNION {known}"
-    actions = f"SELECT DISTINCT {act} FROM {table} WHERE {decides}"
+    actions = f"SELECT DISTINCT {act} FROM {table}"
     return (
         number_labels(database, "state", codes.state, states),
         number_labels(database, "action", codes.action, actions),
@@ -120,13 +118,13 @@ def number_labels(
 
 
 def number_groups(database: Any, roles: RoleSql) -> None:
-    """Creates the table `numbered`: the groups of decisions, codes replaced by their numbers."""
+    """Creates the table `numbered`: the groups, codes replaced by their numbers."""
     seen = ", lowest, highest" if roles.mapping.behavior_prob is not None else ""
     database.execute(
         "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
         f"act.number AS action, coalesce(there.number, {END}) AS next_state, "
-        f"kind, rows, times, {', '.join(REWARDS)}{seen} "
-        f"FROM counted {joined_codes(roles, 'counted')} WHERE {DECISION}"
+        f"kind, times, {', '.join(REWARDS)}{seen} "
+        f"FROM counted {joined_codes(roles, 'counted')}"
     )
 
 
@@ -180,16 +178,11 @@ def dropped_rows(database: Any, units: int) -> tuple[int, dict[str, int], dict[s
     found = database.execute(
         f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
         f"THEN {sql_text(STOPPED)} ELSE {sql_text(UNFINISHED)} END AS why, "
-        f"sum(rows)::BIGINT, {ends} FROM numbered GROUP BY why ORDER BY why"
+        f"sum(times)::BIGINT, {ends} FROM numbered GROUP BY why ORDER BY why"
     ).fetchall()
-    (observed,) = database.execute(
-        f"SELECT coalesce(sum(rows), 0)::BIGINT FROM counted WHERE NOT ({DECISION})"
-    ).fetchone()
-    dropped = {why: rows for why, rows, *_ in found if why} | (
-        {OBSERVED: observed} if observed else {}
-    )
+    dropped = {why: rows for why, rows, *_ in found if why}
     rewards = {why: (low / units, high / units) for why, _, low, high in found if why}
-    return sum(rows for _, rows, *_ in found) + observed, dropped, rewards
+    return sum(rows for _, rows, *_ in found), dropped, rewards
 
 
 def episodes_of(database: Any) -> Episodes:

@@ -23,12 +23,11 @@ from surestep.io.logs.episodes import (
     episode_suspicions,
     sum_up_episodes,
 )
-from surestep.io.logs.histories import check_long_enough
 from surestep.io.logs.look import EXAMPLES, Look, Suspicion, code_text, create_view
 from surestep.io.logs.notation import advice
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import Check
-from surestep.io.logs.source import LogSource, named_in_errors
+from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
 from surestep.io.sql import sql_text
 
@@ -81,8 +80,6 @@ def inspect_log(source: LogSource) -> LogFacts:
             suspicions += episode_suspicions(look)
         count_visits(look)
         states, actions, pairs = pairs_of_rows(look)
-        with named_in_errors(source.table):
-            check_long_enough(states, source.columns.state, source.columns.action)
         rewards, outliers = reward_facts(look)
         suspicions += [outliers, states_seen_once(look)]
         return LogFacts(
@@ -139,9 +136,9 @@ def count_visits(look: Look) -> None:
     else:
         rows, led = "seen LEFT JOIN episodes USING (episode)", "seen.terminated OR step < high"
     look.database.execute(
-        f"CREATE TEMP TABLE visited AS SELECT {labels}, sum(weight)::BIGINT AS rows, "
-        f"coalesce(sum(weight) FILTER ({led}), 0)::BIGINT AS visits FROM {rows} "
-        f"WHERE decides AND {look.known('state', 'action')} GROUP BY ALL"
+        f"CREATE TEMP TABLE visited AS SELECT {labels}, count(*) AS rows, "
+        f"count(*) FILTER ({led}) AS visits FROM {rows} "
+        f"WHERE {look.known('state', 'action')} GROUP BY ALL"
     )
 
 
@@ -200,7 +197,7 @@ def states_seen_once(look: Look) -> Suspicion | None:
         "state",
         "seen in a single row (a typing error, or a state too fine to learn from)",
         None,
-        look.examples(f"({here}) AND {look.roles.decides} AND {decided}", label),
+        look.examples(f"({here}) AND {decided}", label),
     )
 
 

@@ -11,7 +11,7 @@ from surestep._arrays import AnyArray, BoolArray, IntArray, offsets_of
 from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import END, LabelledCounts, known_places
 from surestep.io.labels.label import Label, joined
-from surestep.io.logs.counting import IN_ORDER, OBSERVATION, TERMINATED, TRUNCATED, CountQuery
+from surestep.io.logs.counting import IN_ORDER, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.groups import joined_codes, number_codes
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
@@ -61,16 +61,11 @@ def load_steps(
 
 
 def check_loadable(roles: RoleSql) -> None:
-    """Refuses logs that are no episodes of single steps."""
+    """Refuses logs that are no episodes."""
     if roles.codes.episode is None:
         raise InvalidLog(
             "the log is loose transitions, which are no episodes; expected columns of episodes and "
             "steps, or a method that needs only counts"
-        )
-    if roles.mapping.weight is not None:
-        raise InvalidLog(
-            f"column {roles.mapping.weight!r} makes a row stand for several, so that they cannot "
-            "be loaded step by step; expected a log without it, or a method that needs only counts"
         )
 
 
@@ -142,16 +137,16 @@ def first_rows(
     names = ", ".join(map(sql_name, columns))
     database.execute("SET preserve_insertion_order = true")
     database.execute(
-        f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, decides, kept, "
-        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {names}, {roles.decides} AS "
-        f"decides, {roles.decides} AND NOT coalesce({stopped}, false) AS kept, "
+        f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, kept, "
+        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {names}, "
+        f"NOT coalesce({stopped}, false) AS kept, "
         f"{episode.sql} AS episode, {step} AS step, {ROW} AS place FROM {in_time(roles, numbered)})"
     )
     query = "SELECT {} AS place FROM first_rows WHERE kept ORDER BY place"
     units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]
     if units.size == 1:
         units = database.execute(query.format("decided_at")).fetchnumpy()["place"]
-    recorded = "SELECT count(DISTINCT begun) FROM first_rows WHERE decides"
+    recorded = "SELECT count(DISTINCT begun) FROM first_rows"
     cut = round(share(database.execute(recorded).fetchone()[0]) * units.size)
     if not 0 < cut < units.size:
         return "log"
@@ -173,13 +168,11 @@ def numbered_steps(
     """
     # Every row was checked when it was counted, and its reward is the double nearest to it.
     query = CountQuery(roles, Units(0, "true", RewardSql.of(roles).double))
-    bits = (TERMINATED, TRUNCATED, OBSERVATION)
-    marks = {bit: query.marks.get(bit, "false") for bit in bits}
+    marks = {bit: query.marks.get(bit, "false") for bit in (TERMINATED, TRUNCATED)}
     columns = [
         *query.keys,
         f"{marks[TERMINATED]} AS over",
         f"{marks[TRUNCATED]} AS stopped",
-        f"{marks[OBSERVATION]} AS observation",
         "units AS reward",
         "step",
         f"{'NULL' if roles.mapping.behavior_prob is None else 'behavior_prob'} AS propensity",
@@ -192,12 +185,12 @@ def numbered_steps(
         f"CREATE TEMP TABLE steps AS SELECT {', '.join(columns)} "
         f"FROM ({query.chained(log, IN_ORDER, place=ROW)})"
     )
-    labels = number_codes(database, roles, "steps", "NOT observation")
+    labels = number_codes(database, roles, "steps")
     steps = database.execute(
         "SELECT here.number AS state, act.number AS action, coalesce(there.number, -1) AS "
         "next_state, over AS terminated, stopped, reward, propensity, begun AS episode, "
         "decided_at AS place "
-        f"FROM steps {joined_codes(roles, 'steps')} WHERE NOT observation ORDER BY begun, step"
+        f"FROM steps {joined_codes(roles, 'steps')} ORDER BY begun, step"
     ).fetchnumpy()
     rows = {name: np.asarray(values) for name, values in steps.items()}
     kept = (rows["next_state"] != END) | rows["terminated"] | ~rows.pop("stopped")

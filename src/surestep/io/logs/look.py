@@ -77,7 +77,7 @@ class Look:
     def reward(self) -> str:
         """Returns the reward as a double, NULL where it is no finite number."""
         value = f"TRY_CAST({sql_name(self.roles.mapping.reward)} AS DOUBLE)"
-        usable = f"{self.roles.decides} AND {RewardSql.of(self.roles).is_number}"
+        usable = RewardSql.of(self.roles).is_number
         return f"CASE WHEN {usable} AND isfinite({value}) THEN {value} END"
 
     @property
@@ -134,18 +134,10 @@ def code_text(code: LabelCode) -> str:
 
 
 def create_view(look: Look) -> None:
-    """Creates the view `seen`: columns under names of our own, NULL where nothing is usable.
-
-    `weight` is how many rows a row stands for. In an RLDS table the last observation of an episode
-    carries the flags, and no decision.
-    """
+    """Creates the view `seen`: columns under names of our own, NULL where nothing is usable."""
     roles, mapping, codes = look.roles, look.roles.mapping, look.roles.codes
     terminated = f"coalesce({roles.flag(mapping.terminated)}, false)"
     truncated = f"coalesce({roles.flag(mapping.truncated)}, false)"
-    if mapping.is_last is not None:
-        truncated = f"NOT {roles.decides}"
-        terminated = f"({terminated} AND {truncated})"
-    weight = "1" if mapping.weight is None else f"greatest({roles.whole(mapping.weight)}, 1)"
     columns = [
         *(f"{code_text(code)} AS state_{i}" for i, code in enumerate(codes.state)),
         *(f"{code_text(code)} AS action_{i}" for i, code in enumerate(codes.action)),
@@ -153,8 +145,6 @@ def create_view(look: Look) -> None:
         f"{look.reward} AS reward",
         f"{terminated} AS terminated",
         f"{truncated} AS truncated",
-        f"{roles.decides} AS decides",
-        f"{weight} AS weight",
     ]
     if mapping.episode is not None:
         columns += [f"{look.episode} AS episode", f"{look.step} AS step"]

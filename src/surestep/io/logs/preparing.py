@@ -2,36 +2,27 @@
 
 Stages follow each other in one order, whatever the order of options: numbers as they are usually
 written, single decisions as episodes, stamps and gaps, labels for what is missing, rewards by
-tables, derived columns, ends, learnt states, recordings cut where something is missing, without the
-episodes that taught states, and with the columns of earlier rows.
+tables, derived columns, ends, recordings cut where something is missing.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.labels.bin_rules import read_bin_option
 from surestep.io.logs.columns import ColumnMapping, by_name, closest, names, naming, resolve
 from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
-from surestep.io.logs.histories import HistoryColumns
 from surestep.io.logs.last_rows import TERMINATED, TRUNCATED, MarkedLastRows
-from surestep.io.logs.learnt_states import (
-    LaterEpisodes,
-    LearntStates,
-    raw_states,
-    rule_of,
-    with_learnt,
-)
 from surestep.io.logs.missing import CutWhereMissing, MissingLabels, read_missing
 from surestep.io.logs.notation import PLAIN, Notation, PlainNumbers
 from surestep.io.logs.one_step import OneStepEpisodes
-from surestep.io.logs.reading import Reading, is_to_be_learnt
+from surestep.io.logs.reading import Reading
 from surestep.io.logs.reward_tables import RewardsByTable, check_reward_tables, parsed
-from surestep.io.logs.roles import Check, flag_sql
+from surestep.io.logs.roles import flag_sql
 from surestep.io.logs.stamps import (
     CutAtGaps,
     Stamped,
@@ -67,39 +58,15 @@ class Preparation:
             rows = stage.sql(rows)
         return rows
 
-    def then(self, stage: Stage) -> Preparation:
-        """Returns the changes with one more, after the others."""
-        return Preparation((*self.stages, stage))
-
     @property
     def keeps_order(self) -> bool:
         """Tells whether rows stay in the order of the files."""
-        return all(
-            isinstance(stage, KEEPING_ORDER)
-            or (isinstance(stage, HistoryColumns) and stage.in_order)
-            for stage in self.stages
-        )
-
-    @property
-    def as_rows_lie(self) -> Preparation:
-        """Returns the same changes to rows that lie in the order of episodes and steps."""
-        return Preparation(
-            tuple(
-                replace(stage, in_order=True) if isinstance(stage, HistoryColumns) else stage
-                for stage in self.stages
-            )
-        )
+        return all(isinstance(stage, KEEPING_ORDER) for stage in self.stages)
 
     @property
     def numbers_stamps(self) -> bool:
         """Tells whether steps are numbers that time stamps were given."""
         return any(isinstance(stage, StepsByStamp) for stage in self.stages)
-
-    @property
-    def checks(self) -> list[Check]:
-        """Returns what can be wrong with a row for what is done to it."""
-        learnt = [each for each in self.stages if isinstance(each, LearntStates)]
-        return [check for each in learnt for check in each.checks]
 
     @property
     def cut(self) -> CutWhereMissing | None:
@@ -136,12 +103,9 @@ def meaning_of(
     for role, is_said in ((TERMINATED, reading.complete), (TRUNCATED, reading.clock)):
         named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
         added += [role] if is_said and named in ((), (role,)) else []
-    rule = rule_of(reading.states_from)
-    if rule is not None and "state" in chosen:
-        chosen = {**chosen, "state": raw_states(names("state", chosen["state"]), rule)}
     mapping = resolve(tuple(dict.fromkeys([*there, *added, *beyond])), chosen)
     check_derived(derived, there, mapping)
-    return mapping if rule is None else with_learnt(mapping, rule)
+    return mapping
 
 
 def added_to_single(reading: Reading, types: Mapping[str, str]) -> tuple[str, ...]:
@@ -194,16 +158,9 @@ def prepared(
         stages.append(DerivedColumns(derived, mapping, stamped))
     if stamped:
         stages.append(WithoutStamps(mapping.time == mapping.step))
-    rule = rule_of(reading.states_from)
-    if rule is not None:
-        stages.append(LearntStates(rule, dict(types)))
     dropped = {name: types[name] for name, rule in rules.items() if rule == "drop"}
     if dropped:
         stages.append(CutWhereMissing(dropped, mapping))
-    if reading.learnt_from:
-        # Last, so that episodes are counted as they were when the first of them taught.
-        check_has_episodes(mapping)
-        stages.append(LaterEpisodes(mapping, reading.learnt_from))
     return Preparation(tuple(stages))
 
 
@@ -218,18 +175,10 @@ def plain_numbers(
     following = zip(mapping.state, mapping.next_state, strict=False)
     binned |= {then for name, then in following if name in binned}
     summed = {each.column for each in map(read_derived, reading.derive) if each.verb == "sum"}
-    numbers = {mapping.reward, mapping.step, mapping.behavior_prob, mapping.weight}
-    numbers |= binned | summed | measured(reading, mapping)
+    numbers = {mapping.reward, mapping.step, mapping.behavior_prob}
+    numbers |= binned | summed
     texts = tuple(name for name, kind in types.items() if name in numbers and kind == "VARCHAR")
     return [PlainNumbers(notation, texts)] if texts else []
-
-
-def measured(reading: Reading, mapping: ColumnMapping) -> set[str]:
-    """Returns the columns that states are learnt from, or may be."""
-    rule = rule_of(reading.states_from)
-    if rule is not None:
-        return set(rule.columns)
-    return set(mapping.state) if is_to_be_learnt(reading.states_from) else set()
 
 
 def stamps(reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -> list[Stage]:
@@ -239,15 +188,6 @@ def stamps(reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -
     if reading.gap is not None:
         stages.append(CutAtGaps(episode, gap_seconds(reading.gap)))
     return [*stages, StepsByStamp(episode, step)]
-
-
-def check_has_episodes(mapping: ColumnMapping) -> None:
-    """Refuses to leave out episodes of a log without them."""
-    if mapping.episode is None:
-        raise InvalidLog(
-            "the episodes that taught states are left out, but there is no column of episodes; "
-            f"name it with {naming('episode')}"
-        )
 
 
 def last_rows(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> MarkedLastRows:
@@ -270,7 +210,6 @@ def check_said_of_all(types: Mapping[str, str], mapping: ColumnMapping, reading:
         clock: reading.clock and reading.complete,
         said("one_step=True", "--one-step"): reading.one_step,
         f"column {mapping.terminated!r}": reading.complete and mapping.terminated in types,
-        f"column {mapping.is_last!r}": reading.clock and mapping.is_last is not None,
     }
     told = f"{complete if reading.complete else clock} tells of every episode how its last row ends"
     for other, is_said in others.items():
@@ -286,17 +225,15 @@ def check_said_of_all(types: Mapping[str, str], mapping: ColumnMapping, reading:
 def check_missing(rules: Mapping[str, str], types: Mapping[str, str], reading: Reading) -> None:
     """Refuses rules for columns that are not there, and labels among bins."""
     binned = {read_bin_option(rule)[0] for rule in reading.bins}
-    learnt = rule_of(reading.states_from)
     for column, rule in rules.items():
         if column not in types:
             raise InvalidLog(
                 f"there is no column {column!r} of which values could be missing; "
                 f"{closest(column, list(types))}"
             )
-        if rule == "label" and (column in binned or (learnt and column in learnt.columns)):
-            what = "binned" if column in binned else "one that states are made of"
+        if rule == "label" and column in binned:
             raise InvalidParameter(
-                f"column {column!r} is {what}, where only numbers have a place, so that what is "
+                f"column {column!r} is binned, where only numbers have a place, so that what is "
                 f"missing there can have no label; expected {column}=drop, which ends the "
                 "recording of the episode there, or a column of yours in which no number is missing"
             )

@@ -15,20 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from surestep.declaring import Choice, Flag, Term, Text, Texts, Whole, declared
+from surestep.declaring import Choice, Flag, Term, Text, Texts, declared
 from surestep.errors import InvalidParameter
-from surestep.io.labels.histories import Length
 from surestep.io.logs.reward_tables import table_text
 
 DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}  # as users say it → as it is written
-
-
-LEARNERS = ("tree", "kmeans", "bins")  # of states
-
-
-def is_to_be_learnt(states_from: str | None) -> bool:
-    """Tells whether a text such as 'tree:share=0.3' asks for states that are to be learnt."""
-    return states_from is not None and states_from.partition(":")[0] in LEARNERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,36 +104,6 @@ class Reading:
             "stops after so many steps, or at a date with steps of equal length.",
         ),
     )
-    states_from: str | None = field(
-        default=None,
-        metadata=declared(
-            shape=Text(),
-            metavar="tree|kmeans|bins|FILE",
-            help="Learn finite states from the columns of the state that are numbers, with the "
-            "first episodes, which then judge nothing: by a tree of thresholds, clusters or bins "
-            "(tree:size=12,share=0.3), or by a rule in a file.",
-        ),
-    )
-    learnt_from: int | None = field(
-        default=None,
-        metadata=declared(
-            shape=Whole(),
-            metavar="EPISODES",
-            help="The number of first episodes that taught what a state is, and are left out.",
-        ),
-    )
-    history: str | None = field(
-        default=None,
-        metadata=declared(
-            shape=Text(),
-            metavar="ROWS|auto",
-            by_default="1, the present row",
-            void=True,
-            help="A state is the last ROWS rows of its episode, with the actions between them; "
-            "auto: as many as tell best what comes next, chosen with the first episodes, which "
-            "then judge nothing.",
-        ),
-    )
     missing: Sequence[str] = field(
         default=(),
         metadata=declared(
@@ -173,8 +134,6 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Checks every value, and that they can be told apart; several texts become a tuple."""
-        if self.history is not None:
-            object.__setattr__(self, "history", Length.read(self.history).text)
         for name, way in READING.items():
             value = getattr(self, name)
             if isinstance(way.shape, Texts):
@@ -186,29 +145,11 @@ class Reading:
             elif isinstance(way.shape, Choice) and value not in (*way.shape.words, DEFAULTS[name]):
                 expected = ", ".join(map(repr, way.shape.words))
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {expected}")
-        if self.states_from is not None and not is_to_be_learnt(self.states_from):
-            from surestep.io.logs.learnt_states import rule_text
-
-            object.__setattr__(self, "states_from", rule_text(self.states_from))
-        if self.learnt_from is not None and not (
-            isinstance(self.learnt_from, int) and self.learnt_from >= 0
-        ):
-            raise InvalidParameter(f"learnt_from is {self.learnt_from!r}, expected a whole number")
         object.__setattr__(self, "reward_table", tuple(map(table_text, self.reward_table)))
         if self.decimal == self.thousands:
             raise InvalidParameter(
                 f"decimal and thousands are both {self.decimal!r}, expected two different signs"
             )
-
-    @property
-    def history_length(self) -> Length:
-        """Returns how many rows a state is made of."""
-        return Length(1) if self.history is None else Length.read(self.history)
-
-    @property
-    def is_settled(self) -> bool:
-        """Tells whether nothing is left to be learnt of what a state is."""
-        return not is_to_be_learnt(self.states_from) and self.history_length.rows is not None
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Reading:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.histories import PADDING, past_columns, present_columns
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.stamps import time_column
 from surestep.io.sql import sql_name
@@ -67,11 +66,8 @@ def label_codes(
 
     The column of a next state has the bins of its column of the state.
     """
-    past = past_columns(mapping.state, mapping.action)
 
     def code(name: str, binned_as: str) -> LabelCode:
-        if binned_as in binnings and binned_as in past:
-            return past_bin_code(name, binnings[binned_as])
         if binned_as in binnings:
             return bin_code(name, types[name], binnings[binned_as])
         return code_of(name, types[name])
@@ -134,20 +130,6 @@ def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
         (Check(unusable, column, "a finite number, since the column is binned", ("drop",)),),
         "a number, since the column is binned",
         ("drop",),
-    )
-
-
-NO_ROW = -(2**62)  # the code of a bin of a row that there is not
-
-
-def past_bin_code(column: str, binning: Binning) -> LabelCode:
-    """The code of a binned column of an earlier row; NaN says that there is no such row."""
-    number = sql_name(column)
-    return LabelCode(
-        column,
-        f"CASE WHEN isnan({number}) THEN {NO_ROW} ELSE {binning.sql(number)} END",
-        "BIGINT",
-        lambda text: PADDING if int(text) == NO_ROW else binning.label(int(text)),
     )
 
 
@@ -217,11 +199,6 @@ class RoleSql:
         return f"TRY_CAST(CAST({time_column(self.mapping)} AS VARCHAR) AS TIMESTAMP)"
 
     @property
-    def decides(self) -> str:
-        """Returns SQL: the row holds a decision, not only the last observation of an episode."""
-        return f"NOT coalesce({self.flag(self.mapping.is_last)}, false)"
-
-    @property
     def no_next(self) -> str:
         """Returns SQL: the row does not say where it led."""
         return " AND ".join(f"{sql_name(column)} IS NULL" for column in self.mapping.next_state)
@@ -229,28 +206,22 @@ class RoleSql:
     def checks(self, reward: str) -> list[Check]:
         """Everything that can be wrong with one row by itself; `reward` says if that is usable."""
         mapping, codes = self.mapping, self.codes
-        checks = [missing(code) for code in codes.state[: self.width]]
-        checks += [missing(code, f" AND {self.decides}") for code in codes.action]
+        checks = [missing(code) for code in codes.state]
+        checks += [missing(code) for code in codes.action]
         if codes.episode is not None:
             checks.append(missing(codes.episode))
         labels = (*codes.state, *codes.action, *codes.next_state)
         checks += [check for code in labels for check in code.checks]
-        unusable = f"{self.decides} AND NOT ({reward})"
-        checks.append(Check(unusable, mapping.reward, "a finite number", ("drop",)))
+        checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number", ("drop",)))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
             checks.append(Check(step, mapping.step, STEP))
         checks += [
             Check(f"({self.flag(name)}) IS NULL", name, "true or false")
-            for name in (mapping.terminated, mapping.truncated, mapping.is_last)
+            for name in (mapping.terminated, mapping.truncated)
             if name is not None
         ]
         return [*checks, *self.next_checks(), *self.rare_checks()]
-
-    @property
-    def width(self) -> int:
-        """Counts the columns of the state that are of the present row: the others follow."""
-        return len(present_columns(self.mapping.state, self.mapping.action))
 
     def next_checks(self) -> list[Check]:
         """Returns the checks of the next state of a row."""
@@ -262,33 +233,20 @@ class RoleSql:
         label = self.codes.next_state[0].expected
         expected = f"{label}, or true as terminated or truncated"
         condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
-        if mapping.is_last is not None:
-            condition, expected = f"{self.no_next} AND {self.decides}", label
         return [
             Check(condition, mapping.next_state[0], expected),
-            *(
-                missing(code, f" AND NOT ({self.no_next})")
-                for code in self.codes.next_state[: self.width]
-            ),
+            *(missing(code, f" AND NOT ({self.no_next})") for code in self.codes.next_state),
         ]
 
     def rare_checks(self) -> list[Check]:
-        """Returns the checks of a propensity, a weight, and the mark of a last observation."""
+        """Returns the checks of a propensity and of a time."""
         mapping, checks = self.mapping, list[Check]()
         if mapping.behavior_prob is not None:
             usable = f"coalesce({self.behavior_prob} > 0 AND {self.behavior_prob} <= 1, false)"
-            condition = f"{self.decides} AND NOT {usable}"
             expected = "a probability above 0 and at most 1"
-            checks.append(Check(condition, mapping.behavior_prob, expected))
+            checks.append(Check(f"NOT {usable}", mapping.behavior_prob, expected))
         if mapping.time is not None:
             checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP))
-        if mapping.weight is not None:
-            condition = f"coalesce({self.whole(mapping.weight)}, 0) < 1"
-            checks.append(Check(condition, mapping.weight, "a whole number of at least 1"))
-        if mapping.is_last is not None and mapping.terminated is not None:
-            condition = f"{self.decides} AND coalesce({self.flag(mapping.terminated)}, false)"
-            expected = f"false, except where {mapping.is_last!r} is true"
-            checks.append(Check(condition, mapping.terminated, expected))
         return checks
 
 

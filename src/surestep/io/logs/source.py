@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidLog, InvalidParameter, said
-from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
+from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.histories import present_columns, with_past
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
 from surestep.io.logs.columns import ROLES, ColumnMapping, closest, naming
@@ -24,20 +23,12 @@ from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
 from surestep.io.logs.frames import kind_of, names_of, ungrouped
 from surestep.io.logs.groups import labelled
-from surestep.io.logs.histories import (
-    HistoryColumns,
-    check_long_enough,
-    columns_in_files,
-    history_of,
-    with_history,
-)
 from surestep.io.logs.lanes import lanes_of
-from surestep.io.logs.learnt_states import rule_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.missing import CUT_SHORT, GONE, advice
 from surestep.io.logs.preparing import meaning_of, prepared
-from surestep.io.logs.reading import Reading, is_to_be_learnt
+from surestep.io.logs.reading import Reading
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
@@ -73,18 +64,6 @@ class LogSource:
         reading = replace(self.table.reading, bins=bins)
         return replace(self, table=replace(self.table, reading=reading))
 
-    def again(
-        self, reading: Reading, columns: Mapping[str, str | Sequence[str]] | None = None
-    ) -> LogSource:
-        """Returns the same log, read in another way; `columns` are those of the files, by role.
-
-        By default they are those that the log has now.
-        """
-        given = [*map(str, self.table.files)] if self.table.files else self.table.frame
-        if columns is None:
-            columns = columns_in_files(self.columns.by_role(), self.reading)
-        return open_log(given, columns, reading, self.memory_limit)
-
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read; none for a table in memory."""
@@ -95,26 +74,7 @@ class LogSource:
 
         `progress` is told what share of the pass under way is done, as (done, total).
         """
-        counts = self.counts_as_part(progress)
-        check_history(self.table, counts)
-        return counts
-
-    def counts_as_part(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
-        """Returns the counts, also where no episode has as many rows as a state may have.
-
-        Others may have, in the rest of the log, or in the one that the states are from.
-        """
         self.check_ends_said()
-        if is_to_be_learnt(self.reading.states_from):
-            raise InvalidParameter(
-                f"states are to be learnt ({self.reading.states_from}), which takes returns and so "
-                "a discount; expected surestep.states.learn, or `surestep improve`"
-            )
-        if not self.reading.is_settled:
-            raise InvalidParameter(
-                "how many rows make a state is to be chosen (auto); expected "
-                "surestep.states.choose_history, or `surestep improve`"
-            )
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
@@ -123,14 +83,13 @@ class LogSource:
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = labelled(database, roles, scale, left_out(self.table, database))
-        counts = replace(counts, taught=taught_by(self.reading, self.columns))
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     @property
     def says_ends(self) -> bool:
         """Tells whether anybody says how episodes end."""
         columns = self.columns
-        flags = (columns.terminated, columns.truncated, columns.is_last, *columns.next_state)
+        flags = (columns.terminated, columns.truncated, *columns.next_state)
         return any(flag is not None for flag in flags)
 
     def check_ends_said(self) -> None:
@@ -184,7 +143,7 @@ class LogSource:
         """
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
-            conditions = [roles.decides]
+            conditions = list[str]()
             for role, label in labels.items():
                 for code, text in zip(getattr(roles.codes, role), label, strict=True):
                     value = f"CAST({code.sql} AS VARCHAR)"
@@ -204,7 +163,7 @@ class LogSource:
         Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
         is none, or a row does not say by itself whether its episode ended.
         """
-        if self.columns.is_last is not None or self.reading.complete:
+        if self.reading.complete:
             return ""
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
@@ -228,10 +187,9 @@ class LogSource:
     def unbinned_labels(self) -> list[str]:
         """The columns of labels that are the text that is written there."""
         binned = {read_bin_option(rule)[0] for rule in self.reading.bins}
-        width = len(present_columns(self.columns.state, self.columns.action))
-        state, next_state = self.columns.state[:width], self.columns.next_state[:width]
-        following = dict(zip(next_state, state, strict=False))
-        labels = (*state, *self.columns.action, *next_state)
+        columns = self.columns
+        following = dict(zip(columns.next_state, columns.state, strict=False))
+        labels = (*columns.state, *columns.action, *columns.next_state)
         return [name for name in labels if following.get(name, name) not in binned]
 
     def roles(self, database: Any) -> RoleSql:
@@ -248,16 +206,14 @@ class LogSource:
             return f"{place.where}: found {place.value}", hint
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
-        times, rows, plain = "count(*)", "log", RoleSql.of(self.columns, self.types, {})
-        if self.columns.weight is not None:
-            times = f"sum(greatest(coalesce({plain.whole(self.columns.weight)}, 1), 1))::BIGINT"
-        elif quantiles and self.edges_from is not None:
+        rows = "log"
+        if quantiles and self.edges_from is not None:
+            plain = RoleSql.of(self.columns, self.types, {})
             numbered = self.table.preparation.changes
             rows = first_rows(database, plain, [*quantiles], self.edges_from, numbered=numbered)
-        by_quantile = resolve_binnings(database, quantiles, following, refused_at, times, rows)
+        by_quantile = resolve_binnings(database, quantiles, following, refused_at, rows)
         edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
         binnings = {name: (by_quantile | edges)[name] for name in rules}
-        binnings = with_past(binnings, self.columns.state, self.columns.action)
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 
@@ -274,9 +230,6 @@ def read_log(
     one_step: bool = False,
     complete: bool = False,
     clock: bool = False,
-    states_from: str | None = None,
-    learnt_from: int | None = None,
-    history: int | str | None = None,
     missing: Sequence[str] = (),
     derive: Sequence[str] = (),
     reward_table: Sequence[str] = (),
@@ -295,10 +248,7 @@ def read_log(
     last because recording stops after so many steps, or at a date with steps of equal length.
     `missing` are rules such as
     'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
-    that say what values of columns pay. `states_from` is a rule of states (see
-    `surestep.states.learn`), and the first `learnt_from` episodes, which taught it, are left out.
-    With a `history` of 3, a state is the last 3 rows of an episode, with the actions between them
-    ("auto": see `surestep.states.choose_history`).
+    that say what values of columns pay.
     """
     reading = Reading(
         bins=bins,
@@ -310,9 +260,6 @@ def read_log(
         one_step=one_step,
         complete=complete,
         clock=clock,
-        states_from=states_from,
-        learnt_from=learnt_from,
-        history=history,  # type: ignore[arg-type]
         missing=missing,
         derive=derive,
         reward_table=reward_table,
@@ -338,9 +285,8 @@ def open_log(
     unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
     lacking = table.lacking()
     beyond = [name for name in (*unreadable, *lacking) if name not in types]
-    chosen = columns_in_files(columns or {}, reading)
     with named_in_errors(table):
-        mapping = meaning_of(reading, types, beyond, chosen)
+        mapping = meaning_of(reading, types, beyond, columns or {})
     check_readable(table, mapping, unreadable, lacking)
     stamped = steps_are_stamps(reading, types, mapping, row)
     with named_in_errors(table):
@@ -351,16 +297,6 @@ def open_log(
             types = described(database)
     with named_in_errors(table):
         check_bins(reading.bins, mapping, tuple(types))
-    rows = 1 if is_to_be_learnt(reading.states_from) else reading.history_length.rows or 1
-    if rows > 1:
-        with named_in_errors(table):
-            history = history_of(mapping, rows, types)
-        binned = frozenset(read_bin_option(rule)[0] for rule in reading.bins)
-        stage = HistoryColumns(history, mapping, types, binned)
-        table = replace(table, preparation=table.preparation.then(stage))
-        mapping = with_history(mapping, history)
-        with connected(table, memory_limit) as database:
-            types = described(database)
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
@@ -487,25 +423,12 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
     if query.roles.codes.episode is None:
         database.execute("SET preserve_insertion_order = false")
         return count_as_hoped(database, query, query.steps("log"))
-    hoped = table.preparation.as_rows_lie
-    if not hoped.keeps_order:
+    if not table.preparation.keeps_order:
         return count_as_hoped(database, query, query.chained("log", IN_ORDER))
     database.execute("SET preserve_insertion_order = true")
-    lanes, log = lanes_of(table, database), "log"
-    if hoped != table.preparation:
-        log = f"({replace(table, preparation=hoped).scan(database, table.files)})"
-    rows = query.in_lanes(database, lanes) if lanes else query.chained(log, "")
+    lanes = lanes_of(table, database)
+    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
     return count_as_hoped(database, query, rows)
-
-
-def taught_by(reading: Reading, columns: ColumnMapping) -> Taught | None:
-    """Returns what taught the states of a log that is read so; None where nothing did."""
-    rule, chosen = rule_of(reading.states_from), bool(reading.history_length.log_likelihood)
-    if rule is None and not chosen and not reading.learnt_from:
-        return None
-    order = "log" if columns.time is None else "time"
-    first_by = {order: reading.learnt_from} if reading.learnt_from else {}
-    return Taught(first_by, None if rule is None else rule.to_json())
 
 
 class Shard(NamedTuple):
@@ -530,11 +453,6 @@ def count_on_ray(
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
     columns = source.columns.by_role()
-    if source.reading.learnt_from:
-        raise InvalidParameter(
-            "the first episodes taught states and are left out, which a file by itself cannot "
-            "tell; expected to count such a log on one machine"
-        )
     shards = [
         Shard(str(file.absolute()), columns, source.reading, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command
@@ -544,18 +462,9 @@ def count_on_ray(
         parts.append(part)
         if progress is not None:
             progress(len(parts), len(shards))
-    counts = merge_counts(parts)
-    check_history(source.table, counts)
-    return counts
+    return merge_counts(parts)
 
 
 def count_shard(shard: Shard) -> LabelledCounts:
     """The counts of one file."""
-    log = open_log(shard.file, shard.columns, shard.reading, shard.memory_limit)
-    return log.counts_as_part()
-
-
-def check_history(table: Table, counts: LabelledCounts) -> None:
-    """Refuses states of more rows than any episode of a whole log has."""
-    with named_in_errors(table):
-        check_long_enough(counts.states, counts.state_columns, counts.action_columns)
+    return open_log(shard.file, shard.columns, shard.reading, shard.memory_limit).counts()

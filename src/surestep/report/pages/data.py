@@ -18,7 +18,6 @@ from surestep.report.page_tables import (
     row,
 )
 from surestep.report.pages.shared_parts import action_words
-from surestep.report.words.histories import history_words, learnt_words
 from surestep.results.chart_bins import Bin, visit_bins
 from surestep.results.findings import Findings, WantedPair
 from surestep.results.ranking import thinnest_states
@@ -159,13 +158,6 @@ def log_facts(findings: Findings) -> list[tuple[Node, Node]]:
             "unknown: loose transitions" if data.episodes is None else f"{data.episodes:,}",
         ),
     ]
-    given = findings.record.parameters
-    situations = (
-        *learnt_words(findings.table.vocabulary.rule, given["learnt_from"]),
-        *history_words(given["history"], given["learnt_from"]),
-    )
-    if situations:
-        entries.insert(0, ("Situations", " ".join(situations)))
     if data.terminated is not None:
         entries.append(("… that came to their end", f"{data.terminated:,}"))
     if data.truncated is not None:

@@ -1,6 +1,0 @@
-"""States that the data suggest, learnt from an earlier part of a log so that the rest can judge."""
-
-from surestep.states.histories import choose_history
-from surestep.states.of_log import learn
-
-__all__ = ["choose_history", "learn"]
