@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from surestep.algorithms import Algorithm
 from surestep.algorithms.registry import SHELF as ALGORITHMS
-from surestep.algorithms.registry import algorithm_of, settings_of
+from surestep.algorithms.registry import settings_of
 from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.checks import Check
-from surestep.choosing_n_wedge import n_wedge_setting
-from surestep.declaring import Bounds, Shape
+from surestep.description import command, described, plain, without_folders
 from surestep.errors import InvalidParameter
 from surestep.extensions import SINGULAR, Shelf, versions_of
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
-from surestep.io.logs.columns import ROLE_OPTIONS, option_of
-from surestep.io.logs.reading import Reading
 from surestep.model import Problem
-from surestep.pipeline.evidence import SEEN, Evidence
+from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
 from surestep.results.record import (
-    PARAMETERS,
     Estimates,
-    InputFile,
+    Parameters,
     Record,
     current_machine,
     current_versions,
 )
-from surestep.terms import AUTO, SOURCES, TERMS
-
-FILE_ROLES = ("log", *SOURCES)
 
 
 class Rehearsed(NamedTuple):
@@ -73,6 +67,7 @@ def record_of(
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),
+        without_folders(evidence.description).given(),
         parameters,
         defaults,
         {
@@ -83,7 +78,7 @@ def record_of(
         },
         data_summary(evidence.counts)._asdict(),
         estimates,
-        command_line(parameters, defaults, evidence.files),
+        command("improve", without_folders(evidence.description), "-o", "OUT"),
         baseline,
         alarms,
         checks,
@@ -97,33 +92,36 @@ def parameters_of(
     by the data or by other terms.
     """
     split = terms.certifier_settings(evidence.facts).split if terms.splits else None
-    said = {name: terms.used(name) for name, term in TERMS.items() if term.recorded is not None}
+    ranges: dict[str, Any] = {"running": None, "ending": None}
     if terms.returns is None or terms.running is not None or terms.ending is not None:
-        said |= terms.ranges(evidence.facts)._asdict()
+        ranges = terms.ranges(evidence.facts)._asdict()
     chosen_by = settled.chosen_by
-    said |= {
-        "discount": problem.single_discount,
-        "algorithm": settings_of(settled.algorithm),
-        "n_wedge": settled.improvement.n_wedge,
-        "n_wedge_chosen_by": None if chosen_by is None else chosen_by.name,
-        "least_visits": terms.floor,
-        "delta": terms.level,
-        "behavior": evidence.behavior,
-        "states": evidence.states,
-        "actions": evidence.actions,
-        "possible": evidence.possible,
-        "allowed": evidence.allowed,
-        "columns": {role: list(names) for role, names in evidence.columns.items()},
-        **evidence.reading.parameters(),
-        "seeds": {"certificates": SEED} | seeds_of(settled.algorithm, rehearsal),
-        "certificates": [str(asked) for asked in terms.asked],
-        "train_share": split and split.train_share,
-        "logger": split and split.logger,
-        "worlds": rehearsal.worlds,
-        "sizes": rehearsal.sizes,
-        "time_limit": rehearsal.time_limit,
-    }
-    return {name: to_json(said[name]) for name in PARAMETERS}
+    used = Parameters(
+        discount=problem.single_discount,
+        algorithm=settings_of(settled.algorithm),
+        n_wedge=settled.improvement.n_wedge,
+        n_wedge_chosen_by=None if chosen_by is None else chosen_by.name,
+        zeta=terms.zeta,
+        least_visits=terms.floor,
+        delta=terms.level,
+        **ranges,
+        returns=terms.returns,
+        unseen=terms.unseen_rule,
+        behavior=evidence.behavior,
+        states=evidence.states,
+        actions=evidence.actions,
+        possible=evidence.possible,
+        allowed=evidence.allowed,
+        columns={role: list(names) for role, names in evidence.columns.items()},
+        seeds={"certificates": SEED} | seeds_of(settled.algorithm, rehearsal),
+        certificates=[str(asked) for asked in terms.asked],
+        train_share=split and split.train_share,
+        logger=split and split.logger,
+        worlds=rehearsal.worlds,
+        sizes=list(rehearsal.sizes),
+        time_limit=rehearsal.time_limit,
+    )
+    return plain(msgspec.to_builtins(used))
 
 
 def seeds_of(algorithm: Algorithm, rehearsal: Rehearsed) -> dict[str, int]:
@@ -142,112 +140,14 @@ def data_summary(counts: LabelledCounts) -> DataSummary:
     )
 
 
-# ---- from a record back to terms --------------------------------------------------------------
-
-
 def terms_of(record: Record) -> Terms:
     """Returns the terms under which a result was made: what nobody gave is left open again."""
-    return terms_from(record.parameters, record.defaults)
+    return Terms.of(described(record.description))
 
 
-def terms_from(parameters: Mapping[str, Any], defaults: Sequence[str]) -> Terms:
-    """Returns the terms that lead to these parameters, of which `defaults` were not given."""
-    return Terms(**said_in(parameters, defaults))
-
-
-def said_in(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str, Any]:
-    """Returns what was said of each term that leads to these parameters; None: nothing."""
-    said: dict[str, Any] = {
-        name: None if name in defaults else from_json(term.shape, parameters[name])
-        for name, term in TERMS.items()
-        if term.recorded is not None
-    }
-    return said | algorithm_said(parameters, defaults)
-
-
-def algorithm_said(parameters: Mapping[str, Any], defaults: Sequence[str]) -> dict[str, Any]:
-    """Returns what was said of the algorithm, its N∧ and its settings."""
-    settings = dict(parameters["algorithm"])
-    algorithm = algorithm_of(settings)
-    name, wedge = settings.pop("algorithm"), n_wedge_setting(algorithm)
-    n_wedge = None if wedge is None else getattr(algorithm, wedge)
-    settings.pop(str(wedge), None)
-    if parameters["n_wedge_chosen_by"] is not None:
-        n_wedge = None if "n_wedge" in defaults else AUTO
-        if "algorithm" in defaults:
-            settings = {}  # of the candidate that was chosen
-    if parameters["zeta"] is not None:
-        n_wedge = None  # it follows from ζ
-    if settings.get("delta") == parameters["delta"]:
-        del settings["delta"]  # it is that of all
-    return {
-        "algorithm": None if "algorithm" in defaults else name,
-        "n_wedge": n_wedge,
-        "settings": settings,
-    }
-
-
-def to_json(value: Any) -> Any:
-    """Returns the value of a term as run.json has it."""
-    return list(value) if isinstance(value, tuple) else value
-
-
-def from_json(shape: Shape, value: Any) -> Any:
-    """Returns the value of a term that run.json has."""
-    return (value[0], value[1]) if isinstance(shape, Bounds) and value is not None else value
-
-
-# ---- and to a command --------------------------------------------------------------------------
-
-
-def command_line(
-    parameters: Mapping[str, Any], defaults: Sequence[str], inputs: Sequence[InputFile]
-) -> str:
-    """`surestep improve …`, with the names of the files as they were, without their folders."""
-    return shlex.join(["surestep", "improve", *words_of(parameters, defaults, inputs), "-o", "OUT"])
-
-
-def rehearse_command(
-    parameters: Mapping[str, Any], defaults: Sequence[str], inputs: Sequence[InputFile]
-) -> str:
-    """`surestep rehearse …`, with the same words, and its own."""
-    words = words_of(parameters, defaults, inputs)
-    sizes = ",".join(f"{size:g}" for size in parameters["sizes"])
-    words += ["--sizes", sizes, "--seed", str(parameters["seeds"]["rehearsal"])]
-    return shlex.join(["surestep", "rehearse", *words, "-o", "OUT"])
-
-
-def words_of(
-    parameters: Mapping[str, Any], defaults: Sequence[str], inputs: Sequence[InputFile]
-) -> list[str]:
-    """Returns the log, how it is read, what is known beside it, and all terms that were given.
-
-    What nobody gave is left out: it is taken by default again, and counts as such again.
-    """
-    files = {role: [file.name for file in inputs if file.role == role] for role in FILE_ROLES}
-    words = files["log"] or ["LOG"]
-    if made_from_log(parameters):  # counts were read when they were made
-        for role in ROLE_OPTIONS:
-            for column in parameters["columns"].get(role, ()):
-                words += [option_of(role), column]
-        words += Reading.of(parameters).words()
-    kind = parameters["behavior"]
-    if "behavior" not in defaults:
-        words += ["--behavior", *((files["behavior"] or ["POLICY"]) if kind == "table" else [kind])]
-    if parameters["possible"] == SEEN:
-        words += ["--possible", SEEN]
-    for role in ("states", "actions", "possible", "allowed"):
-        if parameters[role] == "listed":
-            words += [f"--{role}", *(files[role] or [role.upper()])]
-    said = said_in(parameters, defaults)
-    for name, term in TERMS.items():
-        words += term.words_for(name, said[name])
-    return words
-
-
-def made_from_log(parameters: Mapping[str, Any]) -> bool:
+def made_from_log(record: Record) -> bool:
     """Tells whether a result was made from a log, whose rewards have a column, not from counts."""
-    return "reward" in parameters["columns"]
+    return "reward" in record.parameters["columns"]
 
 
 # ---- parts of a result that are not built in, and who brought it --------------------------------

@@ -16,28 +16,43 @@ from surestep._json import read_json, typed
 from surestep._reprs import short_repr
 from surestep._version import __version__, installed_version
 from surestep.checks import Check
+from surestep.description import described
 from surestep.errors import FileFailure, InvalidResult
-from surestep.io.logs.reading import READING
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
-from surestep.terms import SOURCES, TERMS
 
-# After which term a run has more to say than a user may, and of which type it is.
-BESIDE: dict[str, dict[str, Any]] = {
-    "n_wedge": {"n_wedge_chosen_by": str | None},
-    "unseen": dict.fromkeys(SOURCES, str)
-    | {"columns": dict[str, list[str]]}
-    | {name: way.recorded for name, way in READING.items()}
-    | {"seeds": dict[str, int]},
-    "worlds": {"sizes": list[float | int], "time_limit": float | int | None},
-}
-PARAMETERS: dict[str, Any] = {
-    name: kind
-    for own, term in TERMS.items()
-    for name, kind in ({own: term.recorded} | BESIDE.get(own, {})).items()
-    if kind is not None
-}
-Parameters = msgspec.defstruct("Parameters", list(PARAMETERS.items()))
+Number = float | int
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """All that changes the answer, also where nobody gave it."""
+
+    discount: Number
+    algorithm: dict[str, Any]  # its name and all its settings
+    n_wedge: int | None
+    n_wedge_chosen_by: str | None
+    zeta: Number | None
+    least_visits: int | None
+    delta: Number
+    running: tuple[Number, Number] | None
+    ending: tuple[Number, Number] | None
+    returns: tuple[Number, Number] | None
+    unseen: str
+    behavior: str
+    states: str
+    actions: str
+    possible: str
+    allowed: str
+    columns: dict[str, list[str]]
+    seeds: dict[str, int]
+    certificates: list[str]
+    train_share: Number | None
+    logger: str | None
+    worlds: int
+    sizes: list[Number]
+    time_limit: Number | None
+
+
 FORMAT = "surestep run"
 VERSION = 10
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
@@ -47,7 +62,7 @@ COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 class InputFile:
     """The fingerprint of a file that went into a result."""
 
-    role: str  # "log", or one of the sources
+    role: str  # "log", or the key of the description that names it
     name: str  # without its folder
     size: int  # bytes
     sha256: str
@@ -95,6 +110,7 @@ class Record:
     machine: Mapping[str, str]
     inputs: tuple[InputFile, ...]  # none for a table in memory
     counts_sha256: str  # of the counts file that `surestep count` would write
+    description: Mapping[str, Any]  # what was given, files by their names
     parameters: Mapping[str, Any]  # all that changes the answer, also where nobody gave it
     defaults: tuple[str, ...]  # the parameters that nobody gave
     vocabulary: Mapping[str, Any]  # columns, binnings and end states
@@ -132,6 +148,7 @@ class Record:
             outputs = typed(content.pop("outputs"), dict[str, str], "outputs")
             record = typed(content, cls)
             typed(record.parameters, Parameters, "parameters")
+            described(record.description)
             return record, outputs
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
             raise InvalidResult(
