@@ -9,12 +9,12 @@ from made_runs import made_run
 from pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
 
 COLUMNS = PUMPS[:-2]  # without the discount
-PAYS = ["decision,reward", "*,1"]
+PAYS = ["condition,demand,decision,probability", "new,low,run,1"]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A log, two files of counts, a result, an experiment, a run and a table of rewards."""
+    """A log, two files of counts, a result, an experiment, a run and a table of a policy."""
     home = tmp_path_factory.mktemp("made")
     log = write_lines(home / "log.csv", LINES[:151])
     other = write_lines(home / "other.csv", [LINES[0], *LINES[1501:1651]])
@@ -25,8 +25,6 @@ def made(tmp_path_factory):
     told = run_surestep("improve", log, *PUMPS, *UNTESTED, *terms, "-o", home / "result")
     assert told.exit_code == 0, told.output
     made_run(home / "run")
-    plain = [",".join(line.split(",")[:5]) for line in LINES[:151]]
-    write_lines(home / "unpaid.csv", plain)
     write_lines(home / "pays.csv", PAYS)
     return home
 
@@ -52,7 +50,6 @@ KIND = ("--kind", "a-priori")
         (("count", "log.csv", *COLUMNS), "log.csv"),
         (("count", "l*.csv", *COLUMNS), "./log.csv"),
         (("count", ".", *COLUMNS), "log.csv"),
-        (("count", "unpaid.csv", *COLUMNS, "--reward-table", "pays.csv"), "pays.csv"),
         (("inspect", "log.csv", *COLUMNS), "log.csv"),
         (("inspect", "log.csv", *COLUMNS, "--behavior", "pays.csv"), "pays.csv"),
         (("merge", "log.parquet", "other.parquet"), "other.parquet"),
@@ -84,8 +81,7 @@ def test_an_input_is_known_by_its_links_too(link, home):
 
 def test_other_files_are_replaced_as_ever(home):
     for _ in range(2):
-        signs = ("--decimal", ",", "--thousands", ".")
-        told = run_surestep("count", "log.csv", *COLUMNS, *signs, "-o", "c.parquet")
+        told = run_surestep("count", "log.csv", *COLUMNS, "-o", "c.parquet")
         assert told.exit_code == 0, told.output
         told = run_surestep("inspect", "log.csv", *COLUMNS, "-o", "log.html")
         assert told.exit_code == 0, told.output

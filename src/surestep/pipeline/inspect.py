@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -9,13 +10,12 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
+from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.label import Label, Names, joined
 from surestep.io.labels.label_tables import places_or_none
 from surestep.io.labels.names import names_of, read_rules
 from surestep.io.logs.columns import ColumnMapping, closest
 from surestep.io.logs.inspection import LogFacts, inspect_log
-from surestep.io.logs.missing import LABEL as MISSING
-from surestep.io.logs.notation import Notation
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
 from surestep.results.chart_bins import Bin
@@ -288,11 +288,14 @@ def different_numbers(
     labels: Sequence[Label], columns: Sequence[str], facts: LogFacts, source: LogSource
 ) -> dict[str, set[str]]:
     """Returns the different texts of each column that holds numbers and is not binned."""
-    notation = Notation(source.reading.decimal, source.reading.thousands)
     different = dict[str, set[str]]()
     for place, column in enumerate(columns):
-        texts = {label[place] for label in labels} - {MISSING}
-        if column not in facts.binnings and texts and all(map(notation.reads, texts)):
+        texts = {label[place] for label in labels}
+        if (
+            column not in facts.binnings
+            and texts
+            and all(re.fullmatch(DECIMAL, text, re.ASCII) for text in texts)
+        ):
             different[column] = texts
     return different
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from surestep.errors import InvalidLog
 from surestep.io.logs import stamps
-from surestep.io.logs.missing import advice as advice_where_missing
-from surestep.io.logs.notation import advice
-from surestep.io.logs.reward_tables import parsed, text_of
 from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
 from surestep.io.logs.roles import STAMP, STEP, RoleSql
 from surestep.io.logs.tables import Table
-from surestep.io.sql import ROW, sql_name, sql_text
+from surestep.io.sql import ROW, sql_name
 
 
 class Place(NamedTuple):
@@ -28,12 +25,6 @@ class Place(NamedTuple):
         """Returns what is there, in words."""
         return "nothing" if self.text is None else repr(self.text)
 
-    @property
-    def hint(self) -> str:
-        """Returns how it could be read as a number, as the end of a sentence; else nothing."""
-        words = advice(self.text)
-        return f" ({words})" if words else ""
-
 
 def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -> Units:
     """Refuses the first row that makes no sense; returns the units that exact sums need."""
@@ -45,13 +36,10 @@ def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -
         raise no_row(table)
     for check, rows in zip(checks, totals[4:], strict=True):
         if rows:
-            if check.column == reward.column and table.reading.reward_table:
-                raise unlisted(table, database, check.condition)
             place = first_where(table, database, check.condition, check.column)
             others = "" if rows == 1 else f"; {rows:,} rows are affected"
-            hint = place.hint or advice_where_missing(check.column, place.text, check.missing)
-            if check.expected in (STAMP, STEP):
-                hint = stamps.advice(place.text)
+            of_time = check.expected in (STAMP, STEP)
+            hint = stamps.advice(place.text) if of_time else advice(place.text)
             raise InvalidLog(
                 f"{place.where}: found {place.value}, expected {check.expected}{hint}{others}"
             )
@@ -66,32 +54,13 @@ def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -
     return reward.units(*totals[1:4])
 
 
-def unlisted(table: Table, database: Any, unpaid: str) -> InvalidLog:
-    """Returns the error for the values that most of the unpaid rows have, and no line fits."""
-    for paying in map(parsed, table.reading.reward_table):
-        texts = [*map(text_of, paying.columns)]
-        condition = f"{unpaid} AND {paying.amount()} IS NULL"
-        found = database.execute(
-            f"SELECT count(*), {', '.join(texts)} FROM log WHERE {condition} "
-            "GROUP BY ALL ORDER BY ALL DESC LIMIT 1"
-        ).fetchone()
-        if found is not None:
-            break
-    rows, *values = found
-    same = [f"{text} = {sql_text(value)}" for text, value in zip(texts, values, strict=True)]
-    column = paying.columns[0]
-    place = first_where(table, database, " AND ".join([condition, *same]), column)
-    here = [
-        f"column {name!r} has the value {value!r}" if value else f"column {name!r} is empty"
-        for name, value in zip(paying.columns, values, strict=True)
-    ]
-    lines = [", ".join(line) for line, _ in paying.lines]
-    listed = difflib.get_close_matches(", ".join(values), lines, n=3) or lines[:3]
-    return InvalidLog(
-        f"{place.where.removesuffix(f', column {column!r}')}: {' and '.join(here)} "
-        f"({rows:,} row{'s' if rows > 1 else ''}), which the reward table does not list; it lists "
-        f"{', '.join(map(repr, listed))}{', …' if len(listed) < len(lines) else ''}"
-    )
+def advice(text: str | None) -> str:
+    """Returns what can be done about a value that cannot be used, as the end of a sentence."""
+    if text is None or text.strip().lower() in ("", "nan"):
+        return " (leave such rows out, or give them a value, in the query of a description)"
+    if re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):
+        return " (write it with a decimal point only, in the query of a description)"
+    return ""
 
 
 def no_row(table: Table) -> InvalidLog:

@@ -6,7 +6,7 @@ memory besides are the arrays themselves, once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,8 @@ TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
 PIECE = 100_000  # groups fetched at a time
 
 
-def labelled(
-    database: Any, roles: RoleSql, scale: int, left_out: Mapping[str, int]
-) -> LabelledCounts:
-    """Returns the table `counted` as counts in their normal form.
-
-    `left_out` are the rows that never came to it, by reason.
-    """
+def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
+    """Returns the table `counted` as counts in their normal form."""
     states, actions = number_codes(database, roles, "counted")
     number_groups(database, roles)
     units = 10**scale
@@ -56,7 +51,6 @@ def labelled(
     ).fetchall():
         starts[state], decided[state] = times, True
     rows_read, dropped, dropped_rewards = dropped_rows(database, units)
-    rows_read, dropped = rows_read + sum(left_out.values()), {**left_out, **dropped}
     return LabelledCounts(
         roles.mapping.state,
         roles.mapping.action,

@@ -24,7 +24,6 @@ from surestep.io.logs.episodes import (
     sum_up_episodes,
 )
 from surestep.io.logs.look import EXAMPLES, Look, Suspicion, code_text, create_view
-from surestep.io.logs.notation import advice
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import Check
 from surestep.io.logs.source import LogSource
@@ -109,14 +108,13 @@ def unusable_rows(look: Look) -> tuple[int, list[Suspicion | None]]:
 
 
 def unusable(look: Look, check: Check, number: int) -> Suspicion:
-    """Returns the rows with a value that counting refuses, and how it could be read."""
+    """Returns the rows with a value that counting refuses, by a check."""
     examples = look.examples(check.condition, look.roles.text(check.column))
-    words = next((words for each in examples if (words := advice(each.value))), "")
     return Suspicion(
         "unusable value",
         number,
         "row",
-        f"without {check.expected} in column {check.column!r}{f' ({words})' if words else ''}",
+        f"without {check.expected} in column {check.column!r}",
         check.expected,
         examples,
     )

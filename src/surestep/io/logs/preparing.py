@@ -1,35 +1,26 @@
 """The way of rows from files to the view `log`: SQL around that of a scan.
 
-Stages follow each other in one order, whatever the order of options: numbers as they are usually
-written, single decisions as episodes, stamps and gaps, labels for what is missing, rewards by
-tables, derived columns, ends, recordings cut where something is missing.
+Stages follow each other in one order, whatever the order of options: single decisions as episodes,
+stamps, and ends.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from surestep.errors import InvalidLog, InvalidParameter, said
-from surestep.io.labels.bin_rules import read_bin_option
-from surestep.io.logs.columns import ColumnMapping, by_name, closest, names, naming, resolve
-from surestep.io.logs.deriving import DerivedColumns, check_derived, read_derived
+from surestep.errors import InvalidLog, said
+from surestep.io.logs.columns import ColumnMapping, by_name, names, naming, resolve
 from surestep.io.logs.last_rows import TERMINATED, TRUNCATED, MarkedLastRows
-from surestep.io.logs.missing import CutWhereMissing, MissingLabels, read_missing
-from surestep.io.logs.notation import PLAIN, Notation, PlainNumbers
 from surestep.io.logs.one_step import OneStepEpisodes
 from surestep.io.logs.reading import Reading
-from surestep.io.logs.reward_tables import RewardsByTable, check_reward_tables, parsed
 from surestep.io.logs.roles import flag_sql
 from surestep.io.logs.stamps import (
-    CutAtGaps,
     Stamped,
     StepsByStamp,
     TimesAsStamps,
     WithoutStamps,
-    gap_seconds,
 )
 
 
@@ -68,20 +59,9 @@ class Preparation:
         """Tells whether steps are numbers that time stamps were given."""
         return any(isinstance(stage, StepsByStamp) for stage in self.stages)
 
-    @property
-    def cut(self) -> CutWhereMissing | None:
-        """Returns the stage that cuts recordings short; None where none does."""
-        return next((each for each in self.stages if isinstance(each, CutWhereMissing)), None)
-
-    @property
-    def until_cut(self) -> Preparation:
-        """Returns the stages before recordings are cut short."""
-        kept = itertools.takewhile(lambda each: not isinstance(each, CutWhereMissing), self.stages)
-        return Preparation(tuple(kept))
-
 
 NONE = Preparation()
-KEEPING_ORDER = (PlainNumbers, OneStepEpisodes, MissingLabels, RewardsByTable, TimesAsStamps)
+KEEPING_ORDER = (OneStepEpisodes, TimesAsStamps)
 
 
 def meaning_of(
@@ -94,18 +74,12 @@ def meaning_of(
 
     `beyond` are columns that cannot be read, and `chosen` those that somebody chose, by role.
     """
-    tables = tuple(map(parsed, reading.reward_table))
-    check_reward_tables(tables, list(types), chosen)
-    derived = tuple(map(read_derived, reading.derive))
     there = [*types, *added_to_single(reading, types)]
-    added = [each.name for each in derived]
-    added += ["reward"] if tables else []
+    added = list[str]()
     for role, is_said in ((TERMINATED, reading.complete), (TRUNCATED, reading.clock)):
         named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
         added += [role] if is_said and named in ((), (role,)) else []
-    mapping = resolve(tuple(dict.fromkeys([*there, *added, *beyond])), chosen)
-    check_derived(derived, there, mapping)
-    return mapping
+    return resolve(tuple(dict.fromkeys([*there, *added, *beyond])), chosen)
 
 
 def added_to_single(reading: Reading, types: Mapping[str, str]) -> tuple[str, ...]:
@@ -117,9 +91,7 @@ def prepared(
     reading: Reading, mapping: ColumnMapping, types: Mapping[str, str], steps_are_stamps: bool
 ) -> Preparation:
     """Returns what a reading does to the rows of files with columns of these types."""
-    rules = read_missing(reading.missing)
-    check_missing(rules, types, reading)
-    stages: list[Stage] = [*plain_numbers(reading, mapping, types)]
+    stages = list[Stage]()
     single = added_to_single(reading, types)
     if reading.one_step and mapping.episode in types and mapping.step in types:
         raise InvalidLog(
@@ -132,12 +104,9 @@ def prepared(
         stages.append(OneStepEpisodes(single))
     stamped = steps_are_stamps and mapping.step is not None and mapping.episode is not None
     if stamped:
-        stages += stamps(reading, mapping, types)
-    elif reading.gap is not None:
-        raise InvalidLog(
-            "episodes are to end at gaps, which needs a column of episodes or of whose they are, "
-            f"and steps that are time stamps; name them with {naming('episode', 'step')}"
-        )
+        episode, step = str(mapping.episode), str(mapping.step)
+        stages.append(Stamped(step, types[step], reading.time_format))
+        stages.append(StepsByStamp(episode, step))
     if reading.complete or reading.clock:
         check_said_of_all(types, mapping, reading)
         stages.append(last_rows(types, mapping, reading))
@@ -148,46 +117,9 @@ def prepared(
             f"column {mapping.time!r} is that of the step and of the time at which episodes began, "
             "but its steps are numbers; expected time stamps"
         )
-    labelled = {name: types[name] for name, rule in rules.items() if rule == "label"}
-    if labelled:
-        stages.append(MissingLabels(labelled))
-    if reading.reward_table:
-        stages.append(RewardsByTable(tuple(map(parsed, reading.reward_table))))
-    if reading.derive:
-        derived = tuple(map(read_derived, reading.derive))
-        stages.append(DerivedColumns(derived, mapping, stamped))
     if stamped:
         stages.append(WithoutStamps(mapping.time == mapping.step))
-    dropped = {name: types[name] for name, rule in rules.items() if rule == "drop"}
-    if dropped:
-        stages.append(CutWhereMissing(dropped, mapping))
     return Preparation(tuple(stages))
-
-
-def plain_numbers(
-    reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]
-) -> list[PlainNumbers]:
-    """Returns what makes numbers plain; empty where they are."""
-    notation = Notation(reading.decimal, reading.thousands)
-    if notation == PLAIN:
-        return []
-    binned = {read_bin_option(rule)[0] for rule in reading.bins}
-    following = zip(mapping.state, mapping.next_state, strict=False)
-    binned |= {then for name, then in following if name in binned}
-    summed = {each.column for each in map(read_derived, reading.derive) if each.verb == "sum"}
-    numbers = {mapping.reward, mapping.step, mapping.behavior_prob}
-    numbers |= binned | summed
-    texts = tuple(name for name, kind in types.items() if name in numbers and kind == "VARCHAR")
-    return [PlainNumbers(notation, texts)] if texts else []
-
-
-def stamps(reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -> list[Stage]:
-    """Returns what makes steps of stamps: stamps beside the rows, cuts at gaps, and numbers."""
-    episode, step = str(mapping.episode), str(mapping.step)
-    stages: list[Stage] = [Stamped(step, types[step], reading.time_format)]
-    if reading.gap is not None:
-        stages.append(CutAtGaps(episode, gap_seconds(reading.gap)))
-    return [*stages, StepsByStamp(episode, step)]
 
 
 def last_rows(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> MarkedLastRows:
@@ -220,20 +152,3 @@ def check_said_of_all(types: Mapping[str, str], mapping: ColumnMapping, reading:
             f"{told}, but there is no column of episodes or of steps; name them with "
             f"{naming('episode', 'step')}"
         )
-
-
-def check_missing(rules: Mapping[str, str], types: Mapping[str, str], reading: Reading) -> None:
-    """Refuses rules for columns that are not there, and labels among bins."""
-    binned = {read_bin_option(rule)[0] for rule in reading.bins}
-    for column, rule in rules.items():
-        if column not in types:
-            raise InvalidLog(
-                f"there is no column {column!r} of which values could be missing; "
-                f"{closest(column, list(types))}"
-            )
-        if rule == "label" and column in binned:
-            raise InvalidParameter(
-                f"column {column!r} is binned, where only numbers have a place, so that what is "
-                f"missing there can have no label; expected {column}=drop, which ends the "
-                "recording of the episode there, or a column of yours in which no number is missing"
-            )

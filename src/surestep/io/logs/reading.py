@@ -17,7 +17,6 @@ from typing import Any
 
 from surestep.declaring import Choice, Flag, Term, Text, Texts, declared
 from surestep.errors import InvalidParameter
-from surestep.io.logs.reward_tables import table_text
 
 DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}  # as users say it → as it is written
 
@@ -33,23 +32,6 @@ class Reading:
             option="--bin",
             metavar="COLUMN:RULE",
             help="Bin a column of numbers: age:quantiles=10, pressure:width=5 or x:edges=0,1,5.",
-        ),
-    )
-    decimal: str = field(
-        default=".",
-        metadata=declared(
-            shape=Choice((".", ",")),
-            default=".",
-            help="The decimal sign of numbers that are written as text.",
-        ),
-    )
-    thousands: str | None = field(
-        default=None,
-        metadata=declared(
-            shape=Choice((",", ".", "'", " ")),
-            by_default="none",
-            void=True,
-            help="The sign between the thousands of numbers that are written as text.",
         ),
     )
     delimiter: str | None = field(
@@ -70,14 +52,6 @@ class Reading:
             by_default="ISO 8601, such as 2025-03-31 14:05",
             void=True,
             help="How time stamps are written, such as %d/%m/%Y %H:%M.",
-        ),
-    )
-    gap: str | None = field(
-        default=None,
-        metadata=declared(
-            shape=Text(),
-            metavar="TIME",
-            help="End an episode where the next row comes later than this: 30d, 12h, 45min.",
         ),
     )
     one_step: bool = field(
@@ -104,36 +78,9 @@ class Reading:
             "stops after so many steps, or at a date with steps of equal length.",
         ),
     )
-    missing: Sequence[str] = field(
-        default=(),
-        metadata=declared(
-            shape=Texts(),
-            metavar="COLUMN=RULE",
-            help="What to do where a value is missing: refuse the log, `drop` the rest of the "
-            "episode's recording, or `label` it 'missing'.",
-        ),
-    )
-    derive: Sequence[str] = field(
-        default=(),
-        metadata=declared(
-            shape=Texts(),
-            metavar="NAME=VERB(...)",
-            help="A column from the rows of an episode so far: calls=count(event=call), "
-            "dose=sum(units), last=previous(event), days=since(first).",
-        ),
-    )
-    reward_table: Sequence[str] = field(
-        default=(),
-        metadata=declared(
-            shape=Texts(),
-            metavar="FILE",
-            help="A small table of what values of a column pay, with 'reward' as its last column; "
-            "several add up.",
-        ),
-    )
 
     def __post_init__(self) -> None:
-        """Checks every value, and that they can be told apart; several texts become a tuple."""
+        """Checks every value; several texts become a tuple."""
         for name, way in READING.items():
             value = getattr(self, name)
             if isinstance(way.shape, Texts):
@@ -145,11 +92,6 @@ class Reading:
             elif isinstance(way.shape, Choice) and value not in (*way.shape.words, DEFAULTS[name]):
                 expected = ", ".join(map(repr, way.shape.words))
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {expected}")
-        object.__setattr__(self, "reward_table", tuple(map(table_text, self.reward_table)))
-        if self.decimal == self.thousands:
-            raise InvalidParameter(
-                f"decimal and thousands are both {self.decimal!r}, expected two different signs"
-            )
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Reading:

@@ -30,7 +30,6 @@ class Check(NamedTuple):
     condition: str  # SQL over the user's columns
     column: str
     expected: str
-    missing: tuple[str, ...] = ()  # rules of `missing` that help where nothing is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,6 @@ class LabelCode:
     label: Callable[[str], str] = str  # from the text of a code
     checks: tuple[Check, ...] = ()  # of what is there: values without a code
     expected: str = "a value"  # where nothing is
-    missing: tuple[str, ...] = ("drop", "label")  # rules that help there
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def code_of(column: str, kind: str) -> LabelCode:
 
 def no_nan(column: str) -> Check:
     """Returns the check for NaN, by which some tables say that there is nothing."""
-    return Check(f"isnan({sql_name(column)})", column, NUMBER, ("drop", "label"))
+    return Check(f"isnan({sql_name(column)})", column, NUMBER)
 
 
 def number_text_code(column: str, kind: str) -> LabelCode:
@@ -127,9 +125,8 @@ def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
         binning.sql(number),
         "BIGINT",
         lambda text: binning.label(int(text)),
-        (Check(unusable, column, "a finite number, since the column is binned", ("drop",)),),
+        (Check(unusable, column, "a finite number, since the column is binned"),),
         "a number, since the column is binned",
-        ("drop",),
     )
 
 
@@ -212,7 +209,7 @@ class RoleSql:
             checks.append(missing(codes.episode))
         labels = (*codes.state, *codes.action, *codes.next_state)
         checks += [check for code in labels for check in code.checks]
-        checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number", ("drop",)))
+        checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
             checks.append(Check(step, mapping.step, STEP))
@@ -253,4 +250,4 @@ class RoleSql:
 def missing(code: LabelCode, where: str = "") -> Check:
     """Returns the check for a missing label where there must be one."""
     condition = f"{sql_name(code.column)} IS NULL{where}"
-    return Check(condition, code.column, code.expected, code.missing)
+    return Check(condition, code.column, code.expected)

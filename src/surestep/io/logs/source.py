@@ -16,7 +16,7 @@ from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_cou
 from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
-from surestep.io.logs.checks import check_rows, first_where, no_row, places_where
+from surestep.io.logs.checks import advice, check_rows, first_where, no_row, places_where
 from surestep.io.logs.columns import ROLES, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
@@ -26,7 +26,6 @@ from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.look import Look
-from surestep.io.logs.missing import CUT_SHORT, GONE, advice
 from surestep.io.logs.preparing import meaning_of, prepared
 from surestep.io.logs.reading import Reading
 from surestep.io.logs.rewards import RewardSql, Units
@@ -82,7 +81,7 @@ class LogSource:
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
-            counts = labelled(database, roles, scale, left_out(self.table, database))
+            counts = labelled(database, roles, scale)
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     @property
@@ -202,8 +201,7 @@ class LogSource:
 
         def refused_at(condition: str, column: str) -> tuple[str, str]:
             place = first_where(self.table, database, condition, column)
-            hint = place.hint or advice(column, place.text, ("drop",))
-            return f"{place.where}: found {place.value}", hint
+            return f"{place.where}: found {place.value}", advice(place.text)
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
         rows = "log"
@@ -222,17 +220,11 @@ def read_log(
     *,
     columns: Mapping[str, str | Sequence[str]] | None = None,
     bins: Sequence[str] = (),
-    decimal: str = ".",
-    thousands: str | None = None,
     delimiter: str | None = None,
     time_format: str | None = None,
-    gap: str | None = None,
     one_step: bool = False,
     complete: bool = False,
     clock: bool = False,
-    missing: Sequence[str] = (),
-    derive: Sequence[str] = (),
-    reward_table: Sequence[str] = (),
     memory_limit: str | None = None,
 ) -> LogSource:
     """Finds a log and the meaning of its columns, without reading it.
@@ -240,29 +232,19 @@ def read_log(
     `source` is a path, a pattern such as 'logs/*.parquet', a folder, a list of them, or a table in
     memory (pandas, polars, Arrow, a dictionary of lists or arrays; groups are episodes);
     `columns` names the columns of a role where they have other names than usual, `bins` are rules
-    such as 'age:quantiles=10' for columns of numbers, `decimal` and `thousands` are the signs in
-    numbers that are written as text, `delimiter` stands between columns, and `memory_limit`, such
-    as '2GB', bounds the memory. Steps may be time stamps, in ISO 8601 or in a `time_format`; after
-    a `gap` such as '30d' another episode begins. `one_step` says that every row is an episode,
-    `complete` that the last row of an episode is its end, and `clock` that one which is not is the
-    last because recording stops after so many steps, or at a date with steps of equal length.
-    `missing` are rules such as
-    'lactate=drop', `derive` columns such as 'calls=count(event=call)', and `reward_table` files
-    that say what values of columns pay.
+    such as 'age:quantiles=10' for columns of numbers, `delimiter` stands between columns, and
+    `memory_limit`, such as '2GB', bounds the memory. Steps may be time stamps, in ISO 8601 or in a
+    `time_format`. `one_step` says that every row is an episode, `complete` that the last row of an
+    episode is its end, and `clock` that one which is not is the last because recording stops after
+    so many steps, or at a date with steps of equal length.
     """
     reading = Reading(
         bins=bins,
-        decimal=decimal,
-        thousands=thousands,
         delimiter=delimiter,
         time_format=time_format,
-        gap=gap,
         one_step=one_step,
         complete=complete,
         clock=clock,
-        missing=missing,
-        derive=derive,
-        reward_table=reward_table,
     )
     return open_log(source, columns, reading, memory_limit)
 
@@ -350,7 +332,7 @@ def steps_are_stamps(
     """Tells whether the steps are time stamps, by their type, or by the first row."""
     if mapping.step is None or mapping.step not in types:
         return False
-    if is_stamp_type(types[mapping.step]) or reading.gap is not None:
+    if is_stamp_type(types[mapping.step]):
         return True
     text = row.get(mapping.step)
     if not isinstance(text, str) or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", text):
@@ -405,17 +387,6 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
     raise trouble or InvalidLog(
         f"{table.name} gave other rows when it was read again; expected a log that does not change"
     )
-
-
-def left_out(table: Table, database: Any) -> dict[str, int]:
-    """Counts the rows that are left out before counting, by reason."""
-    cut = table.preparation.cut
-    if cut is None:
-        return {}
-    before = replace(table, preparation=table.preparation.until_cut)
-    rows = cut.marked(before.scan(database, table.files, numbered=True))
-    (gone,) = database.execute(f"SELECT count(*) FROM ({rows}) WHERE {GONE}").fetchone()
-    return {f"{CUT_SHORT} ({', '.join(cut.columns)})": int(gone)} if gone else {}
 
 
 def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:

@@ -1,4 +1,4 @@
-"""Time stamps in place of numbers of steps: the order of rows, and gaps that cut episodes.
+"""Time stamps in place of numbers of steps: the order of rows.
 
 A stamp is written as ISO 8601 says (2025-03-31, 2025-03-31 14:05, 2025-03-31T14:05:09Z), or in the
 form that a user gives. 03/04/2025 may be in March or in April, so nobody guesses.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from surestep.errors import InvalidParameter, said
+from surestep.errors import said
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.sql import sql_name, sql_text
 
@@ -19,10 +19,7 @@ ISO = (
 )
 DATE = r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"
 EITHER_WAY = r"\s*(0?[0-9]|1[0-2])[./-](0?[0-9]|1[0-2])[./-][0-9]"  # day and month could be swapped
-UNITS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
-GAP = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h|d|w)")
-SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-STAMP, CUT, TIME = '"surestep stamp"', '"surestep cut"', '"surestep time"'
+STAMP, TIME = '"surestep stamp"', '"surestep time"'
 
 
 def is_stamp_type(kind: str) -> bool:
@@ -63,21 +60,6 @@ def advice(text: str | None) -> str:
     return f" (if it is a date, say how it is written with {option}, such as {ways})"
 
 
-def gap_seconds(gap: str) -> float:
-    """Returns the seconds of a gap such as '30d'.
-
-    >>> gap_seconds("30min")
-    1800.0
-    """
-    match = GAP.fullmatch(gap.strip())
-    if match is None or float(match[1]) == 0:
-        raise InvalidParameter(
-            f"gap is {gap!r}, expected a time above 0 such as 30d, with one of the units "
-            f"{', '.join(f'{short} ({long})' for short, long in UNITS.items())}"
-        )
-    return float(match[1]) * SECONDS[match[2]]
-
-
 @dataclass(frozen=True, slots=True)
 class Stamped:
     """Rows with the stamp of their step beside it, for whoever looks at times."""
@@ -89,24 +71,6 @@ class Stamped:
     def sql(self, rows: str) -> str:
         """Returns the SQL of the rows with their stamps."""
         return f"SELECT *, {stamp_sql(self.step, self.kind, self.form)} AS {STAMP} FROM ({rows})"
-
-
-@dataclass(frozen=True, slots=True)
-class CutAtGaps:
-    """Episodes of stamped rows that end where the next row comes later than after a gap."""
-
-    episode: str
-    seconds: float
-
-    def sql(self, rows: str) -> str:
-        """Returns the SQL of the rows with other names of episodes: '17 #2'."""
-        episode = sql_name(self.episode)
-        near = f"PARTITION BY {episode} ORDER BY {STAMP}"
-        late = f"epoch({STAMP}) - epoch(lag({STAMP}) OVER ({near})) > {self.seconds!r}"
-        marked = f"SELECT *, CAST(coalesce({late}, false) AS INTEGER) AS {CUT} FROM ({rows})"
-        part = f"sum({CUT}) OVER ({near} RANGE UNBOUNDED PRECEDING)"
-        name = f"CAST({episode} AS VARCHAR) || ' #' || CAST({part} + 1 AS VARCHAR)"
-        return f"SELECT * EXCLUDE ({CUT}) REPLACE ({name} AS {episode}) FROM ({marked})"
 
 
 @dataclass(frozen=True, slots=True)
