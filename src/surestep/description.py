@@ -237,6 +237,7 @@ HELP = {
     "method.worlds": "The number of worlds of each kind in the stress test; 0: none.",
     "names": "What people call the values of a column, on the page and the screen.",
 }
+HOW_TO_READ = ("query", "tables", "reader", "case", "ends", "columns", "bins")  # of a log
 # What is taken where nobody says anything: whatever the data are, or in words.
 DEFAULTS: dict[str, Any] = {
     "algorithm": "spibb",
@@ -306,6 +307,20 @@ def in_words(**said: Any) -> dict[str, Any]:
         if value is not None:
             put(content, PATHS.get(name, name), value)
     return content
+
+
+def at(description: Description, path: str) -> Any:
+    """Returns the value at a path such as 'stakes.discount'; None where nobody gave any."""
+    value: Any = description
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def files_of(description: Description) -> tuple[str, ...]:
+    """Returns the files that a description names."""
+    given = description.files or ()
+    return (given,) if isinstance(given, str) else given
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:

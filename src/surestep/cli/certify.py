@@ -10,7 +10,6 @@ import click
 from surestep.cli import options
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, terminal
-from surestep.terms import TERMS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 @click.argument("result", type=click.Path(path_type=Path))
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option(
+    "--certificate",
     "--kind",
     "kinds",
     multiple=True,
@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 @click.option(
     "--delta", type=float, help="δ: the chance that a claim is wrong.  [default: as in the result]"
 )
-@options.term_option("running", TERMS["running"])
-@options.term_option("ending", TERMS["ending"])
-@options.term_option("returns", TERMS["returns"])
+@options.declared_range("running")
+@options.declared_range("ending")
+@options.declared_range("returns")
+@options.own_keys
+@options.allow_query
 @options.memory_limit
 @options.output_file("-o", "--output", words="A file for the certificates, as JSON.")
 @click.option(
@@ -51,6 +53,8 @@ def command(
     running: tuple[float, float] | None,
     ending: tuple[float, float] | None,
     returns: tuple[float, float] | None,
+    assigned: tuple[str, ...],
+    allow_query: bool,
     memory_limit: str | None,
     output: Path | None,
     check: Path | None,
@@ -71,26 +75,29 @@ def command(
     from surestep.pipeline import certify_result, check_certificates
     from surestep.results.result import certificates_to_json, read_certificates
 
+    log = options.own_log(logs, assigned)
     if check is not None:
         if kinds or output or any(g is not None for g in (delta, running, ending, returns)):
             raise click.UsageError("--check makes what is in the file again, and takes no more")
         with task_progress() as progress:
             check_certificates(
                 result,
-                list(logs),
+                log,
                 read_certificates(check),
+                allow_query=allow_query,
                 memory_limit=memory_limit,
                 progress=progress,
             )
         say("confirmed: the claims come out the same", fg="green", bold=True)
         return
     if not kinds:
-        raise click.UsageError("expected at least one --kind, or --check")
+        raise click.UsageError("expected at least one --certificate, or --check")
     with task_progress() as progress:
         judged = certify_result(
             result,
-            list(logs),
+            log,
             kinds,
+            allow_query=allow_query,
             delta=delta,
             running=running,
             ending=ending,

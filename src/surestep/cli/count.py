@@ -7,27 +7,29 @@ from pathlib import Path
 import click
 
 from surestep.cli import options
+from surestep.cli.options import Grouped, described
 from surestep.cli.progress import progress_bar
 from surestep.cli.terminal import say
-from surestep.io.logs.reading import Reading
+from surestep.description import READING, Description, files_of
 from surestep.report.numbers import counted
 
 
-@click.command("count", short_help="Count a log: tables of decisions to a small, mergeable file.")
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.command(
+    "count",
+    cls=Grouped,
+    short_help="Count a log: tables of decisions to a small, mergeable file.",
+)
+@described(*READING)
 @options.output_file("-o", "--output", required=True, words="The file of counts to write.")
-@options.log_options
 @options.cluster("Count the files, a task each,")
 def command(
-    logs: tuple[str, ...],
+    description: Description,
     output: Path,
-    columns: dict[str, tuple[str, ...]],
-    reading: Reading,
     memory_limit: str | None,
     engine: str,
     address: str | None,
 ) -> None:
-    """Count LOG (text, Parquet, JSON lines, XES: files, patterns, folders) into a file of counts.
+    """Count LOG, a description (TOML) or a log, into a file of counts.
 
     Columns with the usual names are found by themselves; say which is which for others. Repeat an
     option where a state, next state or action has several columns. On a cluster, each file must
@@ -42,9 +44,9 @@ def command(
     from surestep.parallel import reach
 
     reach(engine, address)
-    if any(map(is_counts_file, logs)):
+    if any(map(is_counts_file, files_of(description))):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
-    source = open_log(list(logs), columns, reading, memory_limit)
+    source = open_log(description, memory_limit=memory_limit)
     say(source.columns)
     with progress_bar(f"counting {source.table.name}") as advance:
         if engine == "ray":

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surestep.cli import options
-from surestep.cli.options import term_options
+from surestep.cli.options import Grouped, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
-from surestep.io.logs.reading import Reading
+from surestep.description import ASKING, IMPROVING, LABELS, READING, Description
 from surestep.report.numbers import duration
-from surestep.terms import label_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,9 +21,10 @@ if TYPE_CHECKING:
     from surestep.results.record import Record
 
 
-@click.command("improve", short_help="From a log of decisions to a better policy, and a report.")
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@term_options()
+@click.command(
+    "improve", cls=Grouped, short_help="From a log of decisions to a better policy, and a report."
+)
+@described(*READING, *ASKING, *IMPROVING)
 @click.option(
     "-o",
     "--output",
@@ -35,21 +35,16 @@ if TYPE_CHECKING:
 @options.time_limit
 @options.worker_processes
 @options.cluster("Do the stress test")
-@options.log_options
 def command(
-    logs: tuple[str, ...],
+    description: Description,
     output: Path,
-    columns: dict[str, tuple[str, ...]],
-    reading: Reading,
     memory_limit: str | None,
     workers: int | None,
     engine: str,
     address: str | None,
     time_limit: float | None,
-    terms: dict[str, Any],
-    sources: dict[str, Any],
 ) -> None:
-    """Improve the policy behind LOG (text, Parquet, JSON lines, XES, or what `count` wrote).
+    """Improve the policy behind LOG: a description (TOML), a log, or what `count` wrote.
 
     OUTPUT gets the policy (policy.csv, policy.parquet), the certificate to stand by and all others
     (certificate.json, certificates.json), what a stress test found (rehearsal.json), a page that
@@ -57,9 +52,8 @@ def command(
     stress test is saved before it begins; if it is interrupted, the same command goes on with it.
 
     \b
-    surestep improve log.csv --discount 0.95 -o result
-    surestep improve log.csv --behavior policy.csv --discount 0.95 --n-wedge 50 -o result
-    surestep improve 'logs/*.parquet' --bin age:quantiles=10 --discount 0.99 -o result
+    surestep improve log.toml -o result
+    surestep improve log.csv --behavior policy.csv --discount 0.95 -o result
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
@@ -70,12 +64,12 @@ def command(
 
         check_can_begin(output)
         reach(engine, address)
-        asked = Terms(**terms)
-        source = open_source(logs, columns=columns, reading=reading, memory_limit=memory_limit)
+        asked = Terms.of(description)
+        source = open_source(description, memory_limit=memory_limit)
         console = terminal(highlight=False, soft_wrap=True)  # paths stay whole
         if isinstance(source, LogSource):
             console.print(str(source.columns), markup=False)
-        made = draft(gather(source, terms=asked, **sources), asked, progress)
+        made = draft(gather(source, terms=asked), asked, progress)
         result = made.result
         files = result.files()
         if made.how.sizes:
@@ -144,7 +138,7 @@ def print_terms(console: Console, result: Result) -> None:
     record = result.record
     given = record.parameters
     for name in record.defaults:
-        console.print(f"by default: {label_of(name)} = {taken(record, name)}", markup=False)
+        console.print(f"by default: {LABELS.get(name, name)} = {taken(record, name)}", markup=False)
     if record.has_row_propensities:
         console.print(
             "The behavior policy of a state is estimated: the log names the probability of each "

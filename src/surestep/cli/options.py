@@ -280,6 +280,37 @@ def described(*paths: str) -> Callable[[Command], Command]:
     return decorate
 
 
+own_keys = click.option(
+    "--set",
+    "assigned",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A file that was given, such as limits.allowed=allowed.csv.",
+)
+allow_query = click.option(
+    "--allow-query",
+    is_flag=True,
+    help="Run the query that the result was made by, which is not in a description of yours.",
+)
+
+
+def own_log(
+    logs: tuple[str, ...], assigned: tuple[str, ...], behavior: str | None = None
+) -> Description:
+    """Returns the description of the log that a user names beside a result."""
+    said = {} if behavior is None else {"behavior": {"policy": behavior}}
+    for text in assigned:
+        said = merged(said, assignment(text))
+    return description_of(logs, said)
+
+
+def declared_range(name: str) -> Callable[[Command], Command]:
+    """Returns the option of what may be earned."""
+    return click.option(
+        f"--{name}", type=(float, float), metavar="LOW HIGH", help=HELP[f"stakes.{name}"]
+    )
+
+
 def value_of(path: str, given: Any) -> Any:
     """Returns what was typed for a key: names and words as they are, numbers as numbers."""
     if path in SEVERAL:

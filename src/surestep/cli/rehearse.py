@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from surestep.cli import options
-from surestep.cli.options import term_options
+from surestep.cli.options import Grouped, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
-from surestep.io.logs.reading import Reading
+from surestep.description import ASKING, IMPROVING, READING, Description
 from surestep.report.numbers import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from surestep.pipeline import RehearsedLog
+
+
+USUAL_WORLDS = 100  # of each kind
 
 
 class Sizes(click.ParamType[tuple[float, ...]]):
@@ -37,16 +41,12 @@ class Sizes(click.ParamType[tuple[float, ...]]):
             self.fail(f"{value!r} is no list of numbers such as 0.5,1,2", param, ctx)
 
 
-@click.command("rehearse", short_help="Stress test an improvement, and see what more data brings.")
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@term_options(but="worlds")
-@click.option(
-    "--worlds",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="The number of worlds of each kind.",
+@click.command(
+    "rehearse",
+    cls=Grouped,
+    short_help="Stress test an improvement, and see what more data brings.",
 )
+@described(*READING, *ASKING, *IMPROVING)
 @click.option(
     "--sizes",
     type=Sizes(),
@@ -71,34 +71,29 @@ class Sizes(click.ParamType[tuple[float, ...]]):
     help="A new folder for rehearsal.html, a page to look at, rehearsal.json, and run.json with "
     "the settings; or one to go on with.",
 )
-@options.log_options
 def command(
-    logs: tuple[str, ...],
+    description: Description,
     output: Path | None,
-    columns: dict[str, tuple[str, ...]],
-    reading: Reading,
     memory_limit: str | None,
-    worlds: int,
     sizes: tuple[float, ...],
     seed: int,
     workers: int | None,
     engine: str,
     address: str | None,
     time_limit: float | None,
-    terms: dict[str, Any],
-    sources: dict[str, Any],
 ) -> None:
     """Rehearse what `surestep improve` would do with LOG, given the same options.
 
     Worlds are made from the log in several ways, none of which the certificate assumes. In each,
     the behavior policy collects data, the policy is improved and certified, and all is held
     against the truth, which is known there. This is a stress test, not a confidence level. The
-    certificate that is rehearsed is the first --kind. What is finished is kept in OUTPUT, and the
+    certificate that is rehearsed is the first one, and there are 100 worlds of each kind unless
+    --worlds says another number. What is finished is kept in OUTPUT, and the
     same command goes on after an interruption.
 
     \b
-    surestep rehearse log.csv --discount 0.95 -o rehearsal
-    surestep rehearse log.csv --discount 0.95 --n-wedge 20 --kind robust --sizes 1,10,100
+    surestep rehearse log.toml -o rehearsal
+    surestep rehearse log.csv --discount 0.95 --kind robust --sizes 1,10,100
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
@@ -109,8 +104,10 @@ def command(
         if output is not None:
             check_can_begin(output)
         reach(engine, address)
-        asked = Terms(**terms, worlds=worlds)
-        source = open_source(logs, columns=columns, reading=reading, memory_limit=memory_limit)
+        asked = Terms.of(description)
+        worlds = USUAL_WORLDS if asked.worlds is None else asked.worlds
+        asked = replace(asked, worlds=worlds)
+        source = open_source(description, memory_limit=memory_limit)
         cores = workers or available_cores(engine)
         console = terminal(highlight=False, soft_wrap=True)
 
@@ -130,7 +127,6 @@ def command(
             output=output,
             progress=progress,
             on_start=tell_plan,
-            **sources,
         )
     print_rehearsal(console, rehearsed)
     if output is not None:

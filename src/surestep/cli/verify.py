@@ -15,35 +15,40 @@ from surestep.cli.terminal import say
 @click.argument("output", type=click.Path(path_type=Path))
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option("--behavior", metavar="POLICY", help="The table of the policy that was given.")
-@click.option("--states", metavar="FILE", help="The list of states that was given.")
-@click.option("--actions", metavar="FILE", help="The list of actions that was given.")
-@click.option("--possible", metavar="FILE", help="The table of possible pairs that was given.")
-@click.option("--allowed", metavar="FILE", help="The table of allowed pairs that was given.")
+@options.own_keys
+@options.allow_query
 @options.memory_limit
 def command(
     output: Path,
     logs: tuple[str, ...],
+    behavior: str | None,
+    assigned: tuple[str, ...],
+    allow_query: bool,
     memory_limit: str | None,
-    **given: str | None,
 ) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
+
+    LOG is the log, or your own description of it: files are read that you name, no others.
 
     It is confirmed where all bytes are the same. Where the record names other versions, another
     machine or other files, the counts must be the same, the policy up to ties, every number within
     1e-9 of itself and the words of the page: that is no confirmation, and the exit code is 1.
 
     \b
-    surestep verify result log.csv
+    surestep verify result log.toml
+    surestep verify result log.csv --behavior policy.csv
     """
+    from surestep.description import OPTIONS
     from surestep.pipeline import verify_result
+    from surestep.pipeline.evidence import SOURCES
 
     with task_progress() as progress:
         verification = verify_result(
             output,
-            list(logs),
+            options.own_log(logs, assigned, behavior),
+            allow_query=allow_query,
             memory_limit=memory_limit,
             progress=progress,
-            **given,
         )
     if verification.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)
@@ -58,5 +63,8 @@ def command(
     if not verification.page_compared:
         say("report.html was not compared: ties between actions fell otherwise here")
     for name in verification.taken_from_folder:
-        say(f"not checked: {name}, taken from {output} itself; give it with --{name}")
+        say(
+            f"not checked: {name}, taken from {output} itself; give it with "
+            f"{OPTIONS.get(SOURCES[name], f'--set {SOURCES[name]}=FILE')}"
+        )
     raise SystemExit(1)

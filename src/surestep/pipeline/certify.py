@@ -19,14 +19,14 @@ from surestep.certificates.ranges import Ranges, hull
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import check_log_fits, propensities_vary
-from surestep.io.labels.bin_rules import bin_option
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, others
-from surestep.io.logs.source import LogSource
+from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.checks import MOST_LOADED
 from surestep.pipeline.evidence import (
+    SOURCES,
     Assembly,
     CountsSource,
     Steps,
@@ -43,7 +43,6 @@ from surestep.results.alarms import Alarm
 from surestep.results.ladder import belief_in
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
-from surestep.terms import SOURCES
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
 NONE_DECLARED: Declared = (None, None, None)
@@ -86,6 +85,7 @@ def certify_result(
     running: tuple[float, float] | None = None,
     ending: tuple[float, float] | None = None,
     returns: tuple[float, float] | None = None,
+    allow_query: bool = False,
     memory_limit: str | None = None,
     progress: Progress | None = None,
 ) -> Judged:
@@ -102,7 +102,9 @@ def certify_result(
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     given: Declared = (running, ending, returns)
     declared = None if given == NONE_DECLARED else given
-    made = SavedPolicy.of(directory, log, memory_limit, asked, declared, delta=delta)
+    made = SavedPolicy.of(
+        *(directory, log, memory_limit, asked, declared), delta=delta, allow_query=allow_query
+    )
     claims = []
     for done, certifier in enumerate(made.certifiers):
         tell("certifying", done, len(asked))
@@ -130,6 +132,7 @@ def check_certificates(
     log: object,
     certificates: Sequence[Certificate],
     *,
+    allow_query: bool = False,
     memory_limit: str | None = None,
     progress: Progress | None = None,
 ) -> None:
@@ -142,7 +145,9 @@ def check_certificates(
         tell("certifying", done, len(certificates))
         declared = declared_in(former)
         if declared not in policies:
-            policies[declared] = SavedPolicy.of(directory, log, memory_limit, asked, declared)
+            policies[declared] = SavedPolicy.of(
+                *(directory, log, memory_limit, asked, declared), allow_query=allow_query
+            )
         made = policies[declared]
         made.check_may_judge(made.certifiers[done])
         verify(former, made.problem, made.policy)
@@ -183,10 +188,11 @@ class SavedPolicy:
         declared: Declared | None,
         *,
         delta: float | None = None,
+        allow_query: bool = False,
     ) -> SavedPolicy:
         """Reads folder and log; whole episodes where a kind looks at them."""
         saved = load(read_path(directory))
-        again = LogAgain.of(saved, log, memory_limit)
+        again = LogAgain.of(saved, log, memory_limit, allow_query=allow_query)
         source, counts, same_log = again.source, again.counts, again.same
         terms = terms_of(saved.record)
         if declared is not None:
@@ -201,7 +207,7 @@ class SavedPolicy:
         log_source = None if isinstance(source, CountsSource) else source
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
-            assembly = gather(counts, **known).assembly
+            assembly = gather(CountsSource(counts), objects=known).assembly
             problem = problem_of(assembly, terms, facts)
         else:
             locate = nowhere if log_source is None else log_source.place_of
@@ -277,10 +283,15 @@ class LogAgain(NamedTuple):
     shares_files: bool  # a file of it is one that the policy was made from
 
     @classmethod
-    def of(cls, saved: Result, log: object, memory_limit: str | None) -> LogAgain:
+    def of(
+        cls, saved: Result, log: object, memory_limit: str | None, *, allow_query: bool
+    ) -> LogAgain:
         """Reads the log, with the bins of the result: quantiles of another log are other bins."""
-        bins = [bin_option(*each) for each in saved.table.vocabulary.binnings.items()]
-        source = open_again(saved.record, log, memory_limit, bins)
+        bins = {
+            name: binning.to_json() for name, binning in saved.table.vocabulary.binnings.items()
+        }
+        own, frame = given_as(log)
+        source = open_again(saved.record, own, frame, memory_limit, bins, allow_query=allow_query)
         counts = source.counts()
         if counts_digest(counts) == saved.record.counts_sha256:
             return cls(source, counts, same=True, shares_files=True)

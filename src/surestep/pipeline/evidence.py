@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ import numpy as np
 
 from surestep._arrays import BoolArray, IntArray, freeze
 from surestep._files import read_path
+from surestep.description import HOW_TO_READ, SEEN, WORDS_FOR_BEHAVIOR, Description, at, files_of
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import (
@@ -33,15 +34,13 @@ from surestep.io.labels.behavior import (
     propensities_vary,
     read_behavior_table,
 )
-from surestep.io.labels.bin_rules import Quantiles, read_bin_option
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.pair_table import PairTable, read_pair_table
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.groups import STOPPED, UNFINISHED
-from surestep.io.logs.reading import USUAL, Reading
-from surestep.io.logs.source import LogSource, open_log, read_log
+from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
 from surestep.model.numbering import Numbering
@@ -52,7 +51,6 @@ from surestep.results.record import InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
 BehaviorKind = Literal["table", "uniform", "propensities", "row-propensities", "estimate"]
-SEEN = "seen"  # what is possible: what the log shows
 AS_DECLARED = Statement("pairs-declared")
 
 
@@ -68,7 +66,7 @@ class Evidence:
     possible: str  # "all", "seen" or "listed"
     allowed: str  # "all" or "listed"
     columns: Mapping[str, Sequence[str]]  # by role
-    reading: Reading
+    description: Description
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # of the above, what nobody said
     source: LogSource | None  # None where only counts are given
@@ -108,43 +106,39 @@ class Steps:
         return replace(problem, log=self.log, counts=self.log.counts(), premises=premises)
 
 
+# What an improvement takes beside the log: the paths of their keys in a description.
+SOURCES = {"behavior": "behavior.policy"} | {
+    name: f"limits.{name}" for name in ("states", "actions", "possible", "allowed")
+}
+
+
 def gather(
-    source: object,
-    behavior: object = None,
+    log: LogSource | CountsSource,
     *,
     terms: Terms | None = None,
-    states: object = None,
-    actions: object = None,
-    possible: object = None,
-    allowed: object = None,
+    objects: Mapping[str, object] | None = None,
 ) -> Evidence:
-    """Reads and counts everything; see `improve` for what may be given.
+    """Reads and counts everything that a description names.
 
-    Under `terms` that split the log, its first part alone says where bins by quantiles begin.
+    `objects` of Python, by the names of `SOURCES`, stand in for files. Under `terms` that split the
+    log, its first part alone says where bins by quantiles begin.
     """
-    log = CountsSource(source) if isinstance(source, LabelledCounts) else source
-    log = log if isinstance(log, LogSource | CountsSource) else read_log(log)
+    given = {name: at(log.description, path) for name, path in SOURCES.items()} | (objects or {})
+    behavior, possible = given["behavior"], given["possible"]
     if isinstance(log, LogSource) and terms is not None:
         log = with_edges(log, terms)
     counts = log.counts()
     table = behavior_of(behavior, counts)
-    lists_given = {"state": states, "action": actions}
-    lists = {role: labels_of(given, role, counts) for role, given in lists_given.items()}
+    lists = {role: labels_of(given[f"{role}s"], role, counts) for role in ("state", "action")}
     kind: BehaviorKind = "table" if isinstance(table, BehaviorTable) else table
     seen = isinstance(possible, str) and possible == SEEN
     declared = None if seen else pairs_of(possible, counts)
-    limits = pairs_of(allowed, counts)
-    given = {
-        "behavior": behavior if kind == "table" else None,
-        "states": states,
-        "actions": actions,
-        "possible": None if seen else possible,
-        "allowed": allowed,
-    }
+    limits = pairs_of(given["allowed"], counts)
     files = [*(InputFile.of("log", path) for path in log.files)]
-    for role, given_as in given.items():
-        if isinstance(given_as, str | os.PathLike):
-            files += [InputFile.of(role, path) for path in matching(read_path(given_as))]
+    named = {role: name for role, name in given.items() if isinstance(name, str | os.PathLike)}
+    for role, name in (*named.items(), *(("tables", name) for name in log.tables)):
+        if role not in ("behavior", "possible") or name not in (SEEN, *WORDS_FOR_BEHAVIOR):
+            files += [InputFile.of(role, path) for path in matching(read_path(name))]
     known = {role: "observed" if listed is None else "listed" for role, listed in lists.items()}
     if kind == "table" or declared is not None:
         known = dict.fromkeys(known, "behavior table" if kind == "table" else "possible pairs")
@@ -166,7 +160,7 @@ def gather(
         possible=SEEN if seen else "all" if declared is None else "listed",
         allowed="all" if limits is None else "listed",
         columns=columns_of(log),
-        reading=log.reading,
+        description=log.description,
         files=tuple(files),
         defaults=("behavior",) if behavior is None else (),
         source=log if isinstance(log, LogSource) else None,
@@ -176,15 +170,15 @@ def gather(
 
 def with_edges(log: LogSource, terms: Terms) -> LogSource:
     """Returns the log with edges of quantiles from the part that chooses the policy alone."""
-    rules = [(rule, read_bin_option(rule)[1]) for rule in log.reading.bins]
-    by_quantile = [rule for rule, bins in rules if isinstance(bins, Quantiles)]
+    bins = log.description.bins.items()
+    by_quantile = [name for name, rule in bins if rule.width is None and rule.edges is None]
     if not by_quantile or log.columns.episode is None or not terms.splits:
         return log
     if terms.said_of_split("logger") == "fixed":
         raise InvalidParameter(
-            f"bins are {by_quantile[0]!r}, whose edges the part of the log that chooses the policy "
-            "has to say, but with the logger 'fixed' that part is drawn at random; expected edges "
-            "of your own, or the logger 'adaptive', for whom it is the first one"
+            f"the bins of {by_quantile[0]!r} follow from the part of the log that chooses the "
+            "policy, but with the logger 'fixed' that part is drawn at random; expected edges of "
+            "your own, or the logger 'adaptive', for whom it is the first one"
         )
     return replace(log, edges_from=terms.share_of)
 
@@ -195,11 +189,8 @@ class CountsSource:
 
     labelled: LabelledCounts
     files: tuple[Path, ...] = ()
-
-    @property
-    def reading(self) -> Reading:
-        """Returns the usual one: nothing more is known of how they were read."""
-        return USUAL
+    description: Description = field(default_factory=Description)
+    tables: tuple[str, ...] = ()
 
     def counts(self) -> LabelledCounts:
         """Returns the counts, as a log gives them."""
@@ -207,31 +198,29 @@ class CountsSource:
 
 
 def open_source(
-    paths: str | Path | Sequence[str | Path],
-    *,
-    columns: Mapping[str, Sequence[str]],
-    reading: Reading,
-    memory_limit: str | None,
+    description: Description, frame: object = None, memory_limit: str | None = None
 ) -> LogSource | CountsSource:
-    """Opens a log in files, or the counts of one that `surestep count` wrote."""
-    paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    files = tuple(map(read_path, paths))
+    """Opens a log in files or in memory, or the counts of one that `surestep count` wrote."""
+    if isinstance(frame, LabelledCounts):
+        return CountsSource(frame, description=description)
+    files = tuple(map(read_path, files_of(description)))
     hold_counts = [*map(is_counts_file, files)]
     if not any(hold_counts):
-        return open_log(paths, columns, reading, memory_limit)
+        return open_log(description, frame, memory_limit)
     if not all(hold_counts):
         raise InvalidParameter(
             f"{files[hold_counts.index(True)]} holds counts, but "
             f"{files[hold_counts.index(False)]} does not; "
             "expected a log or counts, not both"
         )
-    given = [*reading.words()[:1], *map(naming, columns)]
-    if given:
+    said = [name for name in HOW_TO_READ if name in description.given()]
+    if said:
         raise InvalidParameter(
-            f"{given[0]} is given, but {files[0]} holds counts, which were read already; expected "
+            f"{said[0]} is given, but {files[0]} holds counts, which were read already; expected "
             "no way to read a log beside counts"
         )
-    return CountsSource(merge_counts([read_counts(path) for path in files]), files)
+    counts = merge_counts([read_counts(path) for path in files])
+    return CountsSource(counts, files, description)
 
 
 def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
@@ -252,7 +241,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
         if not logged:
             raise InvalidParameter(
                 f"behavior is {word!r}, but no column of the log says with which probability its "
-                f"actions were taken; name it with {naming('behavior_prob')}"
+                f"actions were taken; name it with {naming('propensity')}"
             )
         return "propensities" if word == "propensities" else "row-propensities"
     columns = counts.state_columns, counts.action_columns

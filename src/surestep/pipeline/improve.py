@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from surestep.algorithms import Algorithm, needs_log
-from surestep.certificates import Certifier
+from surestep.algorithms.registry import settings_of
+from surestep.certificates import Asked, Certifier
 from surestep.certificates.episodes import (
     Logger,
     held_out_part,
@@ -22,16 +24,15 @@ from surestep.certificates.episodes import (
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched
+from surestep.description import SEEN
 from surestep.errors import (
     CertificateRefused,
-    InvalidParameter,
     NeverEnds,
     NotConverged,
     OutOfTime,
 )
-from surestep.io.counts.labelled import LabelledCounts
-from surestep.io.labels.names import with_names
-from surestep.io.logs.source import LogSource, read_log
+from surestep.io.labels.vocabulary import with_names
+from surestep.io.logs.source import given_as
 from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.numbering import by_appearance
 from surestep.model.problem import UnseenRule
@@ -45,7 +46,7 @@ from surestep.pipeline.certifiers import (
     with_algorithm,
 )
 from surestep.pipeline.checks import MOST_LOADED, result_checks
-from surestep.pipeline.evidence import SEEN, Assembly, Evidence, Steps, gather
+from surestep.pipeline.evidence import Assembly, Evidence, Steps, gather, open_source
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
@@ -53,7 +54,7 @@ from surestep.pipeline.refuting import (
     check_ends_for_certain,
 )
 from surestep.pipeline.stress_test import Question, planned, rehearsal_of
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import Terms, check_algorithm
 from surestep.planning import evaluate, performance
 from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
@@ -72,27 +73,30 @@ def improve(
     source: object,
     algorithm: str | Algorithm | None = None,
     *,
-    discount: float,
+    discount: float | None = None,
     columns: Mapping[str, str | Sequence[str]] | None = None,
+    bins: Mapping[str, Mapping[str, Any]] | None = None,
+    ends: Literal["complete", "clock"] | None = None,
+    query: str | None = None,
     behavior: object = None,
-    settings: Mapping[str, Any] | None = None,
-    n_wedge: int | Literal["auto"] | None = None,
-    zeta: float | None = None,
-    least_visits: int | None = None,
-    delta: float | None = None,
+    logger: Logger | None = None,
     running: tuple[float, float] | None = None,
     ending: tuple[float, float] | None = None,
     returns: tuple[float, float] | None = None,
-    unseen: UnseenRule | None = None,
-    certificates: Sequence[str | Certifier] | None = None,
-    train_share: float | None = None,
-    logger: Logger | None = None,
-    worlds: int | None = None,
-    labels: Any = None,
     states: object = None,
     actions: object = None,
     possible: object = None,
     allowed: object = None,
+    n_wedge: int | Literal["auto"] | None = None,
+    zeta: float | None = None,
+    least_visits: int | None = None,
+    delta: float | None = None,
+    unseen: UnseenRule | None = None,
+    certificates: Sequence[str | Certifier] | None = None,
+    train_share: float | None = None,
+    worlds: int | None = None,
+    names: Mapping[str, Mapping[str, str]] | None = None,
+    memory_limit: str | None = None,
     workers: int = 1,
     engine: str = "local",
     address: str | None = None,
@@ -101,75 +105,78 @@ def improve(
 ) -> Result:
     """Returns the improved policy for a log, with its certificates, report and record.
 
-    `source` is a `LogSource`, counts, or anything that `read_log` takes. `behavior` is a table of
-    the policy that made the log (a path or a table in memory), "uniform" (a randomised
-    trial), "propensities" (a column of the log), or "estimate"; by default propensities where the
-    log has them. `algorithm` is settings, or
-    a name with `settings`; `n_wedge` or `zeta` say N∧, else it is chosen by the lower bound of the
-    first certificate. Where no algorithm is named, policies that can be proved (`Provable`) are
-    candidates beside those of SPIBB, and so are all with one action in each state that they change.
-    What was seen fewer than `least_visits` times (10) is not done more often than before, unless N∧
-    is given. `certificates` are names such as "posterior" or "robust:set=l1", or settings: the
-    result stands by the first, and each holds at δ for itself. The first `train_share` of the log
-    (0.5 of up to 100 episodes, falling to 0.3 of 500 and more) chooses the policy, and the rest
-    judges it; a `logger` that is "fixed", and not "adaptive", has not learnt on the way, and then a
-    part drawn at random chooses. `worlds` of each kind rehearse the whole; 0: none; by default a
-    number that follows from the size of the problem. They are gone through by `workers` processes,
-    or with the `engine` "ray" by the cluster at `address`. A `time_limit` in seconds ends that
-    stress test; the result then says how many worlds were reached. To have the rest saved before,
-    see `draft`. `states` and `actions` list what there is beyond what the log shows. `possible` is
-    "seen", so that nothing is recommended in a state that the log does not show there, or a table
-    of all pairs of state and action that there are; `allowed` is one of those that may be
-    recommended: no other pair is taken more often than by π_b.
-    `running` is the range of what a step may earn after which the episode goes on, `ending` that
-    of a step which ends it; of the two, one that is left out means exactly 0. `returns` is the
+    `source` is a description (a path that ends in .toml), a `LogSource`, counts, or anything that
+    `read_log` takes; `columns`, `bins`, `ends` and `query` are those of `read_log`. What is given
+    here stands above what a description says. `behavior` is a table of the policy that made the log
+    (a path or a table in memory), "uniform" (a randomised trial), "propensities" (a column of the
+    log), or "estimate"; by default propensities where the log has them. `algorithm` is settings, or
+    a name such as "spibb" or "spibb:n_wedge=50"; `n_wedge` or `zeta` say N∧, else it is chosen by
+    the lower bound of the first certificate. Where no algorithm is named, policies that can be
+    proved (`Provable`) are candidates beside those of SPIBB, and so are all with one action in each
+    state that they change. What was seen fewer than `least_visits` times (10) is not done more
+    often than before, unless N∧ is given. `certificates` are names such as "posterior" or
+    "robust:set=l1", or settings: the result stands by the first, and each holds at δ for itself.
+    The first `train_share` of the log (0.5 of up to 100 episodes, falling to 0.3 of 500 and more)
+    chooses the policy, and the rest judges it; a `logger` that is "fixed", and not "adaptive", has
+    not learnt on the way, and then a part drawn at random chooses. `worlds` of each kind rehearse
+    the whole; 0: none; by default a number that follows from the size of the problem. They are gone
+    through by `workers` processes, or with the `engine` "ray" by the cluster at `address`. A
+    `time_limit` in seconds ends that stress test; the result then says how many worlds were
+    reached. To have the rest saved before, see `draft`. `states` and `actions` list what there is
+    beyond what the log shows. `possible` is "seen", so that nothing is recommended in a state that
+    the log does not show there, or a table of all pairs of state and action that there are;
+    `allowed` is one of those that may be recommended: no other pair is taken more often than by
+    π_b. `running` is the range of what a step may earn after which the episode goes on, `ending`
+    that of a step which ends it; of the two, one that is left out means exactly 0. `returns` is the
     range of what whole episodes return, and their rest from any step on. Where none of the three is
     given, the rewards of the log are taken for all there are, and nothing is called proved better.
-    `labels` are what people call the values of a column,
-    such as {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not. `columns` are
-    those of `read_log`, where the source is a path or a table in memory.
+    `names` are what people call the values of a column, such as {"iv_fluid": {"0": "none"}}: the
+    page shows them, and policy.csv does not.
     """
-    terms = Terms(
-        discount=discount,
-        algorithm=algorithm,
-        settings=settings or {},
-        n_wedge=n_wedge,
-        zeta=zeta,
-        least_visits=least_visits,
-        delta=delta,
-        running=running,
-        ending=ending,
-        returns=returns,
-        unseen=unseen,
-        certificates=certificates,
-        worlds=worlds,
-        train_share=train_share,
-        logger=logger,
-        labels=labels,
+    beside = {"behavior": behavior, "states": states, "actions": actions}
+    beside |= {"possible": possible, "allowed": allowed}
+    words = {name: value for name, value in beside.items() if isinstance(value, str | os.PathLike)}
+    description, frame = given_as(
+        source,
+        **words,
+        algorithm=algorithm_text(algorithm),
+        certificates=certificate_texts(certificates),
+        **{"discount": discount, "columns": columns, "bins": bins, "ends": ends, "query": query},
+        **{"logger": logger, "running": running, "ending": ending, "returns": returns},
+        **{"n_wedge": n_wedge, "zeta": zeta, "least_visits": least_visits, "delta": delta},
+        **{"unseen": unseen, "train_share": train_share, "worlds": worlds, "names": names},
     )
+    # Types that are registered nowhere are known by their objects alone.
+    own: dict[str, Any] = {} if isinstance(algorithm, str | None) else {"algorithm": algorithm}
+    own |= {} if certificates is None else {"certificates": certificates}
+    terms = Terms.of(description, **own)
     reach(engine, address)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    if columns is not None:
-        if isinstance(source, LogSource | LabelledCounts):
-            raise InvalidParameter(
-                f"columns is given beside a {type(source).__name__}, which knows its columns; give "
-                "them to read_log"
-            )
-        source = read_log(source, columns=columns)
-    evidence = gather(
-        source,
-        behavior,
-        terms=terms,
-        states=states,
-        actions=actions,
-        possible=possible,
-        allowed=allowed,
-    )
-    made = draft(evidence, terms, tell)
+    objects = {
+        name: value for name, value in beside.items() if name not in words and value is not None
+    }
+    log = open_source(description, frame, memory_limit)
+    made = draft(gather(log, terms=terms, objects=objects), terms, tell)
     return made.finished(
         tell, workers=workers, engine=engine, address=address, time_limit=time_limit
     )
+
+
+def algorithm_text(algorithm: str | Algorithm | None) -> str | None:
+    """Returns an algorithm as a description has it: its name, and its settings behind a colon."""
+    if isinstance(algorithm, str | None):
+        return algorithm
+    check_algorithm(algorithm)
+    settings = settings_of(algorithm)
+    return str(Asked(settings.pop("algorithm"), settings))
+
+
+def certificate_texts(certificates: object) -> object:
+    """Returns certificates as a description has them; what is no list is left to its checks."""
+    if not isinstance(certificates, list | tuple):
+        return certificates
+    return [str(Asked.of(kind)) for kind in certificates]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +291,9 @@ def draft_with(
         progress("certifying", done, len(certifiers))
         others.append(certified(problem, policy, certifier))
     estimate, assembly = part.estimate(), evidence.assembly
-    if terms.labels is not None:
-        assembly = replace(assembly, vocabulary=with_names(assembly.vocabulary, terms.labels))
+    if evidence.description.names:
+        words = with_names(assembly.vocabulary, evidence.description.names)
+        assembly = replace(assembly, vocabulary=words)
     numbered = assembly.renumbered(question.numbering)
     table = PolicyTable.of(
         *(numbered.vocabulary, part, estimate, settled.improvement, numbered.quiet),

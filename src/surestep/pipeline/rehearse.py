@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from surestep._files import read_path
+from surestep.description import command, described
 from surestep.errors import InvalidParameter
+from surestep.io.logs.source import LogSource
 from surestep.model.certificate import Rung
 from surestep.parallel import reach
-from surestep.pipeline.evidence import gather
+from surestep.pipeline.evidence import CountsSource, gather
 from surestep.pipeline.improve import Progress, draft_with, prepared
-from surestep.pipeline.recording import Rehearsed, rehearse_command
+from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.stress_test import rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, TimeLimit
@@ -50,15 +52,11 @@ class RehearsedLog:
 
 
 def rehearse_log(
-    source: object,
+    log: LogSource | CountsSource,
     terms: Terms,
     *,
     worlds: int,
-    behavior: object = None,
-    states: object = None,
-    actions: object = None,
-    possible: object = None,
-    allowed: object = None,
+    objects: Mapping[str, object] | None = None,
     sizes: Sequence[float] = SIZES,
     seed: int = 0,
     workers: int = 1,
@@ -69,8 +67,9 @@ def rehearse_log(
     progress: Progress | None = None,
     on_start: Callable[[float], None] = lambda seconds: None,
 ) -> RehearsedLog:
-    """Rehearses the improvement of a log under these terms; see `improve` for what may be given.
+    """Rehearses the improvement of a log under these terms.
 
+    `objects` of Python stand in for files of its description, as in `gather`.
     `worlds` of each kind, with `sizes` times the data of the log, or as many worlds as a
     `time_limit` in seconds allows. With an `output`, a folder, what is finished is kept there, and
     the same call goes on from it. `engine` "local" is `workers` processes of this machine, "ray"
@@ -83,15 +82,7 @@ def rehearse_log(
     folder = None if output is None else read_path(output)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    evidence = gather(
-        source,
-        behavior,
-        terms=terms,
-        states=states,
-        actions=actions,
-        possible=possible,
-        allowed=allowed,
-    )
+    evidence = gather(log, terms=terms, objects=objects)
     terms = terms.about(has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
     how = Rehearsed(worlds, sizes, seed)
@@ -99,8 +90,9 @@ def rehearse_log(
 
     def record(how: Rehearsed) -> Record:
         recorded = made.record(how)
-        command = rehearse_command(recorded.parameters, recorded.defaults, recorded.inputs)
-        return replace(recorded, command=command)
+        words = ["--sizes", ",".join(f"{size:g}" for size in sizes), "--seed", str(seed)]
+        said = described(recorded.description)
+        return replace(recorded, command=command("rehearse", said, *words, "-o", "OUT"))
 
     if folder is not None:
         begin(folder, {RUN: record(how).to_json({}).encode()})

@@ -14,7 +14,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -25,17 +25,16 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_owners
 from surestep._files import read_path, read_whole
 from surestep.certificates import verify
-from surestep.errors import InvalidParameter, ResultMismatch
-from surestep.io.counts.file import is_counts_file
-from surestep.io.counts.labelled import LabelledCounts, counts_digest
+from surestep.description import SEEN, Description, at, described, merged
+from surestep.errors import InvalidParameter, ResultMismatch, said
+from surestep.io.counts.labelled import counts_digest
 from surestep.io.labels.behavior import BehaviorTable
 from surestep.io.labels.label import joined
 from surestep.io.labels.pair_table import PairTable
 from surestep.io.labels.vocabulary import Vocabulary
-from surestep.io.logs.reading import USUAL, Reading
-from surestep.io.logs.source import LogSource, open_log
+from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Policy
-from surestep.pipeline.evidence import SEEN, CountsSource, Evidence, gather, open_source
+from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import Progress, draft
 from surestep.pipeline.recording import (
     Names,
@@ -51,7 +50,6 @@ from surestep.results.record import InputFile, Record, current_machine
 from surestep.results.result import PARQUET, POLICY, Result, load, strangers
 from surestep.results.table import PolicyTable
 from surestep.results.unfinished import STRESS_TEST
-from surestep.terms import SOURCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +76,38 @@ def verify_result(
     actions: object = None,
     possible: object = None,
     allowed: object = None,
+    allow_query: bool = False,
     memory_limit: str | None = None,
     progress: Progress | None = None,
 ) -> Verification:
     """Makes a saved result again, and refuses it with the first difference.
 
-    `behavior`, `states`, `actions`, `possible` and `allowed` are the files that were given when it
-    was made. What is not given again is taken from the folder itself, and the answer says so.
+    `log` is a log, or a description of one. `behavior`, `states`, `actions`, `possible` and
+    `allowed` are the files that were given when it was made. What is not given again, by the
+    description either, is taken from the folder itself, and the answer says so. A query that only
+    the result has runs where that is allowed.
     """
     folder = read_path(directory)
     saved = load(folder)
     check_nothing_else(folder, saved)
-    source = open_again(saved.record, log, memory_limit)
-    given = {"behavior": behavior, "states": states, "actions": actions}
-    given |= {"possible": possible, "allowed": allowed}
+    own, frame = given_as(log)
+    source = open_again(saved.record, own, frame, memory_limit, allow_query=allow_query)
+    objects = {"behavior": behavior, "states": states, "actions": actions}
+    objects |= {"possible": possible, "allowed": allowed}
+    given = {
+        name: at(own, path) if objects[name] is None else objects[name]
+        for name, path in SOURCES.items()
+    }
     known, taken = completed(saved, given)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     terms = terms_of(saved.record)
-    evidence = gather(source, terms=terms, **known)
-    check_same_counts(saved.record, evidence)
+    evidence = gather(source, terms=terms, objects=known)
+    check_same_rows(saved.record, evidence)
     other = difference(saved.record, evidence, taken)
     told = tuple(name for name in saved.record.defaults if name == "behavior")
-    evidence = replace(evidence, files=saved.record.inputs, defaults=told)
+    asked = described(saved.record.description)
+    evidence = replace(evidence, files=saved.record.inputs, defaults=told, description=asked)
     limit = saved.record.parameters["time_limit"]
     again = draft(evidence, terms, tell, time_limit=limit).like(saved.record)
     made = again.finished(tell)
@@ -143,36 +150,45 @@ def check_nothing_else(folder: Path, saved: Result) -> None:
 
 def open_again(
     record: Record,
-    log: object,
+    own: Description,
+    frame: object,
     memory_limit: str | None,
-    bins: Sequence[str] | None = None,
+    bins: Mapping[str, Any] | None = None,
+    *,
+    allow_query: bool = False,
 ) -> LogSource | CountsSource:
-    """Opens the log as the record says; or counts, where the result was made from counts.
+    """Opens a log as the record says; or counts, where the result was made from counts.
 
-    `bins` are the rules for another log, where those of the record would not mean the same.
+    The files are those of whoever asks, and so is a query. `bins` are the rules for another log,
+    where those of the record would not mean the same.
     """
-    if isinstance(log, LogSource | LabelledCounts):
+    if isinstance(frame, LogSource):
         raise InvalidParameter(
-            f"log is a {type(log).__name__}, expected files or a table, which are read with the "
+            f"log is a {type(frame).__name__}, expected files or a table, which are read with the "
             "columns and bins of the result"
         )
     check_extensions(record)
-    files = isinstance(log, str | Path | list | tuple)
-    paths = [log] if isinstance(log, str | Path) else log
-    counts = files and all(map(is_counts_file, paths))  # type: ignore[call-overload]
-    if counts == made_from_log(record.parameters):
-        then, given = ("counts", "a log") if not counts else ("a log", "counts")
-        raise ResultMismatch(
-            f"the result was made from {then}, and {given} {'is' if not counts else 'are'} given; "
-            f"expected {then}"
+    content = merged({}, record.description)
+    mine = {name: value for name, value in own.given().items() if name in ("files", "tables")}
+    content = {name: value for name, value in content.items() if name not in ("files", "tables")}
+    theirs = content.get("query")
+    if theirs is not None and own.query != theirs and not allow_query:
+        raise InvalidParameter(
+            f"the result was made by a query that is not yours: {theirs!r}; read it, then allow it "
+            f"with {said('allow_query=True', '--allow-query')}, or give a description that has it"
         )
-    if counts:
-        return open_source(paths, columns={}, reading=USUAL, memory_limit=memory_limit)  # type: ignore[arg-type]
-    parameters = record.parameters
-    reading = Reading.of(parameters)
     if bins is not None:
-        reading = replace(reading, bins=bins)
-    return open_log(log, parameters["columns"], reading, memory_limit)
+        content["bins"] = bins
+    content["columns"] = {
+        role: names[0] if len(names) == 1 else names
+        for role, names in record.parameters["columns"].items()
+        if made_from_log(record)
+    }
+    source = open_source(described({**content, **mine}), frame, memory_limit)
+    if isinstance(source, CountsSource) == made_from_log(record):
+        then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")
+        raise ResultMismatch(f"the result was made from {then}, and {now} given; expected {then}")
+    return source
 
 
 def check_parquet(saved: Result, folder: Path) -> None:
@@ -265,8 +281,14 @@ MOST_WORLDS = 0.9  # in which a rehearsal must find the same on every machine
 PRINTED = re.compile(r"[+\-−]?\d[\d,]*\.\d+(?:e[+\-]?\d+)?")  # a number that may be rounded
 
 
-def check_same_counts(record: Record, evidence: Evidence) -> None:
-    """Refuses another log."""
+def check_same_rows(record: Record, evidence: Evidence) -> None:
+    """Refuses another log: other rows of a query first, then other counts."""
+    made = None if evidence.source is None else evidence.source.query_facts
+    if (record.query or {}).get("digest") != (made or {}).get("digest"):
+        raise ResultMismatch(
+            "the query does not make the rows that the result was made from; expected the same log "
+            "and the same query"
+        )
     if counts_digest(evidence.counts) != record.counts_sha256:
         raise ResultMismatch(
             "the log does not have the counts that the result was made from; expected the same "

@@ -22,8 +22,7 @@ from surestep._files import read_path, read_whole
 from surestep._reprs import frame_of, html_table, short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.names import with_names
-from surestep.io.labels.vocabulary import read_columns
+from surestep.io.labels.vocabulary import read_columns, with_names
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
 from surestep.model import Certificate, Policy
@@ -301,10 +300,8 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
-    rules = record.parameters["labels"]
-    if rules is None:
-        return table
-    return replace(table, vocabulary=with_names(table.vocabulary, rules))
+    names = record.description.get("names")
+    return replace(table, vocabulary=with_names(table.vocabulary, names)) if names else table
 
 
 def text_of(folder: Path, name: str) -> str:

@@ -295,3 +295,24 @@ def read_binnings(binnings: Any, columns: Sequence[str]) -> Mapping[str, Binning
             )
         expect(f"the binning of column {column!r}", binning, Binning)
     return MappingProxyType(checked)
+
+
+def with_names(vocabulary: Vocabulary, names: Names) -> Vocabulary:
+    """Returns the words with names by column and text; refuses names that nothing has."""
+    words = replace(vocabulary, names=names)
+    known = (*words.state_columns, *words.action_columns)
+    for column in names:
+        if column not in known:
+            raise unknown(f"names are given for the column {column!r}", column, known)
+    for columns, labels in (
+        (words.state_columns, words.states),
+        (words.action_columns, words.actions),
+    ):
+        for place, column in enumerate(columns):
+            texts = {label[place] for label in labels}
+            if column in names and not texts & set(names[column]):
+                raise InvalidParameter(
+                    f"column {column!r} is never {' or '.join(map(repr, list(names[column])[:3]))},"
+                    f" which have names; known are {', '.join(map(repr, sorted(texts)[:3]))}"
+                )
+    return words
