@@ -164,7 +164,7 @@ def rows_of(log, *, ends):
 
 
 TERMS = {"discount": 0.5, "worlds": 0}
-CHOICES = ("terminated", "truncated", "next_state", "complete", "clock", "one_step")
+CHOICES = ("terminated", "truncated", "next_state", "complete", "clock")
 
 
 def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path):
@@ -184,7 +184,7 @@ def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path)
     for command in (["count"], ["improve", "--discount", "0.5"]):
         said = CliRunner().invoke(main, [*command, str(path), "-o", str(tmp_path / "out")])
         assert said.exit_code == 2
-        for option in ("--terminated", "--complete", "--clock", "--one-step"):
+        for option in ("--terminated", "--complete", "--clock"):
             assert option in said.output
     shown = CliRunner().invoke(main, ["inspect", str(path)])
     assert shown.exit_code == 0

@@ -70,10 +70,22 @@ def test_time_stamps_order_rows_as_numbers_do(episodes, random):
 
 def test_rows_that_are_episodes_need_no_more():
     log = {"state": ["a", "b"], "action": ["x", "y"], "reward": [1, 0]}
-    counts = read_log(log, one_step=True).counts()
+    source = read_log(log)
+    counts = source.counts()
     assert counts.episodes.terminated == counts.episodes.recorded == 2
+    assert source.columns_in_files == {role: (role,) for role in log}
+    by_hand = log | {"episode": [1, 2], "step": [0, 0], "terminated": [True, True]}
+    assert digest(source) == digest(read_log(by_hand))
+    assert source.load() == read_log(by_hand).load()
+
+
+@pytest.mark.parametrize("column", ["step", "terminated", "truncated"])
+def test_rows_that_may_belong_together_are_no_episodes(column):
+    log = {"state": ["a", "b"], "action": ["x", "y"], "reward": [1, 0], column: [0, 1]}
     with pytest.raises(InvalidLog, match="neither a column of episodes nor one of next states"):
         read_log(log)
+    with pytest.raises(InvalidLog, match="neither a column of episodes nor one of next states"):
+        read_log({name: log[name] for name in ("state", "action", "reward")}, complete=True)
 
 
 def test_episodes_come_by_their_time(tmp_path):
@@ -108,7 +120,6 @@ CLOCK = {"clock": True}
         ({"done": ["0", "1"]}, {"complete": True}, "but so does column 'done'; expected one"),
         ({}, {"complete": True, "clock": True}, "its last row ends, but so does clock=True"),
         ({}, {"clock": 1}, "clock is 1, expected true or false"),
-        ({}, {"one_step": 1}, "one_step is 1, expected true or false"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes, reading, says):
@@ -161,8 +172,3 @@ def test_two_rows_of_one_time_are_named_by_their_time():
     says = r"row 3, column 'step': in episode 'e', more than one row has the time '2025-01-02'"
     with pytest.raises(InvalidLog, match=says):
         read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}, clock=True).counts()
-
-
-def test_rows_that_belong_together_are_no_episodes_of_one_step():
-    with pytest.raises(InvalidLog, match=r"say which rows belong together; .* leave out one_step"):
-        read_log(WITH_GAPS, columns={"state": ["x"]}, one_step=True)

@@ -83,6 +83,6 @@ def test_what_nobody_can_mean_is_refused(said, message):
 
 def test_columns_are_listed_one_below_the_other():
     row = {"state": "a", "action": "x", "reward": 1, "pscore": 0.5}
-    listed = str(read_log(frame_of([row], [*row]), one_step=True).columns).splitlines()
+    listed = str(read_log(frame_of([row], [*row])).columns).splitlines()
     assert listed[-1] == "behavior_prob pscore"
     assert all(line[13] == " " != line[14] for line in listed)

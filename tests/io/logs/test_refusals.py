@@ -111,7 +111,7 @@ def test_a_step_without_next_state_says_why(folder):
             "no column says what the state is; did you mean 'stat'",
         ),
         ("episode,step,obs,observation,action,reward", "may be column 'obs' or 'observation'"),
-        ("state,action,reward", "neither a column of episodes nor one of next states"),
+        ("step,state,action,reward", "neither a column of episodes nor one of next states"),
         ("episode,state,action,reward", "no column says which step"),
         ("state,state,action", "column 'state' is given twice"),
         (

@@ -54,12 +54,6 @@ class Reading:
             help="How time stamps are written, such as %d/%m/%Y %H:%M.",
         ),
     )
-    one_step: bool = field(
-        default=False,
-        metadata=declared(
-            shape=Flag(), default=False, help="Every row is an episode of one decision (bandits)."
-        ),
-    )
     complete: bool = field(
         default=False,
         metadata=declared(

@@ -64,6 +64,14 @@ class LogSource:
         return replace(self, table=replace(self.table, reading=reading))
 
     @property
+    def columns_in_files(self) -> dict[str, tuple[str, ...]]:
+        """Returns the columns of each role that has some, without those that reading adds."""
+        added = self.table.preparation.added
+        return {
+            role: names for role, names in self.columns.by_role().items() if names[0] not in added
+        }
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read; none for a table in memory."""
         return self.table.files
@@ -101,9 +109,8 @@ class LogSource:
             f"{naming('truncated')} where a clock stopped the recording), one of next states "
             f"({naming('next_state')}), or a word for all{said(' (to read_log)', '')}: "
             f"{said('complete=True', '--complete')} (the last row of every episode ends it), "
-            f"{said('clock=True', '--clock')} (recording stops after so many "
-            "steps, or at a date with steps of equal length), or "
-            f"{said('one_step=True', '--one-step')} (every row is an episode of its own)"
+            f"or {said('clock=True', '--clock')} (recording stops after so many "
+            "steps, or at a date with steps of equal length)"
         )
 
     def load(
@@ -222,7 +229,6 @@ def read_log(
     bins: Sequence[str] = (),
     delimiter: str | None = None,
     time_format: str | None = None,
-    one_step: bool = False,
     complete: bool = False,
     clock: bool = False,
     memory_limit: str | None = None,
@@ -234,15 +240,15 @@ def read_log(
     `columns` names the columns of a role where they have other names than usual, `bins` are rules
     such as 'age:quantiles=10' for columns of numbers, `delimiter` stands between columns, and
     `memory_limit`, such as '2GB', bounds the memory. Steps may be time stamps, in ISO 8601 or in a
-    `time_format`. `one_step` says that every row is an episode, `complete` that the last row of an
-    episode is its end, and `clock` that one which is not is the last because recording stops after
-    so many steps, or at a date with steps of equal length.
+    `time_format`. `complete` says that the last row of an episode is its end, and `clock` that one
+    which is not is the last because recording stops after so many steps, or at a date with steps of
+    equal length. A log that has columns neither of episodes, steps and ends nor of next states has
+    one decision a row, and every row is an episode.
     """
     reading = Reading(
         bins=bins,
         delimiter=delimiter,
         time_format=time_format,
-        one_step=one_step,
         complete=complete,
         clock=clock,
     )
@@ -423,7 +429,7 @@ def count_on_ray(
     """
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
-    columns = source.columns.by_role()
+    columns = source.columns_in_files
     shards = [
         Shard(str(file.absolute()), columns, source.reading, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command
