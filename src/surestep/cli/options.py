@@ -15,7 +15,6 @@ from surestep.declaring import (
     AlgorithmSettings,
     Bounds,
     Choice,
-    Flag,
     Number,
     Shape,
     Term,
@@ -256,8 +255,6 @@ def term_option(name: str, term: Term) -> Callable[[Command], Command]:
         term.option_for(name),
         name,
         type=click_type(term.shape),
-        # Where it is said to be no flag, click takes a number below 0 for another option.
-        is_flag=True if isinstance(term.shape, Flag) else None,
         multiple=isinstance(term.shape, Texts | AlgorithmSettings),
         required=term.required,
         metavar="LOW HIGH" if isinstance(term.shape, Bounds) else term.metavar,
@@ -276,8 +273,6 @@ def click_type(shape: Shape) -> Any:
             return (float, float)
         case Choice(words):
             return click.Choice(words)
-        case Flag():
-            return bool
     return str
 
 

@@ -13,7 +13,7 @@ from surestep.cli.count import command as count_command
 from surestep.cli.improve import command as improve_command
 from surestep.cli.inspect import command as inspect_command
 from surestep.cli.rehearse import command as rehearse_command
-from surestep.declaring import Choice, Flag, Text, Texts
+from surestep.declaring import Choice, Text, Texts
 from surestep.errors import InvalidParameter
 from surestep.io import read_log
 from surestep.io.logs.reading import DEFAULTS, READING, Reading
@@ -48,8 +48,6 @@ def values(name):
             return st.lists(st.sampled_from(TEXTS[name]), max_size=2).map(tuple)
         case Text():
             return st.sampled_from([*TEXTS[name], DEFAULTS[name]])
-        case Flag():
-            return st.booleans()
         case Choice(words):
             return st.sampled_from([*words, DEFAULTS[name]])
 

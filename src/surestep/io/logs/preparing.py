@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from surestep.errors import InvalidLog, said
+from surestep.errors import InvalidLog
 from surestep.io.logs.columns import SINGLE, ColumnMapping, by_name, names, naming, resolve
-from surestep.io.logs.reading import Reading
+from surestep.io.logs.reading import Reading, ends_said
 from surestep.io.logs.roles import flag_sql
 from surestep.io.logs.stamps import TIME, stamp_sql
 from surestep.io.sql import sql_name
@@ -50,11 +50,12 @@ def meaning_of(
 
     `beyond` are columns that cannot be read, and `chosen` those that somebody chose, by role.
     """
-    added = list[str]()
-    for role, is_said in (("terminated", reading.complete), ("truncated", reading.clock)):
+    columns = [*types, *beyond]
+    if reading.ends is not None:
+        role = "terminated" if reading.ends == "complete" else "truncated"
         named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
-        added += [role] if is_said and named in ((), (role,)) else []
-    return resolve(tuple(dict.fromkeys([*types, *added, *beyond])), chosen)
+        columns += [role] if named in ((), (role,)) else []
+    return resolve(tuple(dict.fromkeys(columns)), chosen)
 
 
 def prepared(
@@ -67,8 +68,8 @@ def prepared(
         selects.append(f"SELECT *, {', '.join(added)}")
     if stamped:
         selects += numbered_by_stamps(reading, mapping, types)
-    if reading.complete or reading.clock:
-        check_said_of_all(types, mapping, reading)
+    if reading.ends is not None:
+        check_said_of_all(reading.ends, mapping, types)
         selects.append(with_last_rows(reading, mapping, types))
     if mapping.time is not None and mapping.time != mapping.step:
         name = sql_name(mapping.time)
@@ -84,7 +85,7 @@ def prepared(
     return Preparation(
         tuple(selects),
         tuple(name for name in named if name not in types),
-        keeps_order=not (stamped or reading.complete or reading.clock),
+        keeps_order=not stamped and reading.ends is None,
         numbers_stamps=stamped,
     )
 
@@ -115,7 +116,7 @@ def with_last_rows(reading: Reading, mapping: ColumnMapping, types: Mapping[str,
         return flag_sql(column, types[column]) if column in types and column else "false"
 
     column, other = mapping.terminated, mapping.truncated
-    if reading.clock:
+    if reading.ends == "clock":
         column, other = other, column
     step = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
     near = f"PARTITION BY {sql_name(str(mapping.episode))} ORDER BY {step}"
@@ -124,17 +125,11 @@ def with_last_rows(reading: Reading, mapping: ColumnMapping, types: Mapping[str,
     return f"SELECT * REPLACE ({marked})" if column in types else f"SELECT *, {marked}"
 
 
-def check_said_of_all(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> None:
+def check_said_of_all(ends: str, mapping: ColumnMapping, types: Mapping[str, str]) -> None:
     """Refuses logs whose ends are told otherwise, and those without episodes."""
-    clock, complete = said("clock=True", "--clock"), said("complete=True", "--complete")
-    others = {
-        clock: reading.clock and reading.complete,
-        f"column {mapping.terminated!r}": reading.complete and mapping.terminated in types,
-    }
-    told = f"{complete if reading.complete else clock} tells of every episode how its last row ends"
-    for other, is_said in others.items():
-        if is_said:
-            raise InvalidLog(f"{told}, but so does {other}; expected one of them")
+    told = f"{ends_said(ends)} tells of every episode how its last row ends"
+    if ends == "complete" and mapping.terminated in types:
+        raise InvalidLog(f"{told}, but so does column {mapping.terminated!r}; expected one of them")
     if mapping.episode is None or mapping.step is None:
         raise InvalidLog(
             f"{told}, but there is no column of episodes or of steps; name them with "
