@@ -30,7 +30,10 @@ n_wedge = [5, 10]
 """
 COMMANDS = {  # arguments, and what is compared
     "run": (["run", "plan.toml", "-o", "out"], "out/table.parquet"),
-    "count": (["count", "log.parquet", "--complete", "-o", "counts.parquet"], "counts.parquet"),
+    "count": (
+        ["count", "log.parquet", "--ends", "complete", "-o", "counts.parquet"],
+        "counts.parquet",
+    ),
     "improve": (
         [
             "improve", str(EXAMPLES / "pumps.csv"), "--state", "condition", "--state", "demand",

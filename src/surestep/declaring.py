@@ -71,12 +71,6 @@ class Texts:
     recorded: ClassVar[Any] = list[str]
 
 
-class Flag:
-    """Something that is so, or is not."""
-
-    recorded: ClassVar[Any] = bool
-
-
 class AlgorithmName:
     """The name of an algorithm, which is recorded with all its settings."""
 
@@ -89,7 +83,7 @@ class AlgorithmSettings:
     recorded: ClassVar[Any] = None
 
 
-Shape = Number | Whole | Bounds | Choice | Text | Texts | Flag | AlgorithmName | AlgorithmSettings
+Shape = Number | Whole | Bounds | Choice | Text | Texts | AlgorithmName | AlgorithmSettings
 
 
 # ---- what is declared of a term ---------------------------------------------------------------
@@ -137,8 +131,6 @@ class Term:
         match self.shape, value:
             case _, None:
                 return []
-            case Flag(), value:
-                return [option] if value else []
             case Bounds(), (low, high):
                 return [option, repr(low), repr(high)]
             case Texts(), texts:

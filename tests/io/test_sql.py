@@ -154,7 +154,7 @@ def test_a_log_that_changes_between_two_reads_is_read_anew(tmp_path, ending):
                 f"COPY (FROM read_csv('{tmp_path}/text.txt')) TO '{path}' (FORMAT {form})"
             )
         os.utime(path, (1e9, 1e9))
-        counts = read_log(path, clock=True).counts()
+        counts = read_log(path, ends="clock").counts()
         told.append((counts.states, counts.transitions.reward_sum.tolist()))
     assert len(sql.IDLE) == 1, "both reads were of one database"
     assert [states for states, _ in told] == [(("a",), ("b",)), (("a",), ("b",), ("c",))]

@@ -120,7 +120,7 @@ PRACTICE = {"discount": 0.9, "worlds": 0, "certificates": ["stitched"], "ending"
 
 
 def test_a_proof_about_practice_that_is_over_says_so():
-    source = read_log(practice_rows(changed=True), one_step=True)
+    source = read_log(practice_rows(changed=True))
     result = surestep.improve(source, train_share=0.3, **PRACTICE)
     found = found_in(result.record.checks)["practice-changed"]
     assert found.outcome == "failed"
@@ -148,7 +148,7 @@ def test_practice_that_stays_or_was_given_is_no_alarm():
         (True, {"behavior": "uniform"}, ("unchecked", "behavior-given")),
         (True, {"logger": "fixed"}, ("unchecked", "behavior-of-all")),
     ):
-        source = read_log(practice_rows(changed, "abcdef"), one_step=True)
+        source = read_log(practice_rows(changed, "abcdef"))
         found = found_in(surestep.improve(source, **PRACTICE, **terms).record.checks)
         assert (found["practice-changed"].outcome, found["practice-changed"].why) == told
 
@@ -158,7 +158,7 @@ def test_the_screen_names_the_gain_over_recent_practice(tmp_path):
     table = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
     path = write_table(tmp_path / "log.csv", table, tuple(rows))
     terms = ("--discount", "0.9", "--worlds", "0", "--kind", "stitched", "--ending", "0", "1")
-    done = run_surestep("improve", path, "--one-step", *terms, "-o", tmp_path / "result")
+    done = run_surestep("improve", path, *terms, "-o", tmp_path / "result")
     said = " ".join(done.stdout.split())
     assert "Practice has changed since" in said
     assert "Compared with recent practice, the new policy gains an estimated" in said

@@ -229,8 +229,8 @@ def test_what_is_still_to_come_is_held_against_the_bounds_too(log):
 
 LAST = {  # how the last row of episode 4, which earns −1000, comes to be left out
     "clock": ("terminated,truncated", "false,true", {}),
-    "word": ("terminated", "false", {"clock": True}),
-    "complete": ("truncated", "true", {"complete": True}),
+    "word": ("terminated", "false", {"ends": "clock"}),
+    "complete": ("truncated", "true", {"ends": "complete"}),
     "unknown": ("terminated", "false", {}),
 }
 

@@ -164,7 +164,7 @@ def rows_of(log, *, ends):
 
 
 TERMS = {"discount": 0.5, "worlds": 0}
-CHOICES = ("terminated", "truncated", "next_state", "complete", "clock", "one_step")
+CHOICES = ("terminated", "truncated", "next_state", "complete", "clock")
 
 
 def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path):
@@ -184,7 +184,7 @@ def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path)
     for command in (["count"], ["improve", "--discount", "0.5"]):
         said = CliRunner().invoke(main, [*command, str(path), "-o", str(tmp_path / "out")])
         assert said.exit_code == 2
-        for option in ("--terminated", "--complete", "--clock", "--one-step"):
+        for option in ("--terminated", "--ends complete", "--ends clock"):
             assert option in said.output
     shown = CliRunner().invoke(main, ["inspect", str(path)])
     assert shown.exit_code == 0
@@ -194,7 +194,7 @@ def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path)
 def test_last_rows_are_ends_or_the_clocks_or_unknown():
     log = recorded(0, episodes=40)
     table, over = rows_of(log, ends=True), int(log.terminated.sum())
-    by_clock = read_log(table, clock=True)
+    by_clock = read_log(table, ends="clock")
     assert by_clock.counts().dropped == {STOPPED: 40 - over}
     assert by_clock.load().num_steps == log.num_steps - (40 - over)
     unknown = read_log(table)
@@ -207,15 +207,17 @@ def test_last_rows_are_ends_or_the_clocks_or_unknown():
     assert loaded.counts() == by_clock.load().counts()
     assert loaded.with_outcomes() == by_clock.load()
     silent = rows_of(log, ends=False)
-    assert read_log(silent, complete=True).counts().episodes.terminated == 40
+    assert read_log(silent, ends="complete").counts().episodes.terminated == 40
     # A truncated column beside either word is believed.
     first = (np.cumsum(log.truncated) <= 3) & log.truncated
-    both = read_log(silent | {"truncated": first}, complete=True)
+    both = read_log(silent | {"truncated": first}, ends="complete")
     assert both.counts().episodes.terminated == 37
     assert both.counts().dropped == {STOPPED: 3}
-    assert read_log(table | {"timeout": first}, clock=True).counts().dropped == {STOPPED: 40 - over}
+    assert read_log(table | {"timeout": first}, ends="clock").counts().dropped == {
+        STOPPED: 40 - over
+    }
     text = np.where(log.terminated, "yes", "no").astype(object)
-    again = read_log(table | {"terminated": text}, clock=True)
+    again = read_log(table | {"terminated": text}, ends="clock")
     assert again.counts().dropped == {STOPPED: 40 - over}
 
 
@@ -223,7 +225,7 @@ def test_a_result_says_who_stopped_the_recording_and_is_made_again(tmp_path):
     table = rows_of(recorded(1, episodes=60), ends=True)
     ranges = {"running": (0.0, 0.5), "ending": (-1.0, 0.0), "certificates": ["stitched", "robust"]}
     codes = {}
-    for name, reading in {"clock": {"clock": True}, "unknown": {}}.items():
+    for name, reading in {"clock": {"ends": "clock"}, "unknown": {}}.items():
         made = surestep.improve(read_log(table, **reading), **TERMS, **ranges)
         codes[name] = [{said.code for said in each.assumptions} for each in made.certificates]
         made.save(tmp_path / name)

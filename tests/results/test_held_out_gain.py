@@ -79,7 +79,7 @@ def clicks(seed, rows=4000, arms=30):
         "action": np.array([f"a{i:02}" for i in rng.integers(arms, size=rows)], object),
         "reward": (rng.random(rows) < 0.05).astype(float),
     }
-    return read_log(table, one_step=True)
+    return read_log(table)
 
 
 def test_the_gain_is_that_of_rows_that_did_not_choose():

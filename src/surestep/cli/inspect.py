@@ -113,4 +113,4 @@ def next_command(
     policy = [] if behavior is None else ["--behavior", behavior]
     options = [*roles, *reading.words(), *policy, *TERMS["labels"].words_for("labels", labels)]
     words = shlex.join(["surestep", "improve", *logs, *options])
-    return f"{words}{'' if ends else ' (--complete|--clock)'} --discount GAMMA -o result"
+    return f"{words}{'' if ends else ' --ends complete|clock'} --discount GAMMA -o result"

@@ -271,7 +271,7 @@ def columns_of(log: LogSource | CountsSource) -> dict[str, tuple[str, ...]]:
     """Returns the columns of each role that there are."""
     if isinstance(log, CountsSource):
         return {"state": log.labelled.state_columns, "action": log.labelled.action_columns}
-    return log.columns.by_role()
+    return log.columns_in_files
 
 
 @dataclass(frozen=True, slots=True)

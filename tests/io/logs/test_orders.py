@@ -25,7 +25,7 @@ from surestep.io.logs.tables import connected
 KINDS = (".csv", ".jsonl", ".parquet")
 DERIVED = ("episode", "step", "state", "action", "reward", "terminated", "truncated")
 GIVEN = (*DERIVED, "next_state")
-RARE = ("weight", "behavior_prob")
+RARE = ("behavior_prob",)
 
 
 NAMES = {

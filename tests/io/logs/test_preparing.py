@@ -57,23 +57,35 @@ def digest(source):
 @given(EPISODES, st.randoms(use_true_random=False))
 def test_time_stamps_order_rows_as_numbers_do(episodes, random):
     rows = rows_of(episodes)
-    plain = read_log(table(rows, *PLAIN, reward=lambda row: "1"), clock=True)
+    plain = read_log(table(rows, *PLAIN, reward=lambda row: "1"), ends="clock")
     random.shuffle(rows)
     iso = table(rows, "episode", "state", "action", "when", reward=lambda row: "1")
     iso["when"] = [when.isoformat(random.choice([" ", "T"])) for when in iso["when"]]
-    stamped = read_log(iso, columns={"step": "when"}, clock=True)
+    stamped = read_log(iso, columns={"step": "when"}, ends="clock")
     assert digest(stamped) == digest(plain)
     local = iso | {"when": [row["when"].strftime("%d/%m/%Y %H:%M") for row in rows]}
     form = {"columns": {"step": "when"}, "time_format": "%d/%m/%Y %H:%M"}
-    assert digest(read_log(local, clock=True, **form)) == digest(plain)
+    assert digest(read_log(local, ends="clock", **form)) == digest(plain)
 
 
 def test_rows_that_are_episodes_need_no_more():
     log = {"state": ["a", "b"], "action": ["x", "y"], "reward": [1, 0]}
-    counts = read_log(log, one_step=True).counts()
+    source = read_log(log)
+    counts = source.counts()
     assert counts.episodes.terminated == counts.episodes.recorded == 2
+    assert source.columns_in_files == {role: (role,) for role in log}
+    by_hand = log | {"episode": [1, 2], "step": [0, 0], "terminated": [True, True]}
+    assert digest(source) == digest(read_log(by_hand))
+    assert source.load() == read_log(by_hand).load()
+
+
+@pytest.mark.parametrize("column", ["step", "terminated", "truncated"])
+def test_rows_that_may_belong_together_are_no_episodes(column):
+    log = {"state": ["a", "b"], "action": ["x", "y"], "reward": [1, 0], column: [0, 1]}
     with pytest.raises(InvalidLog, match="neither a column of episodes nor one of next states"):
         read_log(log)
+    with pytest.raises(InvalidLog, match="neither a column of episodes nor one of next states"):
+        read_log({name: log[name] for name in ("state", "action", "reward")}, ends="complete")
 
 
 def test_episodes_come_by_their_time(tmp_path):
@@ -90,7 +102,7 @@ BASE = {
     "reward": ["1", "0"],
 }  # fmt: skip
 
-CLOCK = {"clock": True}
+CLOCK = {"ends": "clock"}
 
 
 @pytest.mark.parametrize(
@@ -104,11 +116,9 @@ CLOCK = {"clock": True}
         ),
         ({"step": ["2025-04-03", "2025-04-03"]}, {}, "step"),
         ({}, CLOCK | {"columns": {"time": "state"}}, "column 'state': found 'a', expected a time"),
-        ({"terminated": ["0", "1"]}, {"complete": True}, "but so does column 'terminated'"),
-        ({"done": ["0", "1"]}, {"complete": True}, "but so does column 'done'; expected one"),
-        ({}, {"complete": True, "clock": True}, "its last row ends, but so does clock=True"),
-        ({}, {"clock": 1}, "clock is 1, expected true or false"),
-        ({}, {"one_step": 1}, "one_step is 1, expected true or false"),
+        ({"terminated": ["0", "1"]}, {"ends": "complete"}, "but so does column 'terminated'"),
+        ({"done": ["0", "1"]}, {"ends": "complete"}, "but so does column 'done'; expected one"),
+        ({}, {"ends": "over"}, "ends is 'over', expected one of 'complete', 'clock'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes, reading, says):
@@ -128,14 +138,14 @@ def test_what_makes_no_sense_is_refused(changes, reading, says):
 )  # fmt: skip
 def test_what_is_missing_is_named_with_what_can_be_done(settings, says):
     with pytest.raises(InvalidLog) as refused:
-        read_log(WITH_GAPS, columns={"state": ["x"]}, clock=True, **settings).counts()
+        read_log(WITH_GAPS, columns={"state": ["x"]}, ends="clock", **settings).counts()
     assert f"row 3, column 'x': found nothing, {says}" in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["1.250,75", "-0,5", "1'000"])
 def test_a_number_in_another_notation_is_refused_with_what_can_be_done(text):
     with pytest.raises(InvalidLog) as refused:
-        read_log(BASE | {"reward": ["1", text]}, clock=True).counts()
+        read_log(BASE | {"reward": ["1", text]}, ends="clock").counts()
     says = f"row 2, column 'reward': found {text!r}, expected a finite number (write it with a deci"
     assert says in str(refused.value)
 
@@ -151,7 +161,7 @@ def test_a_number_in_another_notation_is_refused_with_what_can_be_done(text):
 def test_a_stamp_that_could_be_several_dates_is_refused_with_how_to_say_which(text, says):
     stamped = WITH_GAPS | {"step": [text] * 4, "x": ["1"] * 4}
     with pytest.raises(InvalidLog) as refused:
-        read_log(stamped, columns={"state": ["x"]}, clock=True).counts()
+        read_log(stamped, columns={"state": ["x"]}, ends="clock").counts()
     assert f"row 1, column 'step': found {text!r}, expected" in str(refused.value)
     assert says in str(refused.value)
 
@@ -160,9 +170,4 @@ def test_two_rows_of_one_time_are_named_by_their_time():
     tied = WITH_GAPS | {"step": ["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-01"]}
     says = r"row 3, column 'step': in episode 'e', more than one row has the time '2025-01-02'"
     with pytest.raises(InvalidLog, match=says):
-        read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}, clock=True).counts()
-
-
-def test_rows_that_belong_together_are_no_episodes_of_one_step():
-    with pytest.raises(InvalidLog, match=r"say which rows belong together; .* leave out one_step"):
-        read_log(WITH_GAPS, columns={"state": ["x"]}, one_step=True)
+        read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}, ends="clock").counts()

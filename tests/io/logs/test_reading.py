@@ -13,7 +13,7 @@ from surestep.cli.count import command as count_command
 from surestep.cli.improve import command as improve_command
 from surestep.cli.inspect import command as inspect_command
 from surestep.cli.rehearse import command as rehearse_command
-from surestep.declaring import Choice, Flag, Text, Texts
+from surestep.declaring import Choice, Text, Texts
 from surestep.errors import InvalidParameter
 from surestep.io import read_log
 from surestep.io.logs.reading import DEFAULTS, READING, Reading
@@ -48,8 +48,6 @@ def values(name):
             return st.lists(st.sampled_from(TEXTS[name]), max_size=2).map(tuple)
         case Text():
             return st.sampled_from([*TEXTS[name], DEFAULTS[name]])
-        case Flag():
-            return st.booleans()
         case Choice(words):
             return st.sampled_from([*words, DEFAULTS[name]])
 
@@ -83,6 +81,6 @@ def test_what_nobody_can_mean_is_refused(said, message):
 
 def test_columns_are_listed_one_below_the_other():
     row = {"state": "a", "action": "x", "reward": 1, "pscore": 0.5}
-    listed = str(read_log(frame_of([row], [*row]), one_step=True).columns).splitlines()
+    listed = str(read_log(frame_of([row], [*row])).columns).splitlines()
     assert listed[-1] == "behavior_prob pscore"
     assert all(line[13] == " " != line[14] for line in listed)

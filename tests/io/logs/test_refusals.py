@@ -82,10 +82,10 @@ def test_steps_are_accepted_exactly_when_each_is_there_once(steps, first):
         } | {"step": np.array(tried)}
         whole = sorted(tried) == list(range(min(tried), max(tried) + 1))
         if whole:
-            read_log(frame, clock=True).counts()
+            read_log(frame, ends="clock").counts()
         else:
             with pytest.raises(InvalidLog, match=r"times; expected once|is followed by step"):
-                read_log(frame, clock=True).counts()
+                read_log(frame, ends="clock").counts()
 
 
 def test_a_step_without_next_state_says_why(folder):
@@ -111,7 +111,7 @@ def test_a_step_without_next_state_says_why(folder):
             "no column says what the state is; did you mean 'stat'",
         ),
         ("episode,step,obs,observation,action,reward", "may be column 'obs' or 'observation'"),
-        ("state,action,reward", "neither a column of episodes nor one of next states"),
+        ("step,state,action,reward", "neither a column of episodes nor one of next states"),
         ("episode,state,action,reward", "no column says which step"),
         ("state,state,action", "column 'state' is given twice"),
         (
@@ -167,16 +167,16 @@ def test_a_missing_number_is_not_called_a_label(tmp_path):
     path = tmp_path / "log.parquet"
     pandas.DataFrame(table).astype({"state": "Int64"}).to_parquet(path)
     with pytest.raises(InvalidLog, match=r"'state': found nothing, expected a number \("):
-        read_log(path, clock=True).counts()
+        read_log(path, ends="clock").counts()
     with pytest.raises(InvalidLog, match="a number, since the column is binned"):
-        read_log(path, bins=["state:width=1"], clock=True).counts()
+        read_log(path, bins=["state:width=1"], ends="clock").counts()
 
 
 def test_rewards_of_another_type_are_refused(tmp_path):
     rows = [{**ROW, "reward": True}]
     path = write_table(tmp_path / "log.parquet", rows, tuple(ROW))
     with pytest.raises(InvalidLog, match="reward, is of type BOOLEAN, expected numbers"):
-        read_log(path, complete=True).counts()
+        read_log(path, ends="complete").counts()
 
 
 @settings(max_examples=settings.default.max_examples // 2)

@@ -98,7 +98,7 @@ def test_an_episode_may_go_on_in_a_file_with_other_columns(tmp_path):
     then = lines(
         "note,reward,action,state,step,episode", "n,2,y,b,1,1", "n,3,z,c,2,1", "n,4,x,d,0,0"
     )
-    source = read_log([first, pack(tmp_path / "b.csv", then)], clock=True)
+    source = read_log([first, pack(tmp_path / "b.csv", then)], ends="clock")
     counts, log = source.counts(), source.load()
     assert (counts.episodes.recorded, counts.rows_read) == (2, 4)
     assert counts.starts.tolist() == [1, 0, 0, 1]

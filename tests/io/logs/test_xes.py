@@ -94,7 +94,7 @@ def test_columns_are_named_by_keys_and_nothing_is_lost(folder):
         encoding="utf-8",
     )
     roles = {"state": "tags", "action": "k", "reward": "k (2)"}
-    source = read_log(path, columns=roles, clock=True)
+    source = read_log(path, columns=roles, ends="clock")
     assert list(source.types)[:-1] == [
         *("episode", "step", "last_event", "case:amount", "case:c/i", "tags", "none"),
         *("Step (2)", "k", "k (2)"),

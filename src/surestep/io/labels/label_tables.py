@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,11 +16,12 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import label_text, unknown_label
 from surestep.io.logs.columns import by_name, closest
-from surestep.io.logs.notation import Notation
 from surestep.io.logs.tables import connected, find_table
 from surestep.io.sql import sql_name
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
+WITH_COMMA = r"\s*[+-]?([0-9]+,[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*"  # of decimals, maybe
+OF_THOUSANDS = r"\s*[+-]?[0-9]{1,3},[0-9]{3}([eE][+-]?[0-9]+)?\s*"
 Text = str | None  # None where a cell is empty
 Locate = Callable[[Mapping[str, Label]], str]  # where a log has these labels, by role
 
@@ -63,9 +65,9 @@ def with_point(column: str, cell: str) -> str:
     >>> with_point("age", "40,5"), with_point("age", "40 to < 60")
     ('40.5', '40 to < 60')
     """
-    if not Notation(",").reads(cell) or "," not in cell:
+    if not re.fullmatch(WITH_COMMA, cell, re.ASCII):
         return cell
-    if Notation(".", ",").reads(cell):
+    if re.fullmatch(OF_THOUSANDS, cell, re.ASCII):
         raise InvalidParameter(
             f"column {column!r}: found {cell!r}, expected a number, since the column is binned; "
             "its comma may be that of decimals or one between thousands: write a decimal point"

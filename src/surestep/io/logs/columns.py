@@ -79,6 +79,10 @@ ROLES = {
 }
 
 
+# The columns, by role, of a log of which every row is an episode of one step, and ends it.
+SINGLE = {"episode": "(every row)", "step": "(always 0)", "terminated": "(always true)"}
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
     """The columns of each role; an empty tuple where a log has none, None for a single one.
@@ -153,7 +157,9 @@ def resolve(
 ) -> ColumnMapping:
     """The columns of each role: those `chosen`, else by name, canonical ones before aliases.
 
-    A column that was chosen for something else is not found by name for a role that nobody misses.
+    A log without episodes, steps, next states and ends has one decision a row: every row is an
+    episode. A column that was chosen for something else is not found by name for a role that nobody
+    misses.
     """
     asked = {role: names(role, given) for role, given in (chosen or {}).items()}
     for role, given in asked.items():
@@ -176,6 +182,8 @@ def resolve(
     if not resolved["next_state"]:
         following = tuple(f"next_{name}" for name in resolved["state"])
         resolved["next_state"] = following if all(name in columns for name in following) else ()
+    if not any(resolved[role] for role in (*SINGLE, "next_state", "truncated")):
+        resolved |= {role: (name,) for role, name in SINGLE.items()}
     for role in ROLES:
         if ROLES[role].needed and not resolved[role]:
             raise InvalidLog(

@@ -1,67 +1,43 @@
-"""The way of rows from files to the view `log`: SQL around that of a scan.
-
-Stages follow each other in one order, whatever the order of options: single decisions as episodes,
-stamps, and ends.
-"""
+"""The way of rows from files to the view `log`: SQL around that of a scan."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from surestep.errors import InvalidLog, said
-from surestep.io.logs.columns import ColumnMapping, by_name, names, naming, resolve
-from surestep.io.logs.last_rows import TERMINATED, TRUNCATED, MarkedLastRows
-from surestep.io.logs.one_step import OneStepEpisodes
-from surestep.io.logs.reading import Reading
+from surestep.errors import InvalidLog
+from surestep.io.logs.columns import SINGLE, ColumnMapping, by_name, names, naming, resolve
+from surestep.io.logs.reading import Reading, ends_said
 from surestep.io.logs.roles import flag_sql
-from surestep.io.logs.stamps import (
-    Stamped,
-    StepsByStamp,
-    TimesAsStamps,
-    WithoutStamps,
-)
+from surestep.io.logs.stamps import TIME, stamp_sql
+from surestep.io.sql import sql_name
 
-
-class Stage(Protocol):
-    """Something that is done to all rows."""
-
-    def sql(self, rows: str) -> str:
-        """Returns the SQL of the rows afterwards, from that of the rows before."""
-        ...
+STAMP = '"surestep stamp"'
+ALWAYS = {"episode": "row_number() OVER ()", "step": "0", "terminated": "true"}  # where single
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The changes that a reading makes to rows; none by default."""
+    """What is done to the rows of files; nothing by default."""
 
-    stages: tuple[Stage, ...] = ()
+    selects: tuple[str, ...] = ()  # SQL without its FROM, each of the rows of the one before
+    added: tuple[str, ...] = ()  # columns that files do not have
+    keeps_order: bool = True  # rows stay in the order of the files
+    numbers_stamps: bool = False  # steps are numbers that time stamps were given
 
     @property
     def changes(self) -> bool:
         """Tells whether anything is done at all."""
-        return bool(self.stages)
+        return bool(self.selects)
 
     def sql(self, rows: str) -> str:
         """Returns the SQL of the rows of `log`, from that of the rows of files."""
-        for stage in self.stages:
-            rows = stage.sql(rows)
+        for select in self.selects:
+            rows = f"{select} FROM ({rows})"
         return rows
-
-    @property
-    def keeps_order(self) -> bool:
-        """Tells whether rows stay in the order of the files."""
-        return all(isinstance(stage, KEEPING_ORDER) for stage in self.stages)
-
-    @property
-    def numbers_stamps(self) -> bool:
-        """Tells whether steps are numbers that time stamps were given."""
-        return any(isinstance(stage, StepsByStamp) for stage in self.stages)
 
 
 NONE = Preparation()
-KEEPING_ORDER = (OneStepEpisodes, TimesAsStamps)
 
 
 def meaning_of(
@@ -74,79 +50,86 @@ def meaning_of(
 
     `beyond` are columns that cannot be read, and `chosen` those that somebody chose, by role.
     """
-    there = [*types, *added_to_single(reading, types)]
-    added = list[str]()
-    for role, is_said in ((TERMINATED, reading.complete), (TRUNCATED, reading.clock)):
+    columns = [*types, *beyond]
+    if reading.ends is not None:
+        role = "terminated" if reading.ends == "complete" else "truncated"
         named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
-        added += [role] if is_said and named in ((), (role,)) else []
-    return resolve(tuple(dict.fromkeys([*there, *added, *beyond])), chosen)
-
-
-def added_to_single(reading: Reading, types: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the columns that a log of single decisions is given; none for other logs."""
-    return OneStepEpisodes.of(list(types)).columns if reading.one_step else ()
+        columns += [role] if named in ((), (role,)) else []
+    return resolve(tuple(dict.fromkeys(columns)), chosen)
 
 
 def prepared(
     reading: Reading, mapping: ColumnMapping, types: Mapping[str, str], steps_are_stamps: bool
 ) -> Preparation:
     """Returns what a reading does to the rows of files with columns of these types."""
-    stages = list[Stage]()
-    single = added_to_single(reading, types)
-    if reading.one_step and mapping.episode in types and mapping.step in types:
-        raise InvalidLog(
-            f"every row is to be an episode, but columns {mapping.episode!r} and {mapping.step!r} "
-            "say which rows belong together; expected one of them: leave out "
-            f"{said('one_step', '--one-step')}, and say {said('complete=True', '--complete')} if "
-            "the last row of every episode is its end"
-        )
-    if single:
-        stages.append(OneStepEpisodes(single))
-    stamped = steps_are_stamps and mapping.step is not None and mapping.episode is not None
+    selects, stamped = list[str](), steps_are_stamps and mapping.episode is not None
+    if mapping.episode == SINGLE["episode"]:
+        added = [f"{ALWAYS[role]} AS {sql_name(name)}" for role, name in SINGLE.items()]
+        selects.append(f"SELECT *, {', '.join(added)}")
     if stamped:
-        episode, step = str(mapping.episode), str(mapping.step)
-        stages.append(Stamped(step, types[step], reading.time_format))
-        stages.append(StepsByStamp(episode, step))
-    if reading.complete or reading.clock:
-        check_said_of_all(types, mapping, reading)
-        stages.append(last_rows(types, mapping, reading))
+        selects += numbered_by_stamps(reading, mapping, types)
+    if reading.ends is not None:
+        check_said_of_all(reading.ends, mapping, types)
+        selects.append(with_last_rows(reading, mapping, types))
     if mapping.time is not None and mapping.time != mapping.step:
-        stages.append(TimesAsStamps(mapping.time, types[mapping.time], reading.time_format))
+        name = sql_name(mapping.time)
+        stamp = stamp_sql(mapping.time, types[mapping.time], reading.time_format)
+        text = f"coalesce(CAST({stamp} AS VARCHAR), CAST({name} AS VARCHAR))"
+        selects.append(f"SELECT * REPLACE ({text} AS {name})")
     elif mapping.time is not None and not stamped:
         raise InvalidLog(
             f"column {mapping.time!r} is that of the step and of the time at which episodes began, "
             "but its steps are numbers; expected time stamps"
         )
-    if stamped:
-        stages.append(WithoutStamps(mapping.time == mapping.step))
-    return Preparation(tuple(stages))
+    named = [name for columns in mapping.by_role().values() for name in columns]
+    return Preparation(
+        tuple(selects),
+        tuple(name for name in named if name not in types),
+        keeps_order=not stamped and reading.ends is None,
+        numbers_stamps=stamped,
+    )
 
 
-def last_rows(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> MarkedLastRows:
-    """Returns what marks the last rows of episodes, where something is said of all of them."""
+def numbered_by_stamps(
+    reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]
+) -> tuple[str, str]:
+    """Returns SQL: steps that are stamps, numbered in their order.
 
-    def flag(column: str | None) -> str | None:
-        return flag_sql(column, types[column]) if column is not None and column in types else None
+    Equal stamps of an episode get the same number, so that they are refused like a step that is
+    given twice. What is no stamp stays, and is refused as what it is.
+    """
+    episode, step = sql_name(str(mapping.episode)), sql_name(str(mapping.step))
+    stamp = stamp_sql(str(mapping.step), types[str(mapping.step)], reading.time_format)
+    number = f"dense_rank() OVER (PARTITION BY {episode} ORDER BY {STAMP}) - 1"
+    text = f"CASE WHEN {STAMP} IS NULL THEN CAST({step} AS VARCHAR) ELSE CAST({number} AS VARCHAR)"
+    time = f", {STAMP} AS {TIME}" if mapping.time == mapping.step else ""
+    return (
+        f"SELECT *, {stamp} AS {STAMP}",
+        f"SELECT * EXCLUDE ({STAMP}) REPLACE ({text} END AS {step}){time}",
+    )
+
+
+def with_last_rows(reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -> str:
+    """Returns SQL: a flag that is true at the last row of every episode, unless another one is."""
+
+    def flag(column: str | None) -> str:
+        return flag_sql(column, types[column]) if column in types and column else "false"
 
     column, other = mapping.terminated, mapping.truncated
-    if reading.clock:
+    if reading.ends == "clock":
         column, other = other, column
-    rows = str(mapping.episode), str(mapping.step)
-    return MarkedLastRows(*rows, str(column), flag(other) or "false", flag(column))
+    step = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
+    near = f"PARTITION BY {sql_name(str(mapping.episode))} ORDER BY {step}"
+    last = f"(lead({step}) OVER ({near}) IS NULL AND NOT coalesce({flag(other)}, false))"
+    marked = f"({flag(column)}) OR {last} AS {sql_name(str(column))}"
+    return f"SELECT * REPLACE ({marked})" if column in types else f"SELECT *, {marked}"
 
 
-def check_said_of_all(types: Mapping[str, str], mapping: ColumnMapping, reading: Reading) -> None:
+def check_said_of_all(ends: str, mapping: ColumnMapping, types: Mapping[str, str]) -> None:
     """Refuses logs whose ends are told otherwise, and those without episodes."""
-    clock, complete = said("clock=True", "--clock"), said("complete=True", "--complete")
-    others = {
-        clock: reading.clock and reading.complete,
-        said("one_step=True", "--one-step"): reading.one_step,
-        f"column {mapping.terminated!r}": reading.complete and mapping.terminated in types,
-    }
-    told = f"{complete if reading.complete else clock} tells of every episode how its last row ends"
-    for other, is_said in others.items():
-        if is_said:
-            raise InvalidLog(f"{told}, but so does {other}; expected one of them")
+    told = f"{ends_said(ends)} tells of every episode how its last row ends"
+    if ends == "complete" and mapping.terminated in types:
+        raise InvalidLog(f"{told}, but so does column {mapping.terminated!r}; expected one of them")
     if mapping.episode is None or mapping.step is None:
         raise InvalidLog(
             f"{told}, but there is no column of episodes or of steps; name them with "

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from surestep.declaring import Choice, Flag, Term, Text, Texts, declared
-from surestep.errors import InvalidParameter
+from surestep.declaring import Choice, Term, Text, Texts, declared
+from surestep.errors import InvalidParameter, said
 
 DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}  # as users say it → as it is written
 
@@ -54,28 +54,14 @@ class Reading:
             help="How time stamps are written, such as %d/%m/%Y %H:%M.",
         ),
     )
-    one_step: bool = field(
-        default=False,
+    ends: str | None = field(
+        default=None,
         metadata=declared(
-            shape=Flag(), default=False, help="Every row is an episode of one decision (bandits)."
-        ),
-    )
-    complete: bool = field(
-        default=False,
-        metadata=declared(
-            shape=Flag(),
-            default=False,
-            help="Every episode is recorded to its end: its last row ends it, unless it is "
-            "truncated.",
-        ),
-    )
-    clock: bool = field(
-        default=False,
-        metadata=declared(
-            shape=Flag(),
-            default=False,
-            help="A last row that does not end its episode is the last by the clock: recording "
-            "stops after so many steps, or at a date with steps of equal length.",
+            shape=Choice(("complete", "clock")),
+            void=True,
+            help="How all episodes end. complete: the last row ends its episode, unless it is "
+            "truncated; clock: one that does not is the last by the clock, because recording stops "
+            "after so many steps, or at a date with steps of equal length.",
         ),
     )
 
@@ -87,17 +73,14 @@ class Reading:
                 object.__setattr__(self, name, texts(name, value))
             elif isinstance(way.shape, Text) and not isinstance(value, str | None):
                 raise InvalidParameter(f"{name} is {value!r}, expected a text")
-            elif isinstance(way.shape, Flag) and not isinstance(value, bool):
-                raise InvalidParameter(f"{name} is {value!r}, expected true or false")
             elif isinstance(way.shape, Choice) and value not in (*way.shape.words, DEFAULTS[name]):
                 expected = ", ".join(map(repr, way.shape.words))
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {expected}")
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Reading:
+    def of(cls, given: Mapping[str, Any]) -> Reading:
         """Returns the reading of options or of run.json; None stands for what nobody said."""
-        given = {name: said[name] for name in READING if said[name] is not None}
-        return cls(**given)
+        return cls(**{name: given[name] for name in READING if given[name] is not None})
 
     def parameters(self) -> dict[str, Any]:
         """Returns every way by name, as run.json has it."""
@@ -115,6 +98,11 @@ class Reading:
 
 READING: dict[str, Term] = {each.name: each.metadata["term"] for each in fields(Reading)}
 DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Reading)}
+
+
+def ends_said(how: str) -> str:
+    """Returns how it is said that all episodes end so."""
+    return said(f"ends={how!r}", f"--ends {how}")
 
 
 def texts(name: str, given: object) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.look import Look
 from surestep.io.logs.preparing import meaning_of, prepared
-from surestep.io.logs.reading import Reading
+from surestep.io.logs.reading import Reading, ends_said
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
@@ -62,6 +62,14 @@ class LogSource:
         """Returns the same log with other rules for columns of numbers."""
         reading = replace(self.table.reading, bins=bins)
         return replace(self, table=replace(self.table, reading=reading))
+
+    @property
+    def columns_in_files(self) -> dict[str, tuple[str, ...]]:
+        """Returns the columns of each role that has some, without those that reading adds."""
+        added = self.table.preparation.added
+        return {
+            role: names for role, names in self.columns.by_role().items() if names[0] not in added
+        }
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -100,10 +108,9 @@ class LogSource:
             f"missing; expected a column of it ({naming('terminated')}, or "
             f"{naming('truncated')} where a clock stopped the recording), one of next states "
             f"({naming('next_state')}), or a word for all{said(' (to read_log)', '')}: "
-            f"{said('complete=True', '--complete')} (the last row of every episode ends it), "
-            f"{said('clock=True', '--clock')} (recording stops after so many "
-            "steps, or at a date with steps of equal length), or "
-            f"{said('one_step=True', '--one-step')} (every row is an episode of its own)"
+            f"{ends_said('complete')} (the last row of every episode ends it), or "
+            f"{ends_said('clock')} (recording stops after so many "
+            "steps, or at a date with steps of equal length)"
         )
 
     def load(
@@ -162,7 +169,7 @@ class LogSource:
         Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
         is none, or a row does not say by itself whether its episode ended.
         """
-        if self.reading.complete:
+        if self.reading.ends == "complete":
             return ""
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
@@ -175,7 +182,7 @@ class LogSource:
                 f"NOT ({reward} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE)"
                 for low, high in (map(float, running), map(float, ending))
             )
-            goes_on = "true" if counted or self.reading.clock else stopped
+            goes_on = "true" if counted or self.reading.ends == "clock" else stopped
             condition = (
                 f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
                 f"ELSE {on_the_way} AND {at_end} END"
@@ -222,9 +229,7 @@ def read_log(
     bins: Sequence[str] = (),
     delimiter: str | None = None,
     time_format: str | None = None,
-    one_step: bool = False,
-    complete: bool = False,
-    clock: bool = False,
+    ends: str | None = None,
     memory_limit: str | None = None,
 ) -> LogSource:
     """Finds a log and the meaning of its columns, without reading it.
@@ -234,17 +239,16 @@ def read_log(
     `columns` names the columns of a role where they have other names than usual, `bins` are rules
     such as 'age:quantiles=10' for columns of numbers, `delimiter` stands between columns, and
     `memory_limit`, such as '2GB', bounds the memory. Steps may be time stamps, in ISO 8601 or in a
-    `time_format`. `one_step` says that every row is an episode, `complete` that the last row of an
-    episode is its end, and `clock` that one which is not is the last because recording stops after
-    so many steps, or at a date with steps of equal length.
+    `time_format`. `ends` says of all episodes how their last rows end: "complete", it ends the
+    episode, or "clock", one that does not is the last because recording stops after so many steps,
+    or at a date with steps of equal length. A log that has columns neither of episodes, steps and
+    ends nor of next states has one decision a row, and every row is an episode.
     """
     reading = Reading(
         bins=bins,
         delimiter=delimiter,
         time_format=time_format,
-        one_step=one_step,
-        complete=complete,
-        clock=clock,
+        ends=ends,
     )
     return open_log(source, columns, reading, memory_limit)
 
@@ -423,7 +427,7 @@ def count_on_ray(
     """
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
-    columns = source.columns.by_role()
+    columns = source.columns_in_files
     shards = [
         Shard(str(file.absolute()), columns, source.reading, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command

@@ -7,7 +7,6 @@ form that a user gives. 03/04/2025 may be in March or in April, so nobody guesse
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from surestep.errors import said
 from surestep.io.logs.columns import ColumnMapping
@@ -19,7 +18,7 @@ ISO = (
 )
 DATE = r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"
 EITHER_WAY = r"\s*(0?[0-9]|1[0-2])[./-](0?[0-9]|1[0-2])[./-][0-9]"  # day and month could be swapped
-STAMP, TIME = '"surestep stamp"', '"surestep time"'
+TIME = '"surestep time"'
 
 
 def is_stamp_type(kind: str) -> bool:
@@ -58,68 +57,6 @@ def advice(text: str | None) -> str:
     ways = "%d/%m/%Y or %m/%d/%Y" if re.match(EITHER_WAY, text, re.ASCII) else "%d/%m/%Y"
     option = said("time_format", "--time-format")
     return f" (if it is a date, say how it is written with {option}, such as {ways})"
-
-
-@dataclass(frozen=True, slots=True)
-class Stamped:
-    """Rows with the stamp of their step beside it, for whoever looks at times."""
-
-    step: str
-    kind: str  # the type of the step
-    form: str | None
-
-    def sql(self, rows: str) -> str:
-        """Returns the SQL of the rows with their stamps."""
-        return f"SELECT *, {stamp_sql(self.step, self.kind, self.form)} AS {STAMP} FROM ({rows})"
-
-
-@dataclass(frozen=True, slots=True)
-class StepsByStamp:
-    """Steps of stamped rows that are numbered in the order of their stamps.
-
-    Equal stamps of an episode get the same number, so that they are refused like a step that is
-    given twice. What is no stamp stays, and is refused as what it is.
-    """
-
-    episode: str
-    step: str
-
-    def sql(self, rows: str) -> str:
-        """Returns the SQL of the rows with their steps as numbers."""
-        episode, step = sql_name(self.episode), sql_name(self.step)
-        number = f"dense_rank() OVER (PARTITION BY {episode} ORDER BY {STAMP}) - 1"
-        text = (
-            f"CASE WHEN {STAMP} IS NULL THEN CAST({step} AS VARCHAR) "
-            f"ELSE CAST({number} AS VARCHAR) END"
-        )
-        return f"SELECT * REPLACE ({text} AS {step}) FROM ({rows})"
-
-
-@dataclass(frozen=True, slots=True)
-class TimesAsStamps:
-    """A column of times in one form: as ISO 8601 writes them; what is none stays."""
-
-    column: str
-    kind: str
-    form: str | None
-
-    def sql(self, rows: str) -> str:
-        """Returns the SQL of the rows with times as stamps."""
-        name, stamp = sql_name(self.column), stamp_sql(self.column, self.kind, self.form)
-        text = f"coalesce(CAST({stamp} AS VARCHAR), CAST({name} AS VARCHAR))"
-        return f"SELECT * REPLACE ({text} AS {name}) FROM ({rows})"
-
-
-@dataclass(frozen=True, slots=True)
-class WithoutStamps:
-    """Rows without the stamps that `Stamped` put there, unless they say when episodes began."""
-
-    say_when: bool
-
-    def sql(self, rows: str) -> str:
-        """Returns the SQL of the rows as users know them."""
-        time = f", {STAMP} AS {TIME}" if self.say_when else ""
-        return f"SELECT * EXCLUDE ({STAMP}){time} FROM ({rows})"
 
 
 def time_column(mapping: ColumnMapping) -> str:
