@@ -35,6 +35,11 @@ class Part(
 ):
     """A table of a description: no other keys than it declares, and nothing that was not given."""
 
+    def given(self) -> dict[str, Any]:
+        """Returns what was given, as JSON has it."""
+        content: dict[str, Any] = plain(msgspec.to_builtins(self))
+        return content
+
 
 Several = str | tuple[str, ...]
 Sign = Annotated[str, Meta(min_length=1, max_length=1)]
@@ -167,11 +172,6 @@ class Description(Part, frozen=True):
     limits: Limits = Limits()
     method: Method = Method()
     names: dict[str, dict[str, str]] = {}
-
-    def given(self) -> dict[str, Any]:
-        """Returns what was given, as JSON has it."""
-        content: dict[str, Any] = plain(msgspec.to_builtins(self))
-        return content
 
 
 TABLES: dict[str, type[Part]] = {

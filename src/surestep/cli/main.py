@@ -24,6 +24,7 @@ from surestep.errors import SurestepError, speaking_of_options
 
 # Each module holds one `command`; it is imported when its verb is asked for, or listed.
 VERBS = {
+    "describe": "surestep.cli.describe",
     "improve": "surestep.cli.improve",
     "verify": "surestep.cli.verify",
     "explain": "surestep.cli.explain",

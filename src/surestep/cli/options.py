@@ -272,9 +272,9 @@ def described(*paths: str) -> Callable[[Command], Command]:
             help="Any key of a description, such as bins.age.quantiles=10; `surestep describe "
             "--keys` lists them.",
         )
-        decorated: Command = with_description
-        for option in (memory_limit, setting, *map(key_option, reversed(paths))):
-            decorated = option(decorated)
+        decorated: Command = setting(memory_limit(with_description))
+        for path in reversed(paths):
+            decorated = key_option(path)(decorated)
         return click.argument("logs", nargs=-1, required=True, metavar="LOG...")(decorated)
 
     return decorate

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surestep.description import Description, described, files_of, key_text, written
+from surestep.description import Description, files_of, key_text, written
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.logs.columns import ROLES
-from surestep.io.logs.source import described as types_of
+from surestep.io.logs.source import types_of
 from surestep.io.logs.stamps import stamp_sql
 from surestep.io.logs.tables import connected, find_table
 from surestep.io.sql import sql_name
@@ -46,7 +46,7 @@ class Guess(NamedTuple):
 
 def describe(description: Description, memory_limit: str | None = None) -> str:
     """Returns a description of a log as TOML, with what was guessed and why as comments."""
-    table = find_table(list(files_of(description)), description)
+    table = find_table(description)
     with connected(table, memory_limit) as database:
         types = types_of(database)
         columns = look(database, types)
@@ -177,10 +177,3 @@ def behavior_lines(files: Sequence[str], guesses: Mapping[str, Guess]) -> list[s
     if "propensity" in guesses:
         return ['policy = "propensities"  # the log has a column of them']
     return ['policy = "estimate"  # or a table of state, action, probability, which is better']
-
-
-def read_back(text: str) -> Description:
-    """Returns the description that a text of TOML gives."""
-    import tomllib
-
-    return described(tomllib.loads(text))

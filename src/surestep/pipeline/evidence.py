@@ -123,7 +123,8 @@ def gather(
     `objects` of Python, by the names of `SOURCES`, stand in for files. Under `terms` that split the
     log, its first part alone says where bins by quantiles begin.
     """
-    given = {name: at(log.description, path) for name, path in SOURCES.items()} | (objects or {})
+    given = {name: at(log.description, path) for name, path in SOURCES.items()}
+    given |= objects or {}
     behavior, possible = given["behavior"], given["possible"]
     if isinstance(log, LogSource) and terms is not None:
         log = with_edges(log, terms)

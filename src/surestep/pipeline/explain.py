@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from surestep.algorithms import kind_of
 from surestep.io.labels.label import Label
-from surestep.pipeline.evidence import SEEN
+from surestep.description import SEEN
 from surestep.report.numbers import listed, number
 from surestep.results.result import Labels, Result
 

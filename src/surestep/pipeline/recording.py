@@ -82,6 +82,7 @@ def record_of(
         baseline,
         alarms,
         checks,
+        None if evidence.source is None else evidence.source.query_facts,
     )
 
 
@@ -121,7 +122,8 @@ def parameters_of(
         sizes=list(rehearsal.sizes),
         time_limit=rehearsal.time_limit,
     )
-    return plain(msgspec.to_builtins(used))
+    content: dict[str, Any] = plain(msgspec.to_builtins(used))
+    return content
 
 
 def seeds_of(algorithm: Algorithm, rehearsal: Rehearsed) -> dict[str, int]:

@@ -120,6 +120,7 @@ class Record:
     baseline: Baseline | None = None  # what the episodes earned; None without whole episodes
     alarms: tuple[Alarm, ...] = ()  # what a reader must see first
     checks: tuple[Check, ...] = ()  # of what claims assume
+    query: Mapping[str, Any] | None = None  # the digest of its rows, and the types it was given
 
     __repr__ = short_repr("command", "counts_sha256")
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import AnyArray, floats, whole_numbers
-from surestep.errors import InvalidLog, InvalidParameter, said
+from surestep.description import Bin
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.binning import Binning, written
 from surestep.io.logs.columns import closest
 from surestep.io.sql import sql_name
 
 MOST_QUANTILES = 1000
-FORMS = "'COLUMN:quantiles=10', 'COLUMN:width=5' or 'COLUMN:edges=40,50,60'"
 DECIMAL = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
 
 
@@ -41,46 +41,18 @@ class Quantiles:
 BinRule = Quantiles | Binning
 
 
-def read_bin_option(option: str) -> tuple[str, BinRule]:
-    """The column and the rule of an option such as 'age:quantiles=10'.
-
-    >>> read_bin_option("age:edges=40,60")
-    ('age', Binning(edges=(40.0, 60.0), width=None))
-    """
-    column, _, rule = option.rpartition(":")
-    kind, equals, given = rule.partition("=")
-    if not column or not equals or kind not in ("quantiles", "width", "edges"):
-        raise InvalidParameter(f"{said('bins', '--bin')} has {option!r}, expected {FORMS}")
-    try:
-        if kind == "quantiles":
-            number = read_number(given)
-            if not number.is_integer():
-                raise InvalidParameter(f"{given!r} is no whole number")
-            return column, Quantiles(int(number))
-        if kind == "width":
-            return column, Binning(width=read_number(given))
-        return column, Binning(edges=tuple(read_number(text) for text in given.split(",")))
-    except InvalidParameter as problem:
-        raise InvalidParameter(f"{said('bins', '--bin')} has {option!r}: {problem}") from None
-
-
-def bin_option(column: str, binning: Binning) -> str:
-    """Returns the option that gives a column these very bins.
-
-    >>> bin_option("age", Binning(edges=(40, 60)))
-    'age:edges=40.0,60.0'
-    """
-    if binning.edges is None:
-        return f"{column}:width={binning.width!r}"
-    return f"{column}:edges={','.join(map(repr, binning.edges))}"
-
-
-def read_number(text: str) -> float:
-    """A number as users write it."""
-    try:
-        return float("" if "_" in text else text)
-    except ValueError:
-        raise InvalidParameter(f"{text!r} is no number") from None
+def rules_of(bins: Mapping[str, Bin]) -> dict[str, BinRule]:
+    """Returns the rules of columns that a description bins, but for states that are learnt."""
+    rules = dict[str, BinRule]()
+    for column, rule in bins.items():
+        if rule.quantiles is not None:
+            rules[column] = Quantiles(rule.quantiles)
+        elif rule.edges is not None or rule.width is not None:
+            try:
+                rules[column] = Binning(edges=rule.edges, width=rule.width)
+            except InvalidParameter as problem:
+                raise InvalidParameter(f"bins of {column!r}: {problem}") from None
+    return rules
 
 
 def quantile_edges(values: object, times: object, number: int) -> tuple[float, ...]:

@@ -77,7 +77,8 @@ def with_point(column: str, cell: str) -> str:
 
 def read_label_table(source: object, choose: Choose) -> LabelTable:
     """The columns that `choose` picks among those there are, row by row."""
-    table = find_table(source)
+    in_file = isinstance(source, str | os.PathLike)
+    table = find_table(Description(files=os.fspath(source)) if in_file else Description(), None if in_file else source)
     with connected(table) as database:
         described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
         try:

@@ -65,8 +65,8 @@ ROLES = {
         ("truncated", "truncations", "truncation", "timeouts", "timeout"),
         "The column that says whether the recording was cut after this step.",
     ),
-    "behavior_prob": Role(
-        ("behavior_prob", "pscore", "propensity", "propensity_score", "action_prob"),
+    "propensity": Role(
+        ("propensity", "behavior_prob", "pscore", "propensity_score", "action_prob"),
         "The column with the probability that the action had when it was taken.",
         rare=True,
     ),
@@ -87,7 +87,7 @@ SINGLE = {"episode": "(every row)", "step": "(always 0)", "terminated": "(always
 class ColumnMapping:
     """The columns of each role; an empty tuple where a log has none, None for a single one.
 
-    `behavior_prob` is how likely the behavior policy was to take the action.
+    `propensity` is how likely the behavior policy was to take the action.
     """
 
     state: tuple[str, ...]
@@ -98,7 +98,7 @@ class ColumnMapping:
     step: str | None = None
     terminated: str | None = None
     truncated: str | None = None
-    behavior_prob: str | None = None
+    propensity: str | None = None
     time: str | None = None
 
     def __str__(self) -> str:

@@ -35,8 +35,8 @@ class CountQuery:
         """Returns SQL: a row can be used by itself; missing labels and flags show up as groups."""
         mapping, roles = self.roles.mapping, self.roles
         conditions = [self.units.exact]
-        if mapping.behavior_prob is not None:
-            conditions.append(f"{roles.behavior_prob} > 0 AND {roles.behavior_prob} <= 1")
+        if mapping.propensity is not None:
+            conditions.append(f"{roles.propensity} > 0 AND {roles.propensity} <= 1")
         if mapping.time is not None:
             conditions.append(f"{roles.time} IS NOT NULL")
         if roles.codes.episode is not None:
@@ -64,8 +64,8 @@ class CountQuery:
             columns["place"] = place
         if codes.episode is not None:
             columns |= {"episode": codes.episode.sql, "step": roles.whole(str(mapping.step))}
-        if mapping.behavior_prob is not None:
-            columns["behavior_prob"] = roles.behavior_prob
+        if mapping.propensity is not None:
+            columns["propensity"] = roles.propensity
         return (
             f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in columns.items())} FROM {scan}"
         )
@@ -166,8 +166,8 @@ class CountQuery:
             f"{self.units.whole(f'{end}(units)')} AS {name}_reward"
             for end, name in (("min", "least"), ("max", "greatest"))
         ]
-        if self.roles.mapping.behavior_prob is not None:
-            columns += ["min(behavior_prob) AS lowest", "max(behavior_prob) AS highest"]
+        if self.roles.mapping.propensity is not None:
+            columns += ["min(propensity) AS lowest", "max(propensity) AS highest"]
         return columns
 
     def grouped(self, rows: str) -> str:

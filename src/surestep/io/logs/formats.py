@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from surestep.description import Reader
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.logs.compression import COMPRESSED, split_ending
-from surestep.io.logs.reading import Reading
 from surestep.io.logs.text_tables import (
     as_text,
     explain_text,
     scan_text,
     text_conversion,
     text_names,
+    typed_text,
 )
 from surestep.io.logs.xes import xes_conversion
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
@@ -27,12 +28,12 @@ def accept_labels(database: Any, files: Sequence[Path], columns: Sequence[str]) 
     """Refuses nothing: different labels are different values."""
 
 
-def as_they_are(files: Sequence[Path], reading: Reading) -> Convert | None:
+def as_they_are(files: Sequence[Path], reader: Reader) -> Convert | None:
     """Returns nothing: DuckDB reads the files."""
     return None
 
 
-def explain_nothing(files: Sequence[Path], reading: Reading) -> str | None:
+def explain_nothing(files: Sequence[Path], reader: Reader) -> str | None:
     """Returns nothing: what DuckDB says is all that is known."""
     return None
 
@@ -43,15 +44,17 @@ class Format:
 
     suffixes: tuple[str, ...]
     # (database, files, how) → the SQL that reads them
-    scan: Callable[[Any, Sequence[Path], Reading], str]
+    scan: Callable[[Any, Sequence[Path], Reader], str]
     # (files, how) → the columns of each, where files of one log may have different ones
-    names: Callable[[Sequence[Path], Reading], list[tuple[str, ...]]] | None = None
+    names: Callable[[Sequence[Path], Reader], list[tuple[str, ...]]] | None = None
     # (database with the view `log`, files, columns of labels): refuses labels that became alike
     check_labels: Callable[[Any, Sequence[Path], Sequence[str]], None] = accept_labels
     # (files that DuckDB failed to read, how) → what is wrong with them
-    explain: Callable[[Sequence[Path], Reading], str | None] = explain_nothing
+    explain: Callable[[Sequence[Path], Reader], str | None] = explain_nothing
     # (files, how) → what writes them as Parquet files, which are read instead; None: as they are
-    conversion: Callable[[Sequence[Path], Reading], Convert | None] = as_they_are
+    conversion: Callable[[Sequence[Path], Reader], Convert | None] = as_they_are
+    # (files, how) → the SQL that reads them for a query, values of their types; None: as it scans
+    typed: Callable[[Sequence[Path], Reader], str] | None = None
     only_named: tuple[str, ...] = ()  # endings that a folder may have for other files too
     compressed: tuple[str, ...] = ()  # endings that may follow
     has_header: bool = False  # a first line that is no row
@@ -61,12 +64,12 @@ class Format:
 # ---- Parquet ----------------------------------------------------------------------------------
 
 
-def scan_parquet(database: Any, files: Sequence[Path], reading: Reading) -> str:
+def scan_parquet(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads Parquet files."""
     return f"SELECT * FROM read_parquet({file_list(files)})"
 
 
-def parquet_names(files: Sequence[Path], reading: Reading) -> list[tuple[str, ...]]:
+def parquet_names(files: Sequence[Path], reader: Reader) -> list[tuple[str, ...]]:
     """Returns the columns of each file, those of its folders included."""
     import duckdb
 
@@ -84,11 +87,19 @@ def parquet_names(files: Sequence[Path], reading: Reading) -> list[tuple[str, ..
 # ---- JSON lines -------------------------------------------------------------------------------
 
 
-def scan_json(database: Any, files: Sequence[Path], reading: Reading) -> str:
+def scan_json(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads lines of JSON, all of whose values are text."""
     lines = f"read_json({file_list(files)}, format='newline_delimited'"
     described = database.execute(f"DESCRIBE SELECT * FROM {lines})").fetchall()
     return f"SELECT * FROM {lines}, columns={as_text([row[0] for row in described])})"
+
+
+def typed_json(files: Sequence[Path], reader: Reader) -> str:
+    """Returns the SQL that reads lines of JSON for a query."""
+    return (
+        f"SELECT * FROM read_json({file_list(files)}, format='newline_delimited', sample_size=-1, "
+        "union_by_name=true)"
+    )
 
 
 def check_json_labels(database: Any, files: Sequence[Path], columns: Sequence[str]) -> None:
@@ -110,7 +121,7 @@ def check_json_labels(database: Any, files: Sequence[Path], columns: Sequence[st
                 raise InvalidLog(
                     f"{file}, row {row:,}, column {name!r}: found a number with a point, expected "
                     "a string: JSON cannot tell the labels 1.10 and 1.1 apart; write them in "
-                    f"quotes, or have the column binned with {said('bins', '--bin')}{others}"
+                    f"quotes, or have the column binned with {said('bins', '--set bins.…')}{others}"
                 )
 
 
@@ -139,6 +150,7 @@ FORMATS = {
         scan_text,
         text_names,
         conversion=text_conversion,
+        typed=typed_text,
         explain=explain_text,
         only_named=(".txt",),
         compressed=COMPRESSED,
@@ -146,13 +158,17 @@ FORMATS = {
     ),
     "parquet": Format((".parquet",), scan_parquet, parquet_names, knows_rows=True),
     "json": Format(
-        (".jsonl", ".ndjson"), scan_json, check_labels=check_json_labels, compressed=COMPRESSED
+        (".jsonl", ".ndjson"),
+        scan_json,
+        check_labels=check_json_labels,
+        compressed=COMPRESSED,
+        typed=typed_json,
     ),
     "xes": Format((".xes",), scan_parquet, conversion=xes_conversion, compressed=(".gz",)),
 }
 
 
-def scan_frame(database: Any, files: Sequence[Path], reading: Reading) -> str:
+def scan_frame(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads a table in memory; labels of categories are text, as in files."""
     described = database.execute("DESCRIBE SELECT * FROM frame").fetchall()
     categories = [sql_name(row[0]) for row in described if str(row[1]).startswith("ENUM")]

@@ -113,7 +113,7 @@ def number_labels(
 
 def number_groups(database: Any, roles: RoleSql) -> None:
     """Creates the table `numbered`: the groups, codes replaced by their numbers."""
-    seen = ", lowest, highest" if roles.mapping.behavior_prob is not None else ""
+    seen = ", lowest, highest" if roles.mapping.propensity is not None else ""
     database.execute(
         "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
         f"act.number AS action, coalesce(there.number, {END}) AS next_state, "
@@ -136,7 +136,7 @@ def joined_codes(roles: RoleSql, table: str) -> str:
 
 def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     """The groups that led somewhere, those of one transition put together, in rising order."""
-    known = roles.mapping.behavior_prob is not None
+    known = roles.mapping.propensity is not None
     seen = ", min(lowest) AS lowest, max(highest) AS highest" if known else ""
     database.execute("SET preserve_insertion_order = true")
     database.execute(

@@ -175,7 +175,7 @@ def numbered_steps(
         f"{marks[TRUNCATED]} AS stopped",
         "units AS reward",
         "step",
-        f"{'NULL' if roles.mapping.behavior_prob is None else 'behavior_prob'} AS propensity",
+        f"{'NULL' if roles.mapping.propensity is None else 'propensity'} AS propensity",
         f"{BEGUN} AS begun",
         f"{DECIDED_AT} AS decided_at",
     ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from surestep.errors import InvalidLog
+from surestep.description import Description
+from surestep.errors import InvalidLog, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, by_name, names, naming, resolve
-from surestep.io.logs.reading import Reading, ends_said
 from surestep.io.logs.roles import flag_sql
 from surestep.io.logs.stamps import TIME, stamp_sql
-from surestep.io.sql import sql_name
+from surestep.io.sql import sql_name, sql_text
 
 STAMP = '"surestep stamp"'
 ALWAYS = {"episode": "row_number() OVER ()", "step": "0", "terminated": "true"}  # where single
@@ -41,39 +41,43 @@ NONE = Preparation()
 
 
 def meaning_of(
-    reading: Reading,
+    description: Description,
     types: Mapping[str, str],
     beyond: Sequence[str],
     chosen: Mapping[str, str | Sequence[str]],
 ) -> ColumnMapping:
-    """Returns what columns mean: those of files, of these types, and those that a reading adds.
+    """Returns what columns mean: those of files, of these types, and those that a description adds.
 
     `beyond` are columns that cannot be read, and `chosen` those that somebody chose, by role.
     """
     columns = [*types, *beyond]
-    if reading.ends is not None:
-        role = "terminated" if reading.ends == "complete" else "truncated"
+    if description.ends is not None:
+        role = "terminated" if description.ends == "complete" else "truncated"
         named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
         columns += [role] if named in ((), (role,)) else []
     return resolve(tuple(dict.fromkeys(columns)), chosen)
 
 
 def prepared(
-    reading: Reading, mapping: ColumnMapping, types: Mapping[str, str], steps_are_stamps: bool
+    description: Description,
+    mapping: ColumnMapping,
+    types: Mapping[str, str],
+    steps_are_stamps: bool,
 ) -> Preparation:
-    """Returns what a reading does to the rows of files with columns of these types."""
+    """Returns what a description does to the rows of files with columns of these types."""
     selects, stamped = list[str](), steps_are_stamps and mapping.episode is not None
     if mapping.episode == SINGLE["episode"]:
         added = [f"{ALWAYS[role]} AS {sql_name(name)}" for role, name in SINGLE.items()]
         selects.append(f"SELECT *, {', '.join(added)}")
+    selects += plain_numbers(description, mapping, types)
     if stamped:
-        selects += numbered_by_stamps(reading, mapping, types)
-    if reading.ends is not None:
-        check_said_of_all(reading.ends, mapping, types)
-        selects.append(with_last_rows(reading, mapping, types))
+        selects += numbered_by_stamps(description, mapping, types)
+    if description.ends is not None:
+        check_said_of_all(description.ends, mapping, types)
+        selects.append(with_last_rows(description, mapping, types))
     if mapping.time is not None and mapping.time != mapping.step:
         name = sql_name(mapping.time)
-        stamp = stamp_sql(mapping.time, types[mapping.time], reading.time_format)
+        stamp = stamp_sql(mapping.time, types[mapping.time], description.reader.timestampformat)
         text = f"coalesce(CAST({stamp} AS VARCHAR), CAST({name} AS VARCHAR))"
         selects.append(f"SELECT * REPLACE ({text} AS {name})")
     elif mapping.time is not None and not stamped:
@@ -85,13 +89,42 @@ def prepared(
     return Preparation(
         tuple(selects),
         tuple(name for name in named if name not in types),
-        keeps_order=not stamped and reading.ends is None,
+        keeps_order=not stamped and description.ends is None,
         numbers_stamps=stamped,
     )
 
 
+def plain_numbers(
+    description: Description, mapping: ColumnMapping, types: Mapping[str, str]
+) -> list[str]:
+    """Returns SQL: numbers of text files with a decimal comma, or signs between thousands, plain.
+
+    What is no number in that notation becomes none in the usual one, and is refused as such.
+    """
+    point, thousands = description.reader.decimal_separator or ".", description.reader.thousands
+    if point == "." and thousands is None:
+        return []
+    following = dict(zip(mapping.next_state, mapping.state, strict=False))
+    numbers = {mapping.reward, mapping.step, mapping.propensity}
+    texts = list[str]()
+    for name, kind in types.items():
+        if kind == "VARCHAR" and (name in numbers or following.get(name, name) in description.bins):
+            text = f"trim({sql_name(name)})"
+            if thousands is not None:
+                text = f"replace({text}, {sql_text(thousands)}, '')"
+            if point == ",":
+                text = f"translate({text}, ',.', '.?')"
+            texts.append(f"{text} AS {sql_name(name)}")
+    return [f"SELECT * REPLACE ({', '.join(texts)})"] if texts else []
+
+
+def ends_said(how: str) -> str:
+    """Returns how it is said that all episodes end so."""
+    return said(f"ends={how!r}", f"--ends {how}")
+
+
 def numbered_by_stamps(
-    reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]
+    description: Description, mapping: ColumnMapping, types: Mapping[str, str]
 ) -> tuple[str, str]:
     """Returns SQL: steps that are stamps, numbered in their order.
 
@@ -99,7 +132,9 @@ def numbered_by_stamps(
     given twice. What is no stamp stays, and is refused as what it is.
     """
     episode, step = sql_name(str(mapping.episode)), sql_name(str(mapping.step))
-    stamp = stamp_sql(str(mapping.step), types[str(mapping.step)], reading.time_format)
+    stamp = stamp_sql(
+        str(mapping.step), types[str(mapping.step)], description.reader.timestampformat
+    )
     number = f"dense_rank() OVER (PARTITION BY {episode} ORDER BY {STAMP}) - 1"
     text = f"CASE WHEN {STAMP} IS NULL THEN CAST({step} AS VARCHAR) ELSE CAST({number} AS VARCHAR)"
     time = f", {STAMP} AS {TIME}" if mapping.time == mapping.step else ""
@@ -109,14 +144,16 @@ def numbered_by_stamps(
     )
 
 
-def with_last_rows(reading: Reading, mapping: ColumnMapping, types: Mapping[str, str]) -> str:
+def with_last_rows(
+    description: Description, mapping: ColumnMapping, types: Mapping[str, str]
+) -> str:
     """Returns SQL: a flag that is true at the last row of every episode, unless another one is."""
 
     def flag(column: str | None) -> str:
         return flag_sql(column, types[column]) if column in types and column else "false"
 
     column, other = mapping.terminated, mapping.truncated
-    if reading.ends == "clock":
+    if description.ends == "clock":
         column, other = other, column
     step = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
     near = f"PARTITION BY {sql_name(str(mapping.episode))} ORDER BY {step}"

@@ -129,6 +129,21 @@ class Workshop:
             database.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a query made: where, in which order, and of what."""
+
+    workshop: Workshop
+    query: Query
+    keys: Keys
+    digest: str  # of its rows
+    types: dict[str, str]  # of the columns of the log
+
+    def check_no_look_ahead(self) -> None:
+        """Refuses a query whose decisions depend on rows that come later, or on other cases."""
+        check_no_look_ahead(self.workshop, self.query, self.keys)
+
+
 # ---- running ----------------------------------------------------------------------------------
 
 
@@ -201,7 +216,7 @@ def digest_of(database: Any, rows: str, keys: Keys) -> str:
 Texts = tuple[str | None, ...]
 
 
-class Made(NamedTuple):
+class Row(NamedTuple):
     """A row that a query made: what was decided there, and of which row of the log."""
 
     decided: Texts
@@ -268,17 +283,17 @@ def named(columns: Sequence[str]) -> str:
     return ", ".join(map(sql_name, columns))
 
 
-def rows_of(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> dict[Texts, Made]:
+def rows_of(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> dict[Texts, Row]:
     """Returns rows by their keys, all as text."""
     columns = (*keys.order, *keys.decided, *link)
     texts = ", ".join(f"CAST({sql_name(name)} AS VARCHAR)" for name in columns)
     found = database.execute(f"SELECT {texts} FROM {rows}").fetchall()
     width, end = len(keys.order), len(keys.order) + len(keys.decided)
-    return {row[:width]: Made(row[width:end], row[end:]) for row in found}
+    return {row[:width]: Row(row[width:end], row[end:]) for row in found}
 
 
 def check_same(
-    part: Mapping[Texts, Made], whole: Mapping[Texts, Made], keys: Keys, what: str
+    part: Mapping[Texts, Row], whole: Mapping[Texts, Row], keys: Keys, what: str
 ) -> None:
     """Refuses rows of a part that are otherwise, or not there, in the whole."""
     for key, made in part.items():
@@ -300,7 +315,7 @@ EXPECTED = "expected decisions that depend on the rows of a case so far, and on 
 
 
 def check_soon(
-    last: Texts, known: set[Texts], before: Mapping[Texts, Made], link: Sequence[str]
+    last: Texts, known: set[Texts], before: Mapping[Texts, Row], link: Sequence[str]
 ) -> None:
     """Refuses a query that makes a row of the log's last one only when later ones are there."""
     if last in known and last not in {made.of for made in before.values()}:

@@ -186,9 +186,9 @@ class RoleSql:
         return "false" if column is None else flag_sql(column, self.types[column])
 
     @property
-    def behavior_prob(self) -> str:
+    def propensity(self) -> str:
         """The logged propensity as a double, NULL where it is none."""
-        return f"TRY_CAST({sql_name(str(self.mapping.behavior_prob))} AS DOUBLE)"
+        return f"TRY_CAST({sql_name(str(self.mapping.propensity))} AS DOUBLE)"
 
     @property
     def time(self) -> str:
@@ -238,10 +238,10 @@ class RoleSql:
     def rare_checks(self) -> list[Check]:
         """Returns the checks of a propensity and of a time."""
         mapping, checks = self.mapping, list[Check]()
-        if mapping.behavior_prob is not None:
-            usable = f"coalesce({self.behavior_prob} > 0 AND {self.behavior_prob} <= 1, false)"
+        if mapping.propensity is not None:
+            usable = f"coalesce({self.propensity} > 0 AND {self.propensity} <= 1, false)"
             expected = "a probability above 0 and at most 1"
-            checks.append(Check(f"NOT {usable}", mapping.behavior_prob, expected))
+            checks.append(Check(f"NOT {usable}", mapping.propensity, expected))
         if mapping.time is not None:
             checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP))
         return checks

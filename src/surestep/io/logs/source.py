@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from surestep._reprs import short_html, short_repr
+from surestep.description import (
+    HOW_TO_READ,
+    SUFFIX,
+    Description,
+    described,
+    in_words,
+    merged,
+    read_toml,
+    with_folder,
+)
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
-from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
+from surestep.io.labels.bin_rules import Quantiles, resolve_binnings, rules_of
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.logs.checks import advice, check_rows, first_where, no_row, places_where
-from surestep.io.logs.columns import ROLES, ColumnMapping, closest, naming
+from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
 from surestep.io.logs.episodes import explain_episodes
-from surestep.io.logs.frames import kind_of, names_of, ungrouped
+from surestep.io.logs.formats import FORMATS
+from surestep.io.logs.frames import kind_of, names_of, register, ungrouped
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.look import Look
-from surestep.io.logs.preparing import meaning_of, prepared
-from surestep.io.logs.reading import Reading, ends_said
+from surestep.io.logs.preparing import ends_said, meaning_of, prepared
+from surestep.io.logs.query import LOG, Keys, Made, Query, Workshop, finish, run
+from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
@@ -54,14 +67,9 @@ class LogSource:
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
 
     @property
-    def reading(self) -> Reading:
-        """Returns the way in which the log is read."""
-        return self.table.reading
-
-    def with_bins(self, bins: Sequence[str]) -> LogSource:
-        """Returns the same log with other rules for columns of numbers."""
-        reading = replace(self.table.reading, bins=bins)
-        return replace(self, table=replace(self.table, reading=reading))
+    def description(self) -> Description:
+        """Returns what somebody said of the log, and of what is to be done with it."""
+        return self.table.description
 
     @property
     def columns_in_files(self) -> dict[str, tuple[str, ...]]:
@@ -74,7 +82,18 @@ class LogSource:
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read; none for a table in memory."""
-        return self.table.files
+        return (self.table.raw or self.table).files
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The files of further tables of a query."""
+        return tuple(self.description.tables.values())
+
+    @property
+    def query_facts(self) -> dict[str, Any] | None:
+        """Returns what a result keeps of a query: the digest of its rows, the types of the log."""
+        made = self.table.made
+        return None if made is None else {"digest": made.digest, "types": made.types}
 
     def counts(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
         """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory.
@@ -82,8 +101,10 @@ class LogSource:
         `progress` is told what share of the pass under way is done, as (done, total).
         """
         self.check_ends_said()
+        if self.table.made is not None:
+            self.table.made.check_no_look_ahead()
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
-            sources = file_sources(self.table, database)
+            sources = file_sources(self.table.raw or self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
@@ -127,10 +148,10 @@ class LogSource:
         row, so that the log is read only once more. With `propensities` the log has those of its
         rows; expected is a column of them.
         """
-        if propensities and self.columns.behavior_prob is None:
+        if propensities and self.columns.propensity is None:
             raise InvalidParameter(
                 "propensities are asked for, but no column of the log says with which probability "
-                f"its actions were taken; name it with {naming('behavior_prob')}"
+                f"its actions were taken; name it with {naming('propensity')}"
             )
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
@@ -169,7 +190,7 @@ class LogSource:
         Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
         is none, or a row does not say by itself whether its episode ended.
         """
-        if self.reading.ends == "complete":
+        if self.description.ends == "complete":
             return ""
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
@@ -182,7 +203,7 @@ class LogSource:
                 f"NOT ({reward} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE)"
                 for low, high in (map(float, running), map(float, ending))
             )
-            goes_on = "true" if counted or self.reading.ends == "clock" else stopped
+            goes_on = "true" if counted or self.description.ends == "clock" else stopped
             condition = (
                 f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
                 f"ELSE {on_the_way} AND {at_end} END"
@@ -192,7 +213,7 @@ class LogSource:
 
     def unbinned_labels(self) -> list[str]:
         """The columns of labels that are the text that is written there."""
-        binned = {read_bin_option(rule)[0] for rule in self.reading.bins}
+        binned = self.description.bins
         columns = self.columns
         following = dict(zip(columns.next_state, columns.state, strict=False))
         labels = (*columns.state, *columns.action, *columns.next_state)
@@ -203,7 +224,7 @@ class LogSource:
 
         Where a part of it judges what another part has chosen, only the latter does.
         """
-        rules = dict(map(read_bin_option, self.reading.bins))
+        rules = rules_of(self.description.bins)
         following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
 
         def refused_at(condition: str, column: str) -> tuple[str, str]:
@@ -226,64 +247,152 @@ def read_log(
     source: object,
     *,
     columns: Mapping[str, str | Sequence[str]] | None = None,
-    bins: Sequence[str] = (),
-    delimiter: str | None = None,
-    time_format: str | None = None,
-    ends: str | None = None,
+    bins: Mapping[str, Mapping[str, Any]] | None = None,
+    ends: Literal["complete", "clock"] | None = None,
+    reader: Mapping[str, Any] | None = None,
+    query: str | None = None,
+    tables: Mapping[str, str] | None = None,
+    case: str | None = None,
     memory_limit: str | None = None,
 ) -> LogSource:
-    """Finds a log and the meaning of its columns, without reading it.
+    """Finds a log and the meaning of its columns; without a query, nothing is read.
 
-    `source` is a path, a pattern such as 'logs/*.parquet', a folder, a list of them, or a table in
-    memory (pandas, polars, Arrow, a dictionary of lists or arrays; groups are episodes);
-    `columns` names the columns of a role where they have other names than usual, `bins` are rules
-    such as 'age:quantiles=10' for columns of numbers, `delimiter` stands between columns, and
-    `memory_limit`, such as '2GB', bounds the memory. Steps may be time stamps, in ISO 8601 or in a
-    `time_format`. `ends` says of all episodes how their last rows end: "complete", it ends the
-    episode, or "clock", one that does not is the last because recording stops after so many steps,
-    or at a date with steps of equal length. A log that has columns neither of episodes, steps and
-    ends nor of next states has one decision a row, and every row is an episode.
+    `source` is a description (a path that ends in .toml), a path, a pattern such as
+    'logs/*.parquet', a folder, a list of them, or a table in memory (pandas, polars, Arrow, a
+    dictionary of lists or arrays; groups are episodes). What is given here stands above what a
+    description says: `columns` names the columns of a role where they have other names than usual,
+    `bins` are rules such as {"age": {"quantiles": 10}} for columns of numbers, `reader` has options
+    of DuckDB's reader of text files, such as {"delim": ";"}, and `memory_limit`, such as '2GB',
+    bounds the memory. Steps may be time stamps, in ISO 8601 or in the reader's `timestampformat`.
+    `ends` says of all episodes how their last rows end: "complete", it ends the episode, or
+    "clock", one that does not is the last because recording stops after so many steps, or at a date
+    with steps of equal length. A log that has columns neither of episodes, steps and ends nor of
+    next states has one decision a row, and every row is an episode.
+
+    A `query` is SQL that prepares the rows of the table `log`, with further `tables` by name;
+    `case` is the column of the log that says whose rows belong together. A decision may depend on
+    the rows of a case so far only: a query that looks ahead is refused when the log is counted.
     """
-    reading = Reading(
-        bins=bins,
-        delimiter=delimiter,
-        time_format=time_format,
-        ends=ends,
+    given = given_as(
+        source,
+        **{"columns": columns, "bins": bins, "ends": ends, "reader": reader},
+        **{"query": query, "tables": tables, "case": case},
     )
-    return open_log(source, columns, reading, memory_limit)
+    return open_log(*given, memory_limit)
 
 
-def open_log(
-    source: object,
-    columns: Mapping[str, str | Sequence[str]] | None,
-    reading: Reading,
-    memory_limit: str | None,
-) -> LogSource:
-    """Finds a log and the meaning of its columns; see `read_log`."""
+def given_as(source: object, **words: Any) -> tuple[Description, object]:
+    """Returns the description of what somebody gave as a log, and the table where it is one.
+
+    `words` are said in Python beside it, and stand above it; None: nothing.
+    """
+    told = in_words(**words)
+    if isinstance(source, Description):
+        return described(merged(source.given(), told)), None
+    if isinstance(source, LogSource):
+        said_twice = [name for name in HOW_TO_READ if name in told]
+        if said_twice:
+            raise InvalidParameter(
+                f"{said_twice[0]} is given beside a {type(source).__name__}, which knows how it is "
+                "read; give it to read_log"
+            )
+        return described(merged(source.description.given(), told)), source
     groups = ungrouped(source)
     if groups is not None:
         source, episode = groups
-        columns = {"episode": episode, **(columns or {})}
-    table = find_table(source, reading)
+        told = merged({"columns": {"episode": episode}}, told)
+    if not isinstance(source, str | os.PathLike | list | tuple):
+        return described(told), source
+    files = [os.fspath(path) for path in (source if isinstance(source, list | tuple) else [source])]
+    if len(files) == 1 and str(files[0]).endswith(SUFFIX):
+        below = with_folder(read_toml(files[0]), Path(files[0]).parent)
+        return described(merged(below, told), files[0]), None
+    return described(merged({"files": files}, told)), None
+
+
+def open_log(
+    description: Description, frame: object = None, memory_limit: str | None = None
+) -> LogSource:
+    """Finds a log and the meaning of its columns; see `read_log`."""
+    if isinstance(frame, LogSource):
+        return replace(frame, table=replace(frame.table, description=description))
+    columns = {
+        role: names for role, names in description.columns.given().items() if names is not None
+    }
+    table = find_table(description, frame)
+    if description.query is not None:
+        with named_in_errors(table):
+            table = table_of_query(table, columns, memory_limit)
     with connected(table, memory_limit) as database:
-        types = described(database)
-        row = first_steps(database, types, columns or {})
+        types = types_of(database)
+        row = first_steps(database, types, columns)
     unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
     lacking = table.lacking()
     beyond = [name for name in (*unreadable, *lacking) if name not in types]
     with named_in_errors(table):
-        mapping = meaning_of(reading, types, beyond, columns or {})
+        mapping = meaning_of(description, types, beyond, columns)
     check_readable(table, mapping, unreadable, lacking)
-    stamped = steps_are_stamps(reading, types, mapping, row)
+    stamped = steps_are_stamps(description, types, mapping, row)
     with named_in_errors(table):
-        preparation = prepared(reading, mapping, types, stamped)
+        preparation = prepared(description, mapping, types, stamped)
     if preparation.changes:
         table = replace(table, preparation=preparation)
         with connected(table, memory_limit) as database:
-            types = described(database)
+            types = types_of(database)
     with named_in_errors(table):
-        check_bins(reading.bins, mapping, tuple(types))
+        check_bins(description.bins, mapping, tuple(types))
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
+
+
+def table_of_query(
+    raw: Table, columns: Mapping[str, str | Sequence[str]], memory_limit: str | None
+) -> Table:
+    """Returns the table of the rows that the query of a description makes."""
+    description = raw.description
+    assert description.query is not None
+    workshop = Workshop()
+    with workshop.loading(memory_limit) as database:
+        if raw.frame is not None:
+            register(database, raw.frame)
+        types = load_raw(database, LOG, raw.typed(database))
+        for name, file in description.tables.items():
+            further = find_table(Description(files=(file,), reader=description.reader))
+            load_raw(database, name, further.typed(database))
+    query = Query(description.query, memory_limit=memory_limit)
+    mapping = meaning_of(description, run(workshop, query), [], columns)
+    single = mapping.episode is None or mapping.episode == SINGLE["episode"]
+    case = description.case or (mapping.episode if mapping.episode in types else None)
+    if not single and case not in types:
+        raise InvalidLog(
+            "nobody says which rows of the files belong together before the query; expected the "
+            f"key `case`, a column of the files: {', '.join(map(repr, types))}"
+        )
+    order = next((name for name in (mapping.step, mapping.time) if name in types), None)
+    query = replace(query, case=None if single else case, order=order)
+    keys = Keys(
+        *((None, None) if single else (mapping.episode, mapping.step)),
+        (*mapping.state, *mapping.action),
+    )
+    rows, digest = finish(workshop, query, keys)
+    return Table(
+        f"the query of {raw.name}",
+        (rows,),
+        FORMATS["parquet"],
+        description=description,
+        raw=raw,
+        made=Made(workshop, query, keys, digest, types),
+    )
+
+
+def load_raw(database: Any, name: str, rows: str) -> dict[str, str]:
+    """Loads a table for a query, with the places of its rows; returns the types of its columns."""
+    described = database.execute(f"DESCRIBE {rows}").fetchall()
+    place = (
+        "" if any(str(row[0]) == PLACE for row in described) else ", row_number() OVER () AS row"
+    )
+    database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
+    columns = database.execute(f"DESCRIBE {sql_name(name)}").fetchall()
+    return {str(row[0]): str(row[1]) for row in columns}
 
 
 def check_readable(
@@ -305,7 +414,7 @@ def check_readable(
                 )
 
 
-def described(database: Any) -> dict[str, str]:
+def types_of(database: Any) -> dict[str, str]:
     """Returns the type of each column of the log, as DuckDB calls it."""
     rows = database.execute("DESCRIBE SELECT * FROM log").fetchall()
     return {str(row[0]): str(row[1]) for row in rows if str(row[0]) != ROW.strip('"')}
@@ -331,7 +440,10 @@ def first_steps(
 
 
 def steps_are_stamps(
-    reading: Reading, types: Mapping[str, str], mapping: ColumnMapping, row: Mapping[str, Any]
+    description: Description,
+    types: Mapping[str, str],
+    mapping: ColumnMapping,
+    row: Mapping[str, Any],
 ) -> bool:
     """Tells whether the steps are time stamps, by their type, or by the first row."""
     if mapping.step is None or mapping.step not in types:
@@ -341,7 +453,7 @@ def steps_are_stamps(
     text = row.get(mapping.step)
     if not isinstance(text, str) or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", text):
         return False
-    return reading.time_format is not None or reads_stamp(text)
+    return description.reader.timestampformat is not None or reads_stamp(text)
 
 
 @contextmanager
@@ -353,18 +465,15 @@ def named_in_errors(table: Table) -> Iterator[None]:
         raise InvalidLog(f"{table.name}: {problem}") from None
 
 
-def check_bins(bins: Sequence[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
-    """Refuses rules for columns that are not there, are no labels, or have a rule already."""
-    binned = [read_bin_option(rule)[0] for rule in bins]
-    for i, column in enumerate(binned):
+def check_bins(bins: Iterable[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
+    """Refuses rules for columns that are not there, or are no labels."""
+    for column in bins:
         if column not in columns:
             raise InvalidLog(f"there is no column {column!r} to bin; {closest(column, columns)}")
         if column not in (*mapping.state, *mapping.action):
             raise InvalidParameter(
                 f"column {column!r} is binned, but is neither of the state nor of the action"
             )
-        if column in binned[:i]:
-            raise InvalidParameter(f"column {column!r} is binned twice, expected one rule")
 
 
 def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
@@ -409,9 +518,7 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
 class Shard(NamedTuple):
     """A file that a task counts."""
 
-    file: str
-    columns: dict[str, tuple[str, ...]]
-    reading: Reading
+    content: dict[str, Any]  # of its description
     memory_limit: str | None
 
 
@@ -427,9 +534,11 @@ def count_on_ray(
     """
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
-    columns = source.columns_in_files
+    columns = {role: list(names) for role, names in source.columns_in_files.items()}
+    one = {role: names[0] if len(names) == 1 else names for role, names in columns.items()}
+    said = {**source.description.given(), "columns": one}
     shards = [
-        Shard(str(file.absolute()), columns, source.reading, source.memory_limit)
+        Shard({**said, "files": [str(file.absolute())]}, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command
     ]
     parts = list[LabelledCounts]()
@@ -442,4 +551,4 @@ def count_on_ray(
 
 def count_shard(shard: Shard) -> LabelledCounts:
     """The counts of one file."""
-    return open_log(shard.file, shard.columns, shard.reading, shard.memory_limit).counts()
+    return open_log(described(shard.content), None, shard.memory_limit).counts()

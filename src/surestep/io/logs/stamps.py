@@ -55,7 +55,7 @@ def advice(text: str | None) -> str:
     if text is None or reads_stamp(text) or re.search(DATE, text, re.ASCII) is None:
         return ""
     ways = "%d/%m/%Y or %m/%d/%Y" if re.match(EITHER_WAY, text, re.ASCII) else "%d/%m/%Y"
-    option = said("time_format", "--time-format")
+    option = said("reader={'timestampformat': …}", "--set reader.timestampformat=…")
     return f" (if it is a date, say how it is written with {option}, such as {ways})"
 
 

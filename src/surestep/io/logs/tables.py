@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import glob
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from surestep._files import read_path, temporary_folder
+from surestep.description import Description, files_of
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 from surestep.io.logs.compression import check_compression, why_not_whole
 from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format, scan_parquet
 from surestep.io.logs.frames import explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
-from surestep.io.logs.reading import USUAL, Reading
+from surestep.io.logs.query import Made
 from surestep.io.sql import ROW, first_lines, in_memory, interruptible, lacks_room
 
 BETWEEN_LOOKS = 0.2  # seconds
@@ -32,9 +32,11 @@ class Table:
     files: tuple[Path, ...] = ()
     format: Format = IN_MEMORY
     frame: object = None
-    reading: Reading = USUAL
+    description: Description = field(default_factory=Description)
     preparation: Preparation = NONE  # once it is known which column is what
     converted: Converted | None = None  # of a format that is not read as it is
+    raw: Table | None = None  # what a query made these rows of
+    made: Made | None = None  # and how it did
 
     def scan(self, database: Any, files: Sequence[Path], *, numbered: bool = False) -> str:
         """Returns the SQL that reads the files, labels as the text that is written there.
@@ -43,19 +45,25 @@ class Table:
         them: it may leave rows out, or in another order.
         """
         if self.converted is None:
-            rows = self.format.scan(database, files, self.reading)
+            rows = self.format.scan(database, files, self.description.reader)
         else:
             files = [self.converted.files[file] for file in files]
-            rows = scan_parquet(database, files, self.reading)
+            rows = scan_parquet(database, files, self.description.reader)
         if numbered or self.preparation.changes:
             rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({rows})"
         return self.preparation.sql(rows)
+
+    def typed(self, database: Any) -> str:
+        """Returns the SQL that reads all rows for a query, values of their types."""
+        if self.format.typed is not None and self.converted is None:
+            return self.format.typed(self.files, self.description.reader)
+        return self.scan(database, self.files)
 
     def lacking(self) -> dict[str, Path]:
         """Returns the columns that only some of the files have, with the first file without."""
         if self.format.names is None or len(self.files) < 2:
             return {}
-        named = self.format.names(self.files, self.reading)
+        named = self.format.names(self.files, self.description.reader)
         lacking = dict[str, Path]()
         for name in dict.fromkeys(name for names in named for name in names):
             for file, names in zip(self.files, named, strict=True):
@@ -74,11 +82,11 @@ class Converted:
         self.files = convert(files, place)
 
 
-def find_table(source: object, reading: Reading = USUAL) -> Table:
-    """The table that a path, a pattern, a directory, a list of them, or an object stands for."""
-    if not isinstance(source, str | os.PathLike | list | tuple):
-        return Table(f"the {type(source).__name__}", frame=source, reading=reading)
-    given = source if isinstance(source, list | tuple) else [source]
+def find_table(description: Description, frame: object = None) -> Table:
+    """Returns the table that a description names, or the one in memory."""
+    if frame is not None:
+        return Table(f"the {type(frame).__name__}", frame=frame, description=description)
+    given = files_of(description)
     files = tuple(file for path in given for file in matching(read_path(path)))
     if not files:
         raise InvalidParameter("no file was given, expected at least one")
@@ -89,9 +97,9 @@ def find_table(source: object, reading: Reading = USUAL) -> Table:
     (found,) = formats
     check_compression(files)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    convert = found.conversion(files, reading)
+    convert = found.conversion(files, description.reader)
     converted = None if convert is None else Converted(files, convert)
-    return Table(name, files, found, reading=reading, converted=converted)
+    return Table(name, files, found, description=description, converted=converted)
 
 
 def matching(path: Path) -> list[Path]:
@@ -136,7 +144,7 @@ def explained(table: Table) -> str | None:
     if table.format is IN_MEMORY:
         words = explain_frame(table.frame)
         return None if words is None else f"{table.name}: {words}"
-    return why_not_whole(table.files) or table.format.explain(table.files, table.reading)
+    return why_not_whole(table.files) or table.format.explain(table.files, table.description.reader)
 
 
 @contextmanager

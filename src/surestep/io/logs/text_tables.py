@@ -12,15 +12,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from surestep.description import Reader
 from surestep.errors import FileFailure, InvalidLog, said
 from surestep.io.logs.compression import split_ending, why_not_whole
-from surestep.io.logs.reading import DELIMITERS, Reading
 from surestep.io.sql import file_list, first_lines, in_memory, lacks_room, sql_name, sql_text
 
+DELIMITERS = (",", ";", "|", "\t")
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
 SAMPLE = 20  # rows that tell which sign is between columns
 LONGEST = 1_000_000  # characters of the first line
-QUOTES = "quote='\"', escape='\"'"
 
 
 class Header(NamedTuple):
@@ -28,50 +28,75 @@ class Header(NamedTuple):
 
     delimiter: str
     names: tuple[str, ...]
+    reader: Reader
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Returns the options of DuckDB's reader, as SQL."""
+        nothing = self.reader.nullstr or ()
+        texts = ["", *([nothing] if isinstance(nothing, str) else nothing)]
+        quote = sql_text(self.reader.quote or '"')
+        options = {"delim": sql_text(self.delimiter), "quote": quote, "escape": quote}
+        options["nullstr"] = f"[{', '.join(map(sql_text, texts))}]"
+        if self.reader.skip is not None:
+            options["skip"] = str(self.reader.skip)
+        if self.reader.encoding is not None:
+            options["encoding"] = sql_text(self.reader.encoding)
+        return options
 
 
 # ---- reading ----------------------------------------------------------------------------------
 
 
-def scan_text(database: Any, files: Sequence[Path], reading: Reading) -> str:
+def scan_text(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads files of one first line, all of whose columns are text."""
-    return f"SELECT * FROM {read_csv(files, header_of(files[0], reading))}"
+    return f"SELECT * FROM {read_csv(files, header_of(files[0], reader))}"
 
 
 def read_csv(files: Sequence[Path], header: Header, more: str = "") -> str:
     """Returns the SQL of files with this first line; `more` are further options."""
-    return (
-        f"read_csv({file_list(files)}, auto_detect=false, header=true, nullstr='', "
-        f"delim={sql_text(header.delimiter)}, {QUOTES}, columns={as_text(header.names)}{more})"
-    )
+    given = header.options | {"auto_detect": "false", "header": "true"}
+    options = ", ".join(f"{name}={value}" for name, value in given.items())
+    return f"read_csv({file_list(files)}, {options}, columns={as_text(header.names)}{more})"
+
+
+def typed_text(files: Sequence[Path], reader: Reader) -> str:
+    """Returns the SQL of files for a query: numbers are numbers, by all rows."""
+    given = header_of(files[0], reader).options
+    for name in ("decimal_separator", "thousands", "timestampformat"):
+        if getattr(reader, name) is not None:
+            given[name] = sql_text(getattr(reader, name))
+    options = ", ".join(f"{name}={value}" for name, value in given.items())
+    more = "header=true, sample_size=-1, union_by_name=true"
+    return f"SELECT * FROM read_csv({file_list(files)}, {options}, {more})"
 
 
 def text_conversion(
-    files: Sequence[Path], reading: Reading
+    files: Sequence[Path], reader: Reader
 ) -> Callable[..., dict[Path, Path]] | None:
     """Returns what makes files of different first lines readable together; else nothing.
 
     One scan cannot read them, and of several no window would see one sequence of rows.
     """
-    if len({header_of(file, reading) for file in files}) == 1:
+    if len({header_of(file, reader) for file in files}) == 1:
         return None
 
     def convert(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
-        return convert_text(files, reading, folder)
+        return convert_text(files, reader, folder)
 
     return convert
 
 
-def convert_text(files: Sequence[Path], reading: Reading, folder: Path) -> dict[Path, Path]:
+def convert_text(files: Sequence[Path], reader: Reader, folder: Path) -> dict[Path, Path]:
     """Writes each file as a Parquet file into the folder; all have all columns, in one order."""
     import duckdb
 
-    names = list(dict.fromkeys(name for each in text_names(files, reading) for name in each))
+    names = list(dict.fromkeys(name for each in text_names(files, reader) for name in each))
     converted = {file: folder / f"{number}.parquet" for number, file in enumerate(files)}
     with in_memory() as database:
         try:
             for file, target in converted.items():
-                header = header_of(file, reading)
+                header = header_of(file, reader)
                 columns = ", ".join(
                     f"{sql_name(name) if name in header.names else 'NULL::VARCHAR'} "
                     f"AS {sql_name(name)}"
@@ -85,7 +110,7 @@ def convert_text(files: Sequence[Path], reading: Reading, folder: Path) -> dict[
             if lacks_room(problem):
                 raise
             words = f"{files[0]} and other files cannot be put together: {first_lines(problem)}"
-            why = why_not_whole(files) or explain_text(files, reading)
+            why = why_not_whole(files) or explain_text(files, reader)
             raise InvalidLog(why or words) from None
     return converted
 
@@ -95,24 +120,24 @@ def as_text(columns: Sequence[str]) -> str:
     return "{" + ", ".join(f"{sql_text(name)}: 'VARCHAR'" for name in columns) + "}"
 
 
-def text_names(files: Sequence[Path], reading: Reading) -> list[tuple[str, ...]]:
+def text_names(files: Sequence[Path], reader: Reader) -> list[tuple[str, ...]]:
     """Returns the columns of each file."""
-    return [header_of(file, reading).names for file in files]
+    return [header_of(file, reader).names for file in files]
 
 
 # ---- the first line ---------------------------------------------------------------------------
 
 
-def header_of(file: Path, reading: Reading) -> Header:
+def header_of(file: Path, reader: Reader) -> Header:
     """Returns what stands between columns, and their names."""
-    line = next(lines_of(file), "")
+    line = next(lines_of(file, reader), "")
     if not line.strip():
         raise InvalidLog(f"{file} is empty, expected a first line with the names of the columns")
-    delimiter = delimiter_of(file, line, reading)
+    delimiter = delimiter_of(file, line, reader)
     (names,) = records([line], delimiter) or [[]]
     if not names:
         raise InvalidLog(f"{file}, line 1 holds no names of columns")
-    return Header(delimiter, named(file, names))
+    return Header(delimiter, named(file, names), reader)
 
 
 def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
@@ -132,27 +157,28 @@ def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(complete)
 
 
-def delimiter_of(file: Path, line: str, reading: Reading) -> str:
+def delimiter_of(file: Path, line: str, reader: Reader) -> str:
     """Returns the sign between columns: that which is given, that of the ending, or the only one
     that the first line has. Of several, the one that cuts the first rows evenly; in a file of
     comma-separated values, the comma is tried first.
     """
     ending, _ = split_ending(file)
-    if reading.delimiter is not None:
-        return DELIMITERS[reading.delimiter]
+    if reader.delim is not None:
+        return reader.delim
     if ending in BY_ENDING:
         return BY_ENDING[ending]
-    there = [sign for sign in DELIMITERS.values() if width(line, sign) > 1]
+    there = [sign for sign in DELIMITERS if width(line, sign) > 1]
     if len(there) > 1:
-        rows = [*islice(lines_of(file), SAMPLE + 2)]
+        rows = [*islice(lines_of(file, reader), SAMPLE + 2)]
         rows = rows if len(rows) < SAMPLE + 2 else rows[:-1]  # a quote may be open at the end
         there = [sign for sign in there if is_even(rows, sign)]
         if len(there) == 1 or (there[:1] == [","] and ending == ".csv"):
             return there[0]
+        how = said("reader={'delim': …}", "--set reader.delim=…")
         raise InvalidLog(
             f"{file}, line 1: {line.rstrip()[:100]!r} may be cut into columns in several ways; "
-            f"say at which sign: {said('delimiter=', '--delimiter ')}"
-            f"{' or '.join(map(repr, DELIMITERS))}"
+            f"say at which sign: {how}, with one of "
+            f"{' '.join(map(repr, DELIMITERS))}"
         )
     return there[0] if there else ","
 
@@ -175,19 +201,28 @@ def records(lines: Sequence[str], delimiter: str) -> list[list[str]]:
         return []
 
 
-def lines_of(file: Path) -> Iterator[str]:
-    """Yields the lines of a file, from the first on."""
-    if split_ending(file)[1]:
-        yield from packed_lines(file)
-        return
+def lines_of(file: Path, reader: Reader) -> Iterator[str]:
+    """Yields the lines of a file, from that of the names on."""
+    lines = packed_lines(file) if split_ending(file)[1] else plain_lines(file, reader)
+    yield from islice(lines, reader.skip or 0, None)
+
+
+def plain_lines(file: Path, reader: Reader) -> Iterator[str]:
+    """Yields the lines of a file that is not compressed."""
+    encoding = reader.encoding or "utf-8"
     try:
-        with file.open("rb") as stream:
-            for number, line in enumerate(iter(lambda: stream.readline(LONGEST), b"")):
-                yield line.decode("utf-8-sig" if number == 0 else "utf-8")
+        with file.open(
+            encoding="utf-8-sig" if encoding == "utf-8" else encoding, newline=""
+        ) as text:
+            yield from iter(lambda: text.readline(LONGEST), "")
     except OSError as problem:
         raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidLog(f"{file} is not UTF-8 in its first lines; save it as UTF-8") from None
+    except UnicodeError:
+        how = said("reader={'encoding': 'latin-1'}", "--set reader.encoding=latin-1")
+        raise InvalidLog(
+            f"{file} is not {encoding.upper()} in its first lines; save it as UTF-8, or say how it "
+            f"is written: {how}"
+        ) from None
 
 
 def packed_lines(file: Path) -> Iterator[str]:
@@ -208,10 +243,10 @@ def packed_lines(file: Path) -> Iterator[str]:
 # ---- what is wrong ----------------------------------------------------------------------------
 
 
-def explain_text(files: Sequence[Path], reading: Reading) -> str | None:
+def explain_text(files: Sequence[Path], reader: Reader) -> str | None:
     """Finds the first line that cannot be read, and says what is wrong with it."""
     for file in files:
-        header = header_of(file, reading)
+        header = header_of(file, reader)
         rejected = first_rejected(file, header)
         if rejected is not None:
             line, column, kind, text = rejected

@@ -27,9 +27,9 @@ from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 import msgspec
 
+from surestep.description import Reader
 from surestep.errors import FileFailure, InvalidLog
 from surestep.io.logs.compression import cut_short, split_ending
-from surestep.io.logs.reading import Reading
 from surestep.io.sql import file_list, in_memory, sql_name, sql_text
 
 ATTRIBUTES = frozenset({"string", "date", "int", "float", "boolean", "id", "list", "container"})
@@ -53,7 +53,7 @@ CUT_SHORT = [  # what Expat says of a document that stops before its end
 ROWS = 20_000  # of a group in the Parquet file, which are in memory together
 
 
-def xes_conversion(files: Sequence[Path], reading: Reading) -> Callable[..., dict[Path, Path]]:
+def xes_conversion(files: Sequence[Path], reader: Reader) -> Callable[..., dict[Path, Path]]:
     """Returns what makes files readable."""
     return convert_xes
 
@@ -66,7 +66,7 @@ def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
     try:
         for file, target in lines.items():
             with target.open("wb") as out:
-                Reader(file, columns, out).read()
+                Elements(file, columns, out).read()
         with in_memory(threads=1) as database:
             for file, source in lines.items():
                 database.execute(
@@ -124,7 +124,7 @@ class Columns:
         return "{" + ", ".join(f"{key}: 'VARCHAR'" for key in self.keys.values()) + "}"
 
 
-class Reader:
+class Elements:
     """One file on its way from elements to rows; see the module."""
 
     def __init__(self, file: Path, columns: Columns, out: IO[bytes]) -> None:
