@@ -38,7 +38,6 @@ VERBS = {
     "run": "surestep.cli.run",
     "figure": "surestep.cli.figure",
     "compare": "surestep.cli.compare",
-    "completion": "surestep.cli.completion",
 }
 
 
@@ -102,8 +101,6 @@ class Verbs(click.Group):
         command: click.Command = import_module(VERBS[cmd_name]).command
         if cmd_name in COMPUTING and DEVICE not in command.params:
             command.params.append(DEVICE)
-        if ctx.resilient_parsing:  # a shell asks what could come next
-            import_module("surestep.cli.completion").offer_values(command)
         return command
 
     def resolve_command(
