@@ -11,6 +11,7 @@ import numpy as np
 
 from surestep._arrays import IntArray
 from surestep._files import read_path, read_whole
+from surestep.description import Description
 from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
@@ -77,8 +78,10 @@ def with_point(column: str, cell: str) -> str:
 
 def read_label_table(source: object, choose: Choose) -> LabelTable:
     """The columns that `choose` picks among those there are, row by row."""
-    in_file = isinstance(source, str | os.PathLike)
-    table = find_table(Description(files=os.fspath(source)) if in_file else Description(), None if in_file else source)
+    if isinstance(source, str | os.PathLike):
+        table = find_table(Description(files=str(read_path(source))))
+    else:
+        table = find_table(Description(), source)
     with connected(table) as database:
         described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
         try:
