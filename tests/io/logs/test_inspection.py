@@ -12,8 +12,8 @@ from log_tables import COLUMNS, frame_of, rows_of, write_table
 from strategies import decision_logs
 from surestep.errors import InvalidLog
 from surestep.io import read_log
+from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import REWARD_BINS, inspect_log
-from surestep.io.logs.look import Example
 
 CENTS = st.integers(-500, 500).map(lambda cents: cents / 100)
 DERIVED = tuple(name for name in COLUMNS if name != "next_state")
@@ -222,8 +222,11 @@ def test_every_kind_is_shown_with_its_file_row_episode_step_and_value(tmp_path):
     assert places["state seen once"] == (Example(second, 2, "b", "2", "rare"),)
     unusable = [s for s in facts.suspicions if s.kind == "unusable value"]
     assert [(s.says, s.examples) for s in unusable] == [
-        ("without a value in column 'state'", (Example(second, 4, "c", "0", None),)),
-        ("without a finite number in column 'reward'", (Example(first, 2, "a", "1", "oops"),)),
+        ("1 row without a value in column 'state'", (Example(second, 4, "c", "0", None),)),
+        (
+            "1 row without a finite number in column 'reward'",
+            (Example(first, 2, "a", "1", "oops"),),
+        ),
     ]
 
 
@@ -275,38 +278,9 @@ def test_binned_labels_are_counted_by_their_bins(tmp_path, rule):
     facts = inspect_log(read_log(path, bins=[rule.replace("quantiles=3", "width=1")]))
     refused = [s.says for s in facts.suspicions if s.kind == "unusable value"]
     column = rule.partition(":")[0]
-    assert refused == [f"without a finite number, since the column is binned in column {column!r}"]
-
-
-def test_a_row_counts_as_often_as_its_weight_says(tmp_path):
-    path = tmp_path / "log.csv"
-    header = "episode,step,state,action,reward,terminated,weight\n"
-    path.write_text(header + "e,0,s,x,1,0,5\ne,1,t,x,1,1,5\nf,0,s,y,1,1,2\n")
-    source = read_log(path, columns={"weight": "weight"})
-    facts = inspect_log(source)
-    assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
-    assert not facts.suspicions
-    path.write_text(header + "e,0,s,x,1,0,5\ne,1,s,x,1,1,4\n")
-    source = read_log(path, columns={"weight": "weight"})
-    found = next(s for s in inspect_log(source).suspicions if s.kind == "changing weight")
-    says = "weight 5, but the next step has 4"
-    assert (found.times, found.examples) == (1, (Example(str(path), 1, "e", "0", says),))
-    with pytest.raises(InvalidLog):
-        source.counts()
-
-
-def test_a_last_observation_is_no_decision(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text(
-        "episode,step,state,action,reward,is_last,is_terminal\n"
-        "e,0,s,x,1,0,0\ne,1,s,x,1,0,0\ne,2,over,,,1,1\nf,0,s,y,1,0,0\nf,1,s,,,1,0\n"
-    )
-    source = read_log(path)
-    facts = inspect_log(source)
-    assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
-    assert (facts.rewards.number, facts.unfinished) == (3, 0)
-    assert (facts.episodes.terminated, facts.episodes.truncated) == (1, 1)
-    assert not facts.suspicions
+    assert refused == [
+        f"1 row without a finite number, since the column is binned in column {column!r}"
+    ]
 
 
 def test_loose_transitions_have_no_episodes():

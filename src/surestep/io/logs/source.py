@@ -21,7 +21,7 @@ from surestep.io.logs.checks import check_rows, first_where, no_row, places_wher
 from surestep.io.logs.columns import ROLES, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
-from surestep.io.logs.episodes import explain_episodes
+from surestep.io.logs.findings import Look, explain_episodes
 from surestep.io.logs.frames import kind_of, names_of, ungrouped
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.histories import (
@@ -34,7 +34,6 @@ from surestep.io.logs.histories import (
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.learnt_states import rule_of
 from surestep.io.logs.loading import first_rows, load_steps
-from surestep.io.logs.look import Look
 from surestep.io.logs.missing import CUT_SHORT, GONE, advice
 from surestep.io.logs.preparing import meaning_of, prepared
 from surestep.io.logs.reading import Reading, is_to_be_learnt
