@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from surestep.io.logs.look import Example
+from surestep.io.logs.findings import Example
 from surestep.report.numbers import counted, percent, signed
 from surestep.report.words.checks import (
     HEADING,

@@ -9,8 +9,8 @@ from surestep._reprs import short_repr
 from surestep.checks import Check
 from surestep.io.labels.label import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
+from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards
-from surestep.io.logs.look import Suspicion
 from surestep.results.chart_bins import Bin
 
 

@@ -12,8 +12,8 @@ from log_tables import COLUMNS, frame_of, rows_of, write_table
 from strategies import decision_logs
 from surestep.errors import InvalidLog
 from surestep.io import read_log
+from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import REWARD_BINS, inspect_log
-from surestep.io.logs.look import Example
 
 CENTS = st.integers(-500, 500).map(lambda cents: cents / 100)
 DERIVED = tuple(name for name in COLUMNS if name != "next_state")
@@ -222,8 +222,11 @@ def test_every_kind_is_shown_with_its_file_row_episode_step_and_value(tmp_path):
     assert places["state seen once"] == (Example(second, 2, "b", "2", "rare"),)
     unusable = [s for s in facts.suspicions if s.kind == "unusable value"]
     assert [(s.says, s.examples) for s in unusable] == [
-        ("without a value in column 'state'", (Example(second, 4, "c", "0", None),)),
-        ("without a finite number in column 'reward'", (Example(first, 2, "a", "1", "oops"),)),
+        ("1 row without a value in column 'state'", (Example(second, 4, "c", "0", None),)),
+        (
+            "1 row without a finite number in column 'reward'",
+            (Example(first, 2, "a", "1", "oops"),),
+        ),
     ]
 
 
@@ -275,7 +278,9 @@ def test_binned_labels_are_counted_by_their_bins(tmp_path, rule):
     facts = inspect_log(read_log(path, bins=[rule.replace("quantiles=3", "width=1")]))
     refused = [s.says for s in facts.suspicions if s.kind == "unusable value"]
     column = rule.partition(":")[0]
-    assert refused == [f"without a finite number, since the column is binned in column {column!r}"]
+    assert refused == [
+        f"1 row without a finite number, since the column is binned in column {column!r}"
+    ]
 
 
 def test_loose_transitions_have_no_episodes():

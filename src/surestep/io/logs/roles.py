@@ -142,15 +142,21 @@ def as_varchar(column: str, kind: str) -> str:
 
 STAMP = "a time stamp such as 2025-03-31 14:05"
 STEP = f"a whole number of at least 0, or {STAMP}"
-YES, NO = "('true', 't', 'yes', '1', '1.0')", "('false', 'f', 'no', '0', '0.0')"
+YES, NO = r"'true|t|yes|1|1\.0'", r"'false|f|no|0|0\.0'"
 
 
 def flag_sql(column: str, kind: str) -> str:
     """Returns SQL: true or false, NULL where a column of this type says neither."""
     if kind == "BOOLEAN":
         return sql_name(column)
-    text = f"lower(trim({as_varchar(column, kind)}))"
-    return f"CASE WHEN {text} IN {YES} THEN true WHEN {text} IN {NO} THEN false END"
+    written = as_varchar(column, kind)
+    text = f"lower(trim({written}))"
+    # First what most files have. A list of words would be a join, which loses the order of rows.
+    return (
+        f"CASE WHEN {written} = 'false' THEN false WHEN {written} = 'true' THEN true "
+        f"WHEN regexp_full_match({text}, {YES}) THEN true "
+        f"WHEN regexp_full_match({text}, {NO}) THEN false END"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,12 @@ from surestep.io.logs.checks import advice, check_rows, first_where, no_row, pla
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
-from surestep.io.logs.episodes import explain_episodes
+from surestep.io.logs.findings import Look, explain_episodes
 from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import kind_of, names_of, register, ungrouped
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
-from surestep.io.logs.look import Look
 from surestep.io.logs.preparing import ends_said, meaning_of, prepared
 from surestep.io.logs.query import LOG, Keys, Made, Query, Workshop, finish, run
 from surestep.io.logs.query import ROW as PLACE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surestep.io.logs.look import Example
+from surestep.io.logs.findings import Example
 from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
 from surestep.report.html import Element, Node, asset, document, element, label

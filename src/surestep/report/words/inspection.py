@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from surestep.errors import said
+from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards
-from surestep.io.logs.look import Suspicion
 from surestep.report.numbers import counted, listed, number, percent
 from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection
