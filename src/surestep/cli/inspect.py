@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
 from surestep.cli import options
-from surestep.cli.options import term_option
+from surestep.cli.options import Grouped, described
 from surestep.cli.terminal import say, say_json, terminal
-from surestep.io.logs.columns import option_of
-from surestep.io.logs.reading import Reading
-from surestep.terms import DEFAULT_LEAST_VISITS, TERMS
+from surestep.description import DEFAULTS, READING, Description, files_of
+from surestep.description import command as command_of
 
 # The first sign keeps the lines apart that follow it.
 IN_USE = """\b
-surestep inspect log.csv
+surestep inspect log.toml
 surestep inspect log.csv --state ward --state severity --action decision -o log.html"""
 
 
 @click.command(
-    "inspect", short_help="Look at a log: coverage, overlap, suspicious rows.", epilog=IN_USE
+    "inspect",
+    cls=Grouped,
+    short_help="Look at a log: coverage, overlap, suspicious rows.",
+    epilog=IN_USE,
 )
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@options.log_options
+@described(*READING, "behavior.policy")
 @click.option(
     "--n-wedge",
     type=click.IntRange(min=0),
-    default=DEFAULT_LEAST_VISITS - 1,
+    default=DEFAULTS["least_visits"] - 1,
     show_default=True,
     help="N∧: a pair with more visits is one that SPIBB would trust.",
 )
-@click.option(
-    "--behavior",
-    metavar="TABLE",
-    help="A table of the policy that made the log: state, action, probability.",
-)
-@term_option("labels", TERMS["labels"])
 @options.output_file("-o", "--output", words="Write a page (HTML) as well.")
 @options.json_instead
 def command(
-    logs: tuple[str, ...],
-    columns: dict[str, tuple[str, ...]],
-    reading: Reading,
+    description: Description,
     memory_limit: str | None,
     n_wedge: int,
-    behavior: str | None,
-    labels: tuple[str, ...],
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Look at LOG (text, Parquet, JSON lines or XES: files, patterns, folders) before using it.
+    """Look at LOG, a description (TOML) or a log, before using it.
 
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
@@ -60,16 +50,11 @@ def command(
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect
 
-    if any(map(is_counts_file, logs)):
+    if any(map(is_counts_file, files_of(description))):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
-    source = open_log(list(logs), columns, reading, memory_limit)
-    inspection = inspect(
-        source,
-        n_wedge=n_wedge,
-        behavior=behavior,
-        labels=labels or None,
-    )
-    following = next_command(logs, columns, reading, behavior, labels, ends=source.says_ends)
+    source = open_log(description, memory_limit=memory_limit)
+    inspection = inspect(source, n_wedge=n_wedge)
+    following = next_command(description, ends=source.says_ends)
     if output is not None:
         from surestep._files import write_together
         from surestep.report.pages.inspection import inspection_page
@@ -91,26 +76,11 @@ def command(
     say(f"  {following}")
 
 
-def next_command(
-    logs: tuple[str, ...],
-    columns: dict[str, tuple[str, ...]],
-    reading: Reading,
-    behavior: str | None,
-    labels: tuple[str, ...],
-    *,
-    ends: bool,
-) -> str:
+def next_command(description: Description, *, ends: bool) -> str:
     """Returns a command that improves the behavior behind the log; its discount is to be chosen.
 
     So is how episodes end where nobody says it, which is not to be seen in the log.
     """
-    roles = [
-        word
-        for role, names in columns.items()
-        for name in names
-        for word in (option_of(role), name)
-    ]
-    policy = [] if behavior is None else ["--behavior", behavior]
-    options = [*roles, *reading.words(), *policy, *TERMS["labels"].words_for("labels", labels)]
-    words = shlex.join(["surestep", "improve", *logs, *options])
-    return f"{words}{'' if ends else ' --ends complete|clock'} --discount GAMMA -o result"
+    words = command_of("improve", description)
+    discount = "" if description.stakes.discount is not None else " --discount GAMMA"
+    return f"{words}{'' if ends else ' --ends (complete|clock)'}{discount} -o result"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep.algorithms import kind_of
-from surestep.io.labels.label import Label
 from surestep.description import SEEN
+from surestep.io.labels.label import Label
 from surestep.report.numbers import listed, number
 from surestep.results.result import Labels, Result
 

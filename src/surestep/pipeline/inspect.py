@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep.description import DEFAULTS, WORDS_FOR_BEHAVIOR
 from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
 from surestep.io.labels.bin_rules import DECIMAL
-from surestep.io.labels.label import Label, Names, joined
+from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import places_or_none
-from surestep.io.labels.names import names_of, read_rules
-from surestep.io.logs.columns import ColumnMapping, closest
 from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
@@ -29,7 +28,6 @@ from surestep.results.inspection import (
     Spread,
     StateUse,
 )
-from surestep.terms import DEFAULT_LEAST_VISITS
 
 BUSIEST = 30  # states whose visits are listed
 LENGTH_BINS = 24
@@ -40,20 +38,21 @@ SOME = 10  # different numbers in a column, from which on it is a measurement
 def inspect(
     source: LogSource,
     *,
-    n_wedge: int = DEFAULT_LEAST_VISITS - 1,
+    n_wedge: int = DEFAULTS["least_visits"] - 1,
     behavior: object = None,
-    labels: object = None,
 ) -> Inspection:
     """Looks at a log; a pair with more than `n_wedge` visits is one that SPIBB would trust.
 
     By default that is the least N∧ that `improve` would choose.
-    `behavior` is a table of the policy that is said to have made the log, such as a path; `labels`
-    are what people call the values of a column, as for `improve`.
+    `behavior` is a table of the policy that is said to have made the log, such as a path; by
+    default the one that the description of the log names.
     """
     if isinstance(n_wedge, bool) or not isinstance(n_wedge, int) or n_wedge < 0:
         raise InvalidParameter(f"n_wedge is {n_wedge!r}, expected a whole number of 0 or more")
     facts = inspect_log(source)
     roles, table = source.columns, None
+    named = source.description.behavior.policy
+    behavior = named if behavior is None and named not in WORDS_FOR_BEHAVIOR else behavior
     if behavior is not None:
         table = read_behavior_table(behavior, roles.state, roles.action, facts.binnings)
     trusted = facts.visits > n_wedge
@@ -84,21 +83,9 @@ def inspect(
             *mismatches,
         ),
         suspicions=facts.suspicions,
-        names={} if labels is None else names_for(roles, read_rules(labels)),
+        names=source.description.names,
         checks=inspection_checks(source, facts),
     )
-
-
-def names_for(columns: ColumnMapping, rules: Sequence[str]) -> Names:
-    """Returns the names that the rules give; refuses those of a column that has no labels."""
-    names, known = names_of(rules), (*columns.state, *columns.action)
-    for column in names:
-        if column not in known:
-            raise InvalidParameter(
-                f"column {column!r} has labels, but is neither of the state nor of the action; "
-                f"{closest(column, known)}"
-            )
-    return names
 
 
 # ---- coverage ---------------------------------------------------------------------------------
