@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -56,21 +57,18 @@ def command(
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
     """
-    from surestep.cli.histories import with_history
     from surestep.io import is_counts_file
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect
 
     if any(map(is_counts_file, logs)):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
-    source = with_history(open_log(list(logs), columns, reading, memory_limit), quiet=as_json)
-    inspection = inspect(
-        source,
-        n_wedge=n_wedge,
-        behavior=behavior,
-        labels=labels or None,
-    )
-    following = next_command(logs, columns, reading, behavior, labels, ends=source.says_ends)
+    source = open_log(list(logs), columns, reading, memory_limit)
+    inspection = inspect(source, n_wedge=n_wedge, behavior=behavior, labels=labels or None)
+    following = next_command(logs, columns, reading, behavior, labels)
+    if not source.says_ends:  # which is not to be seen in the log
+        following += " (--complete|--clock)"
+    following += " --discount GAMMA -o result"
     if output is not None:
         from surestep._files import write_together
         from surestep.report.pages.inspection import inspection_page
@@ -98,20 +96,9 @@ def next_command(
     reading: Reading,
     behavior: str | None,
     labels: tuple[str, ...],
-    *,
-    ends: bool,
 ) -> str:
-    """Returns a command that improves the behavior behind the log; its discount is to be chosen.
-
-    So is how episodes end where nobody says it, which is not to be seen in the log.
-    """
-    roles = [
-        word
-        for role, names in columns.items()
-        for name in names
-        for word in (option_of(role), name)
-    ]
-    policy = [] if behavior is None else ["--behavior", behavior]
-    options = [*roles, *reading.words(), *policy, *TERMS["labels"].words_for("labels", labels)]
-    words = shlex.join(["surestep", "improve", *logs, *options])
-    return f"{words}{'' if ends else ' (--complete|--clock)'} --discount GAMMA -o result"
+    """Returns a command that improves the behavior behind the log, but for what is to be chosen."""
+    named = [(option_of(role), name) for role, names in columns.items() for name in names]
+    named += [] if behavior is None else [("--behavior", behavior)]
+    words = [*chain(*named), *reading.words(), *TERMS["labels"].words_for("labels", labels)]
+    return shlex.join(["surestep", "improve", *logs, *words])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, Taught, counts_digest, merge_counts
-from surestep.io.labels.bin_rules import Quantiles, read_bin_option, resolve_binnings
+from surestep.io.labels.bin_rules import Quantiles, bin_option, read_bin_option, resolve_binnings
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.histories import present_columns, with_past
 from surestep.io.labels.label import Label
@@ -71,6 +71,13 @@ class LogSource:
         """Returns the same log with other rules for columns of numbers."""
         reading = replace(self.table.reading, bins=bins)
         return replace(self, table=replace(self.table, reading=reading))
+
+    def sampled(self, share: float, binnings: Mapping[str, Binning]) -> LogSource:
+        """Returns a share of the episodes, drawn by a hash of their names, with the same bins."""
+        name = f"CAST({sql_name(str(self.columns.episode))} AS VARCHAR)"
+        kept = f"md5_number_lower({name}) < {int(share * 2**64)}::UBIGINT"
+        source = self.with_bins([bin_option(*each) for each in binnings.items()])
+        return replace(source, table=replace(source.table, kept=kept))
 
     def again(
         self, reading: Reading, columns: Mapping[str, str | Sequence[str]] | None = None

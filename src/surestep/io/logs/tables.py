@@ -35,6 +35,7 @@ class Table:
     reading: Reading = USUAL
     preparation: Preparation = NONE  # once it is known which column is what
     converted: Converted | None = None  # of a format that is not read as it is
+    kept: str = "true"  # SQL: the rows that are read
 
     def scan(self, database: Any, files: Sequence[Path], *, numbered: bool = False) -> str:
         """Returns the SQL that reads the files, labels as the text that is written there.
@@ -49,7 +50,8 @@ class Table:
             rows = scan_parquet(database, files, self.reading)
         if numbered or self.preparation.changes:
             rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({rows})"
-        return self.preparation.sql(rows)
+        rows = self.preparation.sql(rows)
+        return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
 
     def lacking(self) -> dict[str, Path]:
         """Returns the columns that only some of the files have, with the first file without."""
