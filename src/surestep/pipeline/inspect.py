@@ -240,15 +240,16 @@ def busiest_states(facts: LogFacts) -> tuple[StateUse, ...]:
 
 def episode_lengths(facts: LogFacts) -> EpisodeLengths | None:
     """Counts the episodes by length, in bins of equal width."""
-    if facts.episodes is None:
+    episodes = facts.episodes
+    if episodes is None:
         return None
-    *ends, lengths, times = facts.episodes
+    lengths, times = episodes.lengths, episodes.times
     bins: tuple[Bin, ...] = ()
     if lengths.size:
         low, high = int(lengths[0]), int(lengths[-1])
         width = -(-(high - low + 1) // LENGTH_BINS)
         bins = binned(lengths, times, range(low, high + 1, width))
-    return EpisodeLengths(*ends, spread(lengths, times), bins)
+    return EpisodeLengths(*episodes[:4], spread(lengths, times), bins)
 
 
 # ---- what this means ----------------------------------------------------------------------------
@@ -288,9 +289,8 @@ def fine_columns(facts: LogFacts, columns: ColumnMapping) -> Iterator[Caution]:
             yield caution("fine column", len(texts), column=column, rule=rule(column), **words)
     measured = [column for column, texts in states.items() if len(texts) > SOME]
     if len(measured) > 1 and len(facts.states) > MANY:
-        names = [*map(repr, measured)]
-        several = {"states": len(facts.states), "rule": rule(*measured[:NAMED])}
-        yield caution("several measurements", names=names, **several)
+        names, binning = [*map(repr, measured)], rule(*measured[:NAMED])
+        yield caution("several measurements", 0, names, states=len(facts.states), rule=binning)
 
 
 def different_numbers(
@@ -352,7 +352,9 @@ def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Cautio
     }
     overlap = Overlap(
         table.name,
-        *(named[kind][0] for kind in ("never seen", "impossible pair", "unlikely pair")),
+        never.size,
+        named["impossible pair"][0],
+        named["unlikely pair"][0],
         unknown.size,
         len(set(words.states) - set(facts.states)),
     )

@@ -19,7 +19,6 @@ from surestep.declaring import Choice, Flag, Text, Texts, Whole
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.labels.state_rules import Split, TreeRule
-from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.notation import PLAIN, Notation, advice
 from surestep.io.logs.reading import DEFAULTS, READING, Reading
 from surestep.pipeline.verify import verify_result
@@ -197,12 +196,9 @@ def test_bins_and_steps_have_decimal_commas_too_and_labels_stay():
     assert int(counts.transitions.reward_sum[0]) == 100025
 
 
-def test_an_inspection_says_how_numbers_could_be_read():
+def test_a_refusal_says_how_numbers_could_be_read():
     rows = [{"age": "30,5", "action": "b", "reward": "1.234,5", "next_age": "31"}]
     table = frame_of(rows, tuple(rows[0]))
-    found = inspect_log(read_log(table, columns={"state": "age"}))
-    (says,) = [each.says for each in found.suspicions if each.kind == "unusable value"]
-    assert says.endswith("'reward' (with decimal=',' and thousands='.' it is a number)")
     binned = read_log(table, columns={"state": "age"}, bins=["age:quantiles=2"])
     with pytest.raises(InvalidLog, match=r"found '30,5', .* \(with decimal=',' it is a number\)"):
         binned.counts()
