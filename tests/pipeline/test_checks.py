@@ -1,6 +1,7 @@
 """Checks of assumptions in results and inspections: what cannot be checked says why."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from surestep import read_log
 from surestep.errors import InvalidLog
 from surestep.pipeline import checks
 from surestep.pipeline.inspect import inspect
+from surestep.report.words import checks as words
 
 TERMS = {"discount": 0.9, "n_wedge": 3, "worlds": 0, "certificates": ["robust"]}
 OF_LOG = ["markov-next-state", "markov-reward", "drift-next-state", "drift-reward"]
@@ -43,10 +45,46 @@ def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
     alone = found_in(inspect(source).checks)
     assert {code: alone[code] for code in OF_LOG} == {code: found[code] for code in OF_LOG}
     assert (alone["model-returns"].why, alone["hidden-causes"].why) == ("no-discount", "no-result")
+    assert alone["drift-reward"].episodes is None
+
+
+def test_of_a_large_log_some_episodes_are_drawn_and_checked(log, monkeypatch):
+    """A share of episodes by their names alone, wherever their rows lie, and whole."""
+    source = read_log(log, columns=COLUMNS)
+    rows = source.load().num_steps
     monkeypatch.setattr(checks, "MOST_LOADED", 10)
+    monkeypatch.setattr(checks, "MOST_CHECKED", rows // 2)
+    alone = found_in(inspect(source).checks)
+    large = found_in(surestep.improve(source, **TERMS).record.checks)
+    drawn, many = large["drift-reward"].episodes
+    assert many == 120
+    assert 40 < drawn < 80
+    for code in OF_LOG:  # states have other numbers, and so other luck
+        told = [
+            (each[code].outcome, each[code].rows, each[code].episodes) for each in (alone, large)
+        ]
+        assert told[0] == told[1]
+    assert f"of {drawn} of 120 episodes (drawn at random)" in words.test_words(
+        alone["drift-reward"]
+    )
+    monkeypatch.setattr(checks, "MOST_CHECKED", 10)  # less than an episode
     assert found_in(inspect(source).checks)["markov-next-state"].why == "too-large"
     large = found_in(surestep.improve(source, **TERMS).record.checks)
     assert large["drift-reward"].why == "too-large"
+
+
+def test_drawn_episodes_are_whole_and_the_same_however_rows_lie(log):
+    whole = read_log(log, columns=COLUMNS)
+    part = whole.sampled(0.3, {})
+    lines = log.read_text().splitlines(keepends=True)
+    other = log.with_name("backwards.csv")
+    other.write_text(lines[0] + "".join(reversed(lines[1:])))
+    again = read_log(other, columns=COLUMNS).sampled(0.3, {})
+    lengths = np.diff(whole.load().episode_offsets)
+    mine, theirs = (np.sort(np.diff(each.load().episode_offsets)) for each in (part, again))
+    np.testing.assert_array_equal(mine, theirs)
+    assert not Counter(mine.tolist()) - Counter(lengths.tolist())
+    assert 15 < mine.size < 60
 
 
 def test_loose_transitions_and_refused_logs_say_why(tmp_path):

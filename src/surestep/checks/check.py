@@ -20,7 +20,7 @@ CheckCode = Literal[
 Outcome = Literal["passed", "failed", "told", "unchecked"]  # told: a figure, and no test
 WhyUnchecked = Literal[
     "no-episodes",  # counts, or loose transitions
-    "too-large",  # more rows than are loaded
+    "too-large",  # more rows than are loaded, in few episodes
     "refused",  # counting refuses the log
     "nothing-to-compare",  # no two rows with the same present and another past
     "nothing-varies",  # outcomes are the same wherever they can be compared
@@ -74,6 +74,7 @@ class Check:
     p_value: float | None = None
     statistic: float | None = None  # standard deviations from what luck does
     rows: int | None = None  # of the log that were compared
+    episodes: tuple[int, int] | None = None  # drawn of how many; None where all were looked at
     one_an_episode: bool | None = None  # whether these are at most one row an episode and group
     # The smallest effect that four of five such logs would show; of returns, what would have failed
     noticed: float | None = None

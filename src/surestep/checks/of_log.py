@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,10 +29,15 @@ MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at ra
 
 
 def check_log(
-    log: DecisionLog, names: Sequence[str], *, discount: float | None = None
+    log: DecisionLog,
+    names: Sequence[str],
+    *,
+    discount: float | None = None,
+    drawn_from: int = 0,
 ) -> tuple[Check, ...]:
     """Returns the checks of Markov, drift and memory; `names` [S] are those of the states.
 
+    The episodes of the log may have been drawn from more.
     The model's values are left out without a discount. Seeds come from the data, so that nobody
     can try others. Checks never change a claim.
     """
@@ -41,7 +47,7 @@ def check_log(
     returns = Check.unchecked("model-returns", "no-discount")
     if discount is not None and discount < 1:
         returns = model_check(part, discount, names, seed=seed + 5, level=LEVEL)
-    return (
+    checks = (
         next_state_check(part, seed=seed, level=LEVEL),
         reward_check(part, seed=seed + 1, level=LEVEL),
         returns,
@@ -49,6 +55,10 @@ def check_log(
         reward_drift(part, seed=seed + 3, level=LEVEL),
         behavior_check(part, seed=seed + 4, level=LEVEL),
     )
+    episodes = (part.num_episodes, max(log.num_episodes, drawn_from))
+    if episodes[0] == episodes[1]:
+        return checks
+    return tuple(replace(check, episodes=episodes) for check in checks)
 
 
 def unchecked(why: WhyUnchecked) -> tuple[Check, ...]:

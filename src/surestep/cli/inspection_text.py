@@ -12,23 +12,14 @@ from rich.text import Text
 
 from surestep.io.logs.findings import Example
 from surestep.report.numbers import counted, percent, signed
-from surestep.report.words.checks import (
-    HEADING,
-    TITLES,
-    check_words,
-    noticed_words,
-    summary_words,
-    test_words,
-)
+from surestep.report.words import checks as check_words
 from surestep.report.words.inspection import (
     discount_words,
     ends_words,
     fit,
     rewards_words,
-    suspicion_words,
     visits_words,
 )
-from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection, Spread
 
 STATES, ACTIONS = 16, 6  # of the table of visits
@@ -36,12 +27,8 @@ BAR = 32  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
 LEVELS = "▁▂▃▄▅▆▇█"
 SHORTENED = 28  # characters of a label
-CHECK_MARKS = {
-    "passed": ("✓", "green"),
-    "failed": ("✗", "red"),
-    "told": ("•", "default"),
-    "unchecked": ("–", "dim"),
-}
+GOOD, BAD, CAREFUL = ("✓", "green"), ("✗", "red"), ("!", "yellow")
+CHECK_MARKS = {"passed": GOOD, "failed": BAD, "told": ("•", "default"), "unchecked": ("–", "dim")}
 
 
 def print_inspection(inspection: Inspection, console: Console) -> None:
@@ -51,13 +38,13 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         ("Coverage", coverage(inspection)),
         (visits_heading(inspection), [visits_table(inspection)]),
         ("What the log is too thin for", cautions(inspection)),
-        (HEADING, checks(inspection)),
+        (check_words.HEADING, checks(inspection)),
         ("Suspicious rows", suspicions(inspection)),
         ("What a discount means here", map(Text, discount_words(inspection))),
     ):
         console.print(Text(heading, style="bold"))
         for part in parts:
-            console.print(Padding(part, (0, 0, 0, 2), expand=False))
+            console.print(indented(part))
         console.print()
 
 
@@ -66,55 +53,60 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
 
 def overview(inspection: Inspection) -> Iterator[RenderableType]:
     """The size of the log, its columns, and how episodes and rewards are spread."""
-    table = plain_table()
-    reached = inspection.states_only_reached
+    reached, unfinished = inspection.states_only_reached, inspection.unfinished
+    episodes, rewards, overlap = inspection.episodes, inspection.rewards, inspection.overlap
     also = f", and {reached:,} more in which nobody decided" if reached else ""
-    table.add_row("rows", f"{inspection.rows:,}")
-    table.add_row("states", f"{inspection.states:,}{also}")
-    table.add_row("actions", f"{len(inspection.actions):,}")
-    episodes, rewards = inspection.episodes, inspection.rewards
+    facts: dict[str, str | Text] = {
+        "rows": f"{inspection.rows:,}",
+        "states": f"{inspection.states:,}{also}",
+        "actions": f"{len(inspection.actions):,}",
+    }
     if episodes is not None:
-        table.add_row("episodes", f"{episodes.number:,}: {ends_words(inspection)}")
-        if episodes.rows is not None:
-            line = sparkline([bin.times for bin in episodes.histogram])
-            table.add_row("rows each", Text.assemble(line, "  ", range_words(episodes.rows)))
+        facts["episodes"] = f"{episodes.number:,}: {ends_words(inspection)}"
+    if episodes is not None and episodes.rows is not None:
+        line = sparkline([bin.times for bin in episodes.histogram])
+        facts["rows each"] = Text.assemble(line, "  ", range_words(episodes.rows))
     if rewards is not None:
-        line = Text.assemble(sparkline(rewards.bins), f"  {rewards_words(rewards)}")
-        table.add_row("rewards", line)
-    if inspection.overlap is not None:
-        table.add_row("policy", f"{shown(inspection.overlap.policy, 200)}: {fit(inspection)}")
-    if inspection.unfinished:
-        table.add_row(
-            "unfinished",
-            f"{counted(inspection.unfinished, 'row')} at which the recording stopped: nobody knows "
-            "where they led, so they are no visits",
+        facts["rewards"] = Text.assemble(sparkline(rewards.bins), f"  {rewards_words(rewards)}")
+    if overlap is not None:
+        facts["policy"] = f"{shown(overlap.policy, 200)}: {fit(inspection)}"
+    if unfinished:
+        facts["unfinished"] = (
+            f"{counted(unfinished, 'row')} at which the recording stopped: nobody knows where they "
+            "led, so they are no visits"
         )
+    facts[""] = ""
+    columns = inspection.columns
+    named = {role.replace("_", " "): shown(columns.described(role), 120) for role in columns.shown}
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", min_width=10, no_wrap=True)
+    for name, words in (*facts.items(), *named.items()):
+        table.add_row(name, words)
     yield table
-    names = plain_table()
-    for role in inspection.columns.shown:
-        names.add_row(role.replace("_", " "), shown(inspection.columns.described(role), 120))
-    yield Padding(names, (1, 0, 0, 0), expand=False)
 
 
 def coverage(inspection: Inspection) -> Iterator[RenderableType]:
     """Yields how often pairs are visited, and what that leaves to choose from."""
     seen, n_wedge = inspection.coverage, inspection.n_wedge
+    share = percent(seen.visits_trusted / inspection.visits) if inspection.visits else "none"
+    tried = [
+        f"{times:,} with {counted(many, 'action')}"
+        for many, times in enumerate(inspection.states_by_tried)
+        if times
+    ]
     yield Text(
         f"{counted(seen.pairs, 'pair')} = {counted(inspection.states, 'state')} × "
         f"{counted(len(inspection.actions), 'action')}, by their visits"
         + (f"; visited ones have {range_words(seen.visits)}" if seen.visits else "")
     )
+    tones = ["green" if b.low > n_wedge else "yellow" if b.high else "red" for b in seen.histogram]
     yield bars(
-        [(visits_words(bin), bin.times, tone(bin, n_wedge)) for bin in seen.histogram], "pair"
+        [(visits_words(b), b.times, tone) for b, tone in zip(seen.histogram, tones, strict=True)],
+        "pair",
     )
-    total = sum(use.visits for use in inspection.actions)
-    share = percent(seen.visits_trusted / total) if total else "none"
     yield Text(
         f"more than N∧ = {n_wedge:,} visits: {counted(seen.trusted, 'pair')}, with {share} of "
-        "all visits"
-    )
-    yield Padding(
-        Text(f"States by how many actions have more than {n_wedge:,} visits"), (1, 0, 0, 0)
+        f"all visits\n\nStates by how many actions have more than {n_wedge:,} visits"
     )
     yield bars(
         [
@@ -124,49 +116,34 @@ def coverage(inspection: Inspection) -> Iterator[RenderableType]:
         ],
         "state",
     )
-    tried = [
-        f"{times:,} with {counted(many, 'action')}"
-        for many, times in enumerate(inspection.states_by_tried)
-        if times
-    ]
     yield Text(f"states by how many were ever tried: {', '.join(tried) or 'none'}")
 
 
 def visits_heading(inspection: Inspection) -> str:
     """Returns the heading of the table of visits: which states and actions it shows."""
-    parts = [
-        f"{min(most, many):,} of {many:,} {things}" if many > most else f"all {many:,} {things}"
+    states, actions = (
+        f"{most:,} of {many:,} {things}" if many > most else f"all {many:,} {things}"
         for most, many, things in (
             (STATES, inspection.states, "states"),
             (ACTIONS, len(inspection.actions), "actions"),
         )
-    ]
-    return f"Visits in {parts[0]}, the busiest first, and {parts[1]}"
+    )
+    return f"Visits in {states}, the busiest first, and {actions}"
 
 
 def visits_table(inspection: Inspection) -> RenderableType:
     """States down, actions across; what SPIBB would not trust stands in brackets."""
-    order = sorted(
-        range(len(inspection.actions)), key=lambda i: (-inspection.actions[i].visits, i)
-    )[:ACTIONS]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    order, n_wedge = inspection.actions_by_visits[:ACTIONS], inspection.n_wedge
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption_justify="left")
     for name in inspection.columns.state:
         table.add_column(Text(shown(name)), overflow="fold")
     for i in order:
-        table.add_column(
-            Text(shown(", ".join(inspection.action_name(inspection.actions[i].action)))),
-            justify="right",
-            overflow="fold",
-        )
+        name = ", ".join(inspection.action_name(inspection.actions[i].action))
+        table.add_column(Text(shown(name)), justify="right", overflow="fold")
     for use in inspection.busiest[:STATES]:
-        table.add_row(
-            *(Text(shown(text)) for text in inspection.state_name(use.state)),
-            *(visits_cell(use.visits[i], inspection.n_wedge) for i in order),
-        )
-    table.caption = Text(
-        f"(in brackets: at most {inspection.n_wedge:,} visits, · never)", style="dim"
-    )
-    table.caption_justify = "left"
+        cells = (visits_cell(use.visits[i], n_wedge) for i in order)
+        table.add_row(*(Text(shown(text)) for text in inspection.state_name(use.state)), *cells)
+    table.caption = Text(f"(in brackets: at most {n_wedge:,} visits, · never)", style="dim")
     return table
 
 
@@ -180,52 +157,49 @@ def visits_cell(visits: int, n_wedge: int) -> Text:
 def cautions(inspection: Inspection) -> Iterator[RenderableType]:
     """The limits of the log, or that there are none."""
     for caution in inspection.cautions:
-        yield marked("!", "yellow", shown(caution.says, 600))
+        yield marked(CAREFUL, shown(caution.says, 600))
     if not inspection.cautions:
-        yield marked("✓", "green", "Nothing: every state has actions to choose from.")
+        yield marked(GOOD, "Nothing: every state has actions to choose from.")
 
 
 def checks(inspection: Inspection) -> Iterator[RenderableType]:
     """Yields what was found about each assumption, with what luck does as a small picture."""
-    yield Text(summary_words(inspection.checks))
+    yield Text(check_words.summary_words(inspection.checks))
     for check in inspection.checks:
-        mark, style = CHECK_MARKS[check.outcome]
-        yield marked(mark, style, shown(f"{TITLES[check.code]}: {check_words(check)}", 800))
-        details = " ".join(filter(None, (test_words(check), noticed_words(check))))
+        says = f"{check_words.TITLES[check.code]}: {check_words.check_words(check)}"
+        yield marked(CHECK_MARKS[check.outcome], shown(says, 800))
+        details = (check_words.test_words(check), check_words.noticed_words(check))
+        aside = Text(" ".join(filter(None, details)))
         if check.statistic is not None:
             line = sparkline([int(bar.value) for bar in check.picture])
-            details = f"{details} Luck alone: "
-            aside = Text.assemble(details, line, f", this log {signed(check.statistic, 2)}")
+            aside.append(" Luck alone: ").append(line)
+            aside.append(f", this log {signed(check.statistic, 2)}")
+        if aside:
             aside.stylize("dim")
-            yield Padding(aside, (0, 0, 0, 2), expand=False)
-        elif details:
-            yield Padding(Text(details, style="dim"), (0, 0, 0, 2), expand=False)
+            yield indented(aside)
 
 
 def suspicions(inspection: Inspection) -> Iterator[RenderableType]:
     """Yields what looks wrong, with the first places."""
     for suspicion in inspection.suspicions:
-        mark, style = ("✗", "red") if suspicion.refused else ("!", "yellow")
-        yield marked(mark, style, shown(suspicion_words(suspicion), 400))
+        yield marked(BAD if suspicion.refused else CAREFUL, shown(suspicion.says, 400))
         for example in suspicion.examples:
-            yield Padding(Text(place(example), style="dim"), (0, 0, 0, 2), expand=False)
+            yield indented(Text(place(example), style="dim"))
     if not inspection.suspicions:
-        yield marked("✓", "green", "None found.")
+        yield marked(GOOD, "None found.")
 
 
 def place(example: Example) -> str:
     """Returns where a row stands, and what is there."""
-    parts = [] if example.file is None else [shown(example.file, 200)]
-    parts.append(f"row {example.row:,}")
-    if example.episode is not None:
-        parts.append(f"episode {shown(example.episode)}")
-    if example.step is not None:
-        parts.append(f"step {shown(example.step)}")
-    value = "nothing there" if example.value is None else shown(example.value, 120)
-    return f"{', '.join(parts)}: {value}"
+    file, row, episode, step, value = example
+    parts = [] if file is None else [shown(file, 200)]
+    parts.append(f"row {row:,}")
+    for name, text in (("episode", episode), ("step", step)):
+        parts += [] if text is None else [f"{name} {shown(text)}"]
+    return f"{', '.join(parts)}: {'nothing there' if value is None else shown(value, 120)}"
 
 
-# ---- pictures ---------------------------------------------------------------------------------
+# ---- pictures and words -----------------------------------------------------------------------
 
 
 def bars(rows: Sequence[tuple[str, int, str]], noun: str) -> Table:
@@ -250,26 +224,15 @@ def sparkline(values: Sequence[int]) -> Text:
     return Text(f"▕{drawn}▏", style="cyan")
 
 
-def tone(bin: Bin, n_wedge: int) -> str:
-    """Returns the colour of a bin: green where SPIBB would trust its pairs."""
-    return "green" if bin.low > n_wedge else "yellow" if bin.high else "red"
+def indented(part: RenderableType) -> Padding:
+    """A part under what it belongs to."""
+    return Padding(part, (0, 0, 0, 2), expand=False)
 
 
-# ---- words ------------------------------------------------------------------------------------
-
-
-def plain_table() -> Table:
-    """Names and what they are."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", min_width=10, no_wrap=True)
-    table.add_column()
-    return table
-
-
-def marked(mark: str, style: str, sentence: str) -> Table:
+def marked(mark: tuple[str, str], sentence: str) -> Table:
     """A sentence with a mark before it, its further lines under the first."""
     table = Table.grid(padding=(0, 1))
-    table.add_row(Text(mark, style=f"bold {style}"), Text(sentence))
+    table.add_row(Text(mark[0], style=f"bold {mark[1]}"), Text(sentence))
     return table
 
 

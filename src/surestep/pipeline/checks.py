@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, run_sums
@@ -15,6 +17,7 @@ from surestep.checks.memory import episode_of_rows
 from surestep.checks.of_log import LEVEL, looked_at, sampled, seed_of, unchecked
 from surestep.checks.places import place_check
 from surestep.errors import NeverEnds, SurestepError
+from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import joined
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.inspection import LogFacts
@@ -22,7 +25,7 @@ from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, DecisionLog, FiniteMDP, Problem, estimate_behavior
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import splitting
-from surestep.pipeline.evidence import Evidence, Steps
+from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Question
 from surestep.pipeline.terms import Terms
 from surestep.planning import performance
@@ -31,6 +34,8 @@ from surestep.results.ladder import belief_in
 from surestep.results.table import PolicyTable
 
 MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
+MOST_CHECKED = 1_000_000  # rows of a log that is loaded for checks alone; episodes of a larger one
+LEAST_DRAWN = 20  # episodes, on average; fewer than that may be none at all
 
 
 def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
@@ -38,15 +43,29 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     hidden = Check.unchecked("hidden-causes", "no-result")
     if facts.episodes is None:
         return (*unchecked("no-episodes"), hidden)
-    if facts.rows > MOST_LOADED:
+    if any(suspicion.refused for suspicion in facts.suspicions):
+        return (*unchecked("refused"), hidden)
+    part = drawn(source, facts.rows, facts.episodes.number, facts.binnings)
+    if part is None:
         return (*unchecked("too-large"), hidden)
     try:
-        log = source.load()
-    except SurestepError:
+        log = part.load()
+    except SurestepError:  # nobody says how episodes end
         return (*unchecked("refused"), hidden)
     never_left = np.bincount(log.state, minlength=log.pairs.num_states) == 0
     log = by_appearance(log, never_left).log(log)  # as in a result
-    return (*check_log(log, log.pairs.state_labels or ()), hidden)
+    many = 0 if part is source else facts.episodes.number
+    return (*check_log(log, log.pairs.state_labels or (), drawn_from=many), hidden)
+
+
+def drawn(
+    source: LogSource, rows: int, episodes: int, binnings: Mapping[str, Binning]
+) -> LogSource | None:
+    """Returns the log, or some episodes of a large one; None where these would be too few."""
+    share = MOST_CHECKED / rows
+    if share >= 1:
+        return source
+    return source.sampled(share, binnings) if share * episodes >= LEAST_DRAWN else None
 
 
 def result_checks(
@@ -71,9 +90,11 @@ def result_checks(
     rewards = terms.ranges(evidence.facts).rewards
     low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
-    log, names = log_of(evidence, problem), names_of(evidence.assembly.vocabulary)
+    (log, many), names = log_of(evidence, problem), names_of(evidence.assembly.vocabulary)
     of_log = (
-        check_log(log, names, discount=discount) if isinstance(log, DecisionLog) else unchecked(log)
+        check_log(log, names, discount=discount, drawn_from=many)
+        if isinstance(log, DecisionLog)
+        else unchecked(log)
     )
     return (
         *of_log,
@@ -125,15 +146,23 @@ def is_free_of_models(claim: Certificate) -> bool:
     return needs_none and (claim.lower or 0.0) > 0
 
 
-def log_of(evidence: Evidence, problem: Problem) -> DecisionLog | WhyUnchecked:
-    """Returns the log behind a result, loaded for it where need be, or why there is none."""
-    if not evidence.has_episodes:
-        return "no-episodes"
+def log_of(evidence: Evidence, problem: Problem) -> tuple[DecisionLog | WhyUnchecked, int]:
+    """Returns the log behind a result, loaded for it where need be, or why there is none.
+
+    Beside it stands from how many episodes its own were drawn; 0 where these are all.
+    """
+    source, counts = evidence.source, evidence.counts
+    if source is None or not evidence.has_episodes:
+        return "no-episodes", 0
     if problem.log is not None:
-        return problem.log
-    if evidence.counts.rows_read > MOST_LOADED:
-        return "too-large"
-    return Steps(evidence.source, evidence.counts, problem.counts.pairs).log
+        return problem.log, 0
+    many = counts.episodes.recorded
+    part = drawn(source, counts.rows_read, many, counts.binnings)
+    if part is None:
+        return "too-large", 0
+    if part is source:
+        return source.load(problem.counts.pairs, counts), 0
+    return part.load(problem.counts.pairs), many
 
 
 def data_check(table: PolicyTable, model: FiniteMDP) -> Check:

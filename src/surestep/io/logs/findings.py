@@ -322,11 +322,12 @@ class Look:
         )
         self.database.execute("SET preserve_insertion_order = true")
         for file in self.table.files or (None,):
-            rows = self.table.scan(self.database, () if file is None else (file,), numbered=True)
+            name, files = (None, ()) if file is None else (str(file), (file,))
+            rows = self.table.scan(self.database, files, numbered=True)
             answer = self.one(f"SELECT {asked} FROM ({rows})")
             for i, (number, first) in enumerate(zip(answer[::2], answer[1::2], strict=True)):
                 times[i] += number
-                examples[i] += [Example(file and str(file), *each) for each in first or ()]
+                examples[i] += [Example(name, *each) for each in first or ()]
         return tuple(
             Suspicion(
                 each.kind,

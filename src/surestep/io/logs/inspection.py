@@ -115,16 +115,17 @@ def pairs_of(
     )
     texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in (*state, *action))
     codes, times = look.roles.codes, dict[tuple[Label, Label], IntArray]()
-    for *row, taken, visits in look.all(f"SELECT {texts}, rows, visits FROM visited"):
+    for *row, many, led_on in look.all(f"SELECT {texts}, rows, visits FROM visited"):
         parts = zip((*codes.state, *codes.action), row, strict=True)
         label = tuple(code.label(text) for code, text in parts)
         pair = label[: len(state)], label[len(state) :]  # codes may share a label
-        times[pair] = times.get(pair, 0) + np.array((taken, visits))
+        times[pair] = times.get(pair, 0) + np.array((many, led_on))
     states, actions = (tuple(sorted({pair[i] for pair in times})) for i in (0, 1))
     places = [{label: i for i, label in enumerate(labels)} for labels in (states, actions)]
     numbers = [(places[0][s], places[1][a], *times[s, a]) for s, a in sorted(times)]
     table = np.array(numbers, np.int64).reshape(-1, 4)
-    return states, actions, *(freeze(table[:, i]) for i in range(4))
+    in_state, act, taken, visits = (freeze(column) for column in table.T)
+    return states, actions, in_state, act, taken, visits
 
 
 def only_reached(look: Look) -> int:

@@ -49,7 +49,7 @@ class Lane:
 
 def lanes_of(table: Table, database: Any) -> tuple[Lane, ...]:
     """As many lanes as threads, about equally long; none where a log cannot be cut."""
-    if not table.format.knows_rows or table.preparation.changes:
+    if not table.format.knows_rows or table.preparation.changes or table.kept != "true":
         return ()
     names = [row[0] for row in database.execute("DESCRIBE SELECT * FROM log").fetchall()]
     rows = rows_of(table.files, database)

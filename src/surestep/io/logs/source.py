@@ -78,6 +78,14 @@ class LogSource:
             role: names for role, names in self.columns.by_role().items() if names[0] not in added
         }
 
+    def sampled(self, share: float, binnings: Mapping[str, Binning]) -> LogSource:
+        """Returns a share of the episodes, drawn by a hash of their names, with the same bins."""
+        name = f"CAST({sql_name(str(self.columns.episode))} AS VARCHAR)"
+        kept = f"md5_number_lower({name}) < {int(share * 2**64)}::UBIGINT"
+        bins = {name: binning.to_json() for name, binning in binnings.items()}
+        description = described({**self.description.given(), "bins": bins})
+        return replace(self, table=replace(self.table, description=description, kept=kept))
+
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read; none for a table in memory."""

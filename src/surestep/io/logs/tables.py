@@ -37,6 +37,7 @@ class Table:
     converted: Converted | None = None  # of a format that is not read as it is
     raw: Table | None = None  # what a query made these rows of
     made: Made | None = None  # and how it did
+    kept: str = "true"  # SQL: the rows that are read
 
     def scan(self, database: Any, files: Sequence[Path], *, numbered: bool = False) -> str:
         """Returns the SQL that reads the files, labels as the text that is written there.
@@ -51,7 +52,8 @@ class Table:
             rows = scan_parquet(database, files, self.description.reader)
         if numbered or self.preparation.changes:
             rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({rows})"
-        return self.preparation.sql(rows)
+        rows = self.preparation.sql(rows)
+        return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
 
     def typed(self, database: Any) -> str:
         """Returns the SQL that reads all rows for a query, values of their types."""

@@ -27,7 +27,6 @@ from surestep.report.words.inspection import (
     ends_words,
     fit,
     rewards_words,
-    suspicion_words,
     visits_words,
 )
 from surestep.results.chart_bins import Bin
@@ -288,7 +287,7 @@ def suspicious_section(inspection: Inspection) -> Element:
         where = "Where" if suspicion.times <= len(rows) else "The first places"
         tag = element("span", "refused by counting", class_="tag") if suspicion.refused else None
         parts += [
-            element("h3", label_free(suspicion_words(suspicion)), " ", tag),
+            element("h3", label_free(suspicion.says), " ", tag),
             data_table(f"suspicion-{i}", where, [*columns, Column("what is there")], rows)
             if rows
             else None,

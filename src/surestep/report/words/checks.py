@@ -67,7 +67,10 @@ PASSED: Mapping[CheckCode, str] = {
 }
 WHY: Mapping[WhyUnchecked, str] = {
     "no-episodes": "Not checked: without whole episodes nobody knows what came before a row.",
-    "too-large": "Not checked: the log has more rows than are loaded for checks.",
+    "too-large": (
+        "Not checked: the log has more rows than are loaded for checks, and too few episodes to "
+        "draw some of them."
+    ),
     "refused": "Not checked: counting refuses the log as it is.",
     "nothing-to-compare": (
         "Not checked: no two groups of rows with the same present differ in what came before."
@@ -193,14 +196,18 @@ def test_words(check: Check) -> str:
         return ""
     p_value = f"p = {number(check.p_value, 2)}" if check.p_value >= SMALLEST else "p < 0.0001"
     fails = f"{p_value}; it fails at {number(check.level, 2)} or less"
+    rows = counted(check.rows, "row")
+    if check.episodes is not None:
+        drawn, episodes = check.episodes
+        rows = f"{rows} of {drawn:,} of {counted(episodes, 'episode')} (drawn at random)"
     if check.code == "model-returns":
         states = counted(int(check.figures["states"]), "state")
         return (
-            f"Permutation test over {counted(check.rows, 'row')}, which change places within their "
+            f"Permutation test over {rows}, which change places within their "
             f"states; of the mean returns in the {states} with most rows: {fails}."
         )
     which = "at most one an episode and kind" if check.one_an_episode else "all"
-    return f"Permutation test over {counted(check.rows, 'row')}, {which}: {fails}."
+    return f"Permutation test over {rows}, {which}: {fails}."
 
 
 def noticed_words(check: Check) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from surestep.errors import said
-from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards
 from surestep.report.numbers import counted, listed, number, percent
 from surestep.results.chart_bins import Bin
@@ -17,11 +16,6 @@ def visits_words(bin: Bin) -> str:
     if bin.high == 0:
         return "never"
     return counted(bin.low, "visit") if bin.low == bin.high else f"{bin.low:,}–{bin.high:,} visits"
-
-
-def suspicion_words(suspicion: Suspicion) -> str:
-    """Returns how many rows look wrong, and why: '3 rows without a label in column 'ward''."""
-    return f"{counted(suspicion.times, suspicion.of)} {suspicion.says}"
 
 
 def ends_words(inspection: Inspection) -> str:
