@@ -38,7 +38,7 @@ COMMANDS = {  # arguments, and what is compared
         [
             "improve", str(EXAMPLES / "pumps.csv"), "--state", "condition", "--state", "demand",
             "--action", "decision", "--behavior", str(EXAMPLES / "pumps_policy.csv"), "--discount",
-            "0.95", "--n-wedge", "20", "--kind", "a-priori:bound=beta", "--worlds", "1",
+            "0.95", "--set", "method.n_wedge=20", "--kind", "a-priori:bound=beta", "--worlds", "1",
             "-o", "out",
         ],
         "out/*",

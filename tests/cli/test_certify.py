@@ -31,8 +31,8 @@ def home(tmp_path_factory):
         "--ending",
         "-400",
         "500",
-        "--n-wedge",
-        "5",
+        "--set",
+        "method.n_wedge=5",
         "-o",
         home / "out",
     )

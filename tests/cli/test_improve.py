@@ -83,8 +83,8 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
 
 
 def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_path, monkeypatch):
-    given = ("--behavior", logs / "policy.csv", "--n-wedge", "3", "--delta", "0.05")
-    given += ("--algorithm", "spibb", "--running", "-140", "160", "--unseen", "terminal")
+    given = ("--behavior", logs / "policy.csv", "--set", "method.n_wedge=3", "--delta", "0.05")
+    given += ("--algorithm", "spibb", "--running", "-140", "160", "--set", "method.unseen=terminal")
     given += ("--kind", "a-priori", "--ending", "-400", "500", "--worlds", "0")
     result = run_surestep("improve", logs / "log.csv", *PUMPS, *given, "-o", tmp_path / "one")
     assert result.exit_code == 0, result.output
@@ -115,7 +115,7 @@ def test_worlds_of_luck_alone_are_worlds_too(worlds, sizes, said):
 
 @pytest.mark.parametrize("name", ["spibb-2s", "spibb-beta"])
 def test_both_n_wedge_are_printed(name, logs, tmp_path):
-    arguments = (*PUMPS, *UNTESTED, "--algorithm", name, "--n-wedge", "5000")
+    arguments = (*PUMPS, *UNTESTED, "--algorithm", name, "--set", "method.n_wedge=5000")
     arguments += ("-o", tmp_path / "out")
     result = run_surestep("improve", logs / "log.csv", *arguments)
     assert result.exit_code == 0, result.output
@@ -299,17 +299,20 @@ def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
     [
         (("--discount", "1.5"), ["discount is 1.5"]),
         (("--discount", "x"), ["'x' is not a valid float"]),
-        (("--n-wedge", "-1"), ["n_wedge is -1"]),
-        (("--n-wedge", "5", "--zeta", "3"), ["both n_wedge and zeta"]),
-        (("--n-wedge", "5", "--setting", "n-wedge=6"), ["both n_wedge and the setting n_wedge"]),
+        (("--set", "method.n_wedge=-1"), ["n_wedge is -1"]),
+        (("--set", "method.n_wedge=5", "--set", "method.zeta=3"), ["both n_wedge and zeta"]),
+        (
+            ("--set", "method.n_wedge=5", "--setting", "n-wedge=6"),
+            ["both n_wedge and the setting n_wedge"],
+        ),
         (("--setting", "epsilon"), ["expected NAME=VALUE"]),
         (("--algorithm", "spib"), ["did you mean spibb"]),
         (("--behavior", "nothing.csv"), ["nothing.csv is no file"]),
         (("--behavior", "propensities"), ["name it with --behavior-prob"]),
-        (("--states", "nothing.csv"), ["nothing.csv is no file"]),
-        (("--bin", "condition:width=2"), ["column 'condition': found", "finite number"]),
+        (("--set", "limits.states=nothing.csv"), ["nothing.csv is no file"]),
+        (("--set", "bins.condition.width=2"), ["column 'condition': found", "finite number"]),
         (
-            ("--bin", "conditoin:width=2"),
+            ("--set", "bins.conditoin.width=2"),
             ["no column 'conditoin' to bin; did you mean 'condition'"],
         ),
         (("--memory-limit", "some"), ["memory_limit is 'some'"]),

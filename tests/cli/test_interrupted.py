@@ -10,7 +10,16 @@ import pytest
 import surestep
 from pump_commands import LINES, PUMPS, run_surestep, write_lines
 
-TERMS = ("--n-wedge", "2", "--kind", "posterior:draws=99", "--worlds", "30", "--workers", "1")
+TERMS = (
+    "--set",
+    "method.n_wedge=2",
+    "--kind",
+    "posterior:draws=99",
+    "--worlds",
+    "30",
+    "--workers",
+    "1",
+)
 
 
 def contents(folder):
@@ -78,7 +87,7 @@ def test_a_killed_rehearsal_goes_on(tmp_path):
 def test_a_time_limit_that_leaves_nothing_is_told(tmp_path):
     """The result is there, says that it is not stress tested, and the same command goes on."""
     log, out = write_lines(tmp_path / "log.csv", LINES[:101]), tmp_path / "out"
-    terms = ("--n-wedge", "1", "--kind", "robust", "--worlds", "2", "--workers", "1")
+    terms = ("--set", "method.n_wedge=1", "--kind", "robust", "--worlds", "2", "--workers", "1")
     arguments = ("improve", log, *PUMPS, *terms, "-o", out)
     result = run_surestep(*arguments, "--time-limit", "0")
     assert result.exit_code == 0, result.output

@@ -21,7 +21,7 @@ def made(tmp_path_factory):
     for file in (log, other):
         counts = file.with_suffix(".parquet")
         assert run_surestep("count", file, *COLUMNS, "-o", counts).exit_code == 0
-    terms = ("--kind", "a-priori", "--n-wedge", "5")
+    terms = ("--kind", "a-priori", "--set", "method.n_wedge=5")
     told = run_surestep("improve", log, *PUMPS, *UNTESTED, *terms, "-o", home / "result")
     assert told.exit_code == 0, told.output
     made_run(home / "run")
@@ -115,7 +115,7 @@ def test_a_folder_is_named_by_a_link_or_refused_in_one_line(home):
     (home / "link").symlink_to("empty")
     (home / "later").symlink_to("not/yet")
     (home / "loop").symlink_to("loop")
-    terms = (*PUMPS, *UNTESTED, "--kind", "a-priori", "--n-wedge", "5")
+    terms = (*PUMPS, *UNTESTED, "--kind", "a-priori", "--set", "method.n_wedge=5")
     for link, folder in (("link", "empty"), ("later", "not/yet")):
         told = run_surestep("improve", "log.csv", *terms, "-o", link)
         assert told.exit_code == 0, told.output

@@ -19,7 +19,17 @@ def log(tmp_path_factory):
 
 def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     out = tmp_path / "out"
-    options = (*BEHAVIOR, "--n-wedge", "5", "--worlds", "9", "--sizes", "1,2", "--workers", "1")
+    options = (
+        *BEHAVIOR,
+        "--set",
+        "method.n_wedge=5",
+        "--worlds",
+        "9",
+        "--sizes",
+        "1,2",
+        "--workers",
+        "1",
+    )
     options += ("--kind", "posterior:starts=known,prior=weight,draws=19", "-o", out)
     result = run_surestep("rehearse", log, *PUMPS, *options)
     assert result.exit_code == 0, result.output
@@ -49,7 +59,7 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
         (("--sizes", "1,x"), "'1,x' is no list of numbers"),
         (("--sizes", "0"), "sizes"),
         (("--kind", "posterior", "--kind", "posterior"), "none twice"),
-        (("--n-wedge", "many"), "'many' is neither a whole number nor 'auto'"),
+        (("--set", "method.n_wedge=many"), "'many' is neither a whole number nor 'auto'"),
         (("--running", "0", "1"), "expected 0 to 1 where it goes on and 0 to 0 where it ends"),
     ],
 )

@@ -190,23 +190,60 @@ TEXTS = [
     *(str(2**63), str(2**200), "9" * 5000, "", "x", "1e9999", "0x10", "１"),
 ]
 OPTIONS = {
-    "improve": ["--delta", "--discount", "--zeta", "--n-wedge", "--worlds", "--time-limit"],
+    "improve": [
+        "--delta",
+        "--discount",
+        "--set",
+        "method.zeta=--set",
+        "method.n_wedge=--worlds",
+        "--time-limit",
+    ],
     "rehearse": ["--sizes", "--seed", "--workers", "--worlds", "--delta"],
-    "bound": ["--states", "--actions", "--discount", "--delta", "--visits", "--zeta", "--gain"],
+    "bound": [
+        "--set",
+        "limits.states=--actions",
+        "--discount",
+        "--delta",
+        "--visits",
+        "--set",
+        "method.zeta=--gain",
+    ],
 }
 PLAIN = {
-    "improve": ["--discount", "0.9", "--kind", "a-priori", "--n-wedge", "3", "--worlds", "0"],
+    "improve": [
+        "--discount",
+        "0.9",
+        "--kind",
+        "a-priori",
+        "--set",
+        "method.n_wedge=3",
+        "--worlds",
+        "0",
+    ],
     "rehearse": [
-        *("--discount", "0.9", "--kind", "a-priori", "--n-wedge", "3", "--worlds", "1"),
+        *("--discount", "0.9", "--kind", "a-priori", "--set", "method.n_wedge=3", "--worlds", "1"),
         *("--sizes", "1", "--workers", "1"),
     ],
-    "bound": ["--states", "5", "--actions", "2", "--discount", "0.9", "--value-bound", "1"],
+    "bound": [
+        "--set",
+        "limits.states=5",
+        "--set",
+        "limits.actions=2",
+        "--discount",
+        "0.9",
+        "--value-bound",
+        "1",
+    ],
 }
 
 
 def command_ends(verb, given, log_file, out):
     """Runs a command, which must end with code 0 or with 2 and an error that can be read."""
-    words = {"improve": [log_file, "-o", out], "rehearse": [log_file], "bound": ["--zeta", "1"]}
+    words = {
+        "improve": [log_file, "-o", out],
+        "rehearse": [log_file],
+        "bound": ["--set", "method.zeta=1"],
+    }
     told = run_surestep(verb, *words[verb], *PLAIN[verb], *given)
     assert told.exit_code in (0, 2), (verb, given, told.exception)
     assert told.exception is None or isinstance(told.exception, SystemExit)
@@ -227,7 +264,7 @@ def command_ends(verb, given, log_file, out):
         ("rehearse", ("--sizes", "1e308")),
         ("rehearse", ("--delta", "5e-324")),
         ("bound", ("--value-bound", "1e308")),
-        ("bound", ("--states", "9" * 400)),
+        ("bound", ("--set", "limits.states=9" * 400)),
     ],
 )
 def test_corners_that_once_failed(verb, given, log_file, tmp_path):

@@ -16,11 +16,10 @@ from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft
 from surestep.pipeline.recording import terms_of
-from surestep.pipeline.terms import ROUNDS, Terms
+from surestep.pipeline.terms import ROUNDS, Terms, usual_train_share
 from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
 from surestep.report.words.verdict import verdict
-from surestep.terms import usual_train_share
 
 
 def known_log(seed=1):

@@ -5,13 +5,13 @@ import csv
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from surestep.io.labels.names import names_of, read_rules, rules_of
 
 import surestep
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
 from pump_commands import run_surestep
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.labels.names import names_of, read_rules, rules_of
 from surestep.pipeline import explain, in_words
 from surestep.pipeline.inspect import inspect
 from surestep.pipeline.verify import verify_result
@@ -49,7 +49,7 @@ def labels(plain):
 
 @pytest.fixture(scope="module")
 def named(source, labels):
-    return surestep.improve(source, labels=labels, **TERMS)
+    return surestep.improve(source, names=labels, **TERMS)
 
 
 @given(st.dictionaries(TEXTS, st.dictionaries(TEXTS, TEXTS, min_size=1, max_size=3), max_size=3))
@@ -129,13 +129,13 @@ def test_the_command_line_and_inspect_take_them(log, plain, tmp_path):
 )
 def test_what_makes_no_sense_is_refused(source, labels, said):
     with pytest.raises(surestep.SurestepError, match=said.replace("(", r"\(")):
-        surestep.improve(source, labels=labels, **TERMS)
+        surestep.improve(source, names=labels, **TERMS)
 
 
 def test_names_that_nothing_has_are_refused(source, plain):
     column = plain.table.vocabulary.action_columns[0]
     with pytest.raises(InvalidParameter, match=f"column '{column}' is never 'elsewhere', which"):
-        surestep.improve(source, labels={column: {"elsewhere": "x"}}, **TERMS)
+        surestep.improve(source, names={column: {"elsewhere": "x"}}, **TERMS)
     with pytest.raises(InvalidParameter, match="column 'nowhere' has labels, but is neither"):
         inspect(source, labels={"nowhere": {"0": "x"}})
 

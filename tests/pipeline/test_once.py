@@ -84,7 +84,7 @@ def test_certifiers_are_made_once_and_then_told_what_goes_with_the_algorithm(log
 
 
 def test_files_are_rendered_once(log, calls, tmp_path):
-    words = ("--discount", "0.9", "--n-wedge", "1", "--worlds", "0", "--kind", "robust")
+    words = ("--discount", "0.9", "--set", "method.n_wedge=1", "--worlds", "0", "--kind", "robust")
     result = run_surestep("improve", log, *words, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert calls.count("files") == 1

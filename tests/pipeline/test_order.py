@@ -17,7 +17,7 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.offpolicy import split_episodes
 from surestep.pipeline import Terms, verify_result
 from surestep.pipeline.evidence import gather
-from surestep.terms import usual_train_share
+from surestep.pipeline.terms import usual_train_share
 
 # ---- a logger who learns ------------------------------------------------------------------------
 

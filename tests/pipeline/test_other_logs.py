@@ -144,7 +144,7 @@ def aged(tmp_path_factory):
     """A result over bins of numbers and three actions."""
     home = tmp_path_factory.mktemp("aged")
     rows = [(i, 0, (1.0, 5.0, 50.0)[i % 3], "abc"[i // 3 % 3], i % 4, True) for i in range(90)]
-    log = surestep.read_log(table(rows), bins=["state:edges=2,10"])
+    log = surestep.read_log(table(rows), bins={"state": {"edges": [2, 10]}})
     surestep.improve(log, **TERMS, ending=(0.0, 3.0)).save(home / "out")
     return home / "out"
 
@@ -189,7 +189,9 @@ def test_bins_of_a_later_log_are_those_of_the_result(tmp_path):
         return {"age": age, "action": action, "reward": earned, "next_age": np.roll(age, 1)}
 
     columns = {"state": "age"}
-    source = surestep.read_log(log([1, 2, 3, 4], 160), columns=columns, bins=["age:quantiles=4"])
+    source = surestep.read_log(
+        log([1, 2, 3, 4], 160), columns=columns, bins={"age": {"quantiles": 4}}
+    )
     surestep.improve(source, **TERMS).save(tmp_path / "out")
     later = log([1.5, 2.5, 3.5, 99.0], 80)  # whose own quantiles are elsewhere
     made = SavedPolicy.of(tmp_path / "out", later, None, [], None)

@@ -67,9 +67,9 @@ def chances(table, state):
 
 
 def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
-    free, _ = improved(home, tmp_path / "free", "--n-wedge", "5")
+    free, _ = improved(home, tmp_path / "free", "--set", "method.n_wedge=5")
     assert chances(free.table, "a")["up"] > 0.9
-    given = ("--n-wedge", "5", "--allowed", home / "allowed.csv")
+    given = ("--set", "method.n_wedge=5", "--set", f"limits.allowed={home}" / "allowed.csv")
     result, screen = improved(home, tmp_path / "out", *given)
     table = result.table
     before = table.behavior[table.vocabulary.action_index("up")]
@@ -113,7 +113,7 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
 def test_bad_limits_are_refused(lines, message, home, tmp_path):
     file = write(tmp_path / "bad.csv", lines)
     result = run_surestep(
-        "improve", home / "log.csv", *TERMS, "--allowed", file, "-o", tmp_path / "o"
+        "improve", home / "log.csv", *TERMS, "--set", f"limits.allowed={file}", "-o", tmp_path / "o"
     )
     assert result.exit_code == 2
     assert message in result.stderr
@@ -130,7 +130,9 @@ def test_limits_of_states_that_nobody_met_are_no_mistake():
         "next_age": np.array([30.0, 50.0] * 20),
         "next_ward": np.array(["x", "y"] * 20, object),
     }
-    log = surestep.read_log(rows, columns={"state": ["age", "ward"]}, bins=["age:edges=40,60"])
+    log = surestep.read_log(
+        rows, columns={"state": ["age", "ward"]}, bins={"age": {"edges": [40, 60]}}
+    )
     limits = {  # 30, y and 70, x were never met, but could be
         "age": np.array([30.0, 30.0, 70.0]),
         "ward": np.array(["x", "y", "x"], object),
@@ -148,7 +150,7 @@ def test_limits_of_states_that_nobody_met_are_no_mistake():
 
 
 def test_only_what_was_seen_is_recommended(home, tmp_path):
-    given = ("--n-wedge", "5", "--possible", "seen")
+    given = ("--set", "method.n_wedge=5", "--set", "limits.possible=seen")
     result, screen = improved(home, tmp_path / "out", *given)
     assert result.record.parameters["possible"] == "seen"
     said = "No action is recommended where the log does not show it: 1 of 6 pairs"
@@ -167,7 +169,7 @@ def test_only_what_was_seen_is_recommended(home, tmp_path):
 
 def load_usual(home, tmp_path):
     if not (tmp_path / "usual").exists():
-        improved(home, tmp_path / "usual", "--n-wedge", "5")
+        improved(home, tmp_path / "usual", "--set", "method.n_wedge=5")
     return load(tmp_path / "usual")
 
 
@@ -188,7 +190,7 @@ def test_an_algorithm_that_likes_the_unknown_keeps_to_what_was_seen():
 
 
 def test_declared_pairs_are_the_pairs(home, tmp_path):
-    given = ("--n-wedge", "5", "--possible", home / "possible.csv")
+    given = ("--set", "method.n_wedge=5", "--set", f"limits.possible={home}" / "possible.csv")
     result, screen = improved(home, tmp_path / "out", *given)
     table = result.table
     assert "What is possible was declared: 5 pairs of a situation and an action." in screen
@@ -220,7 +222,7 @@ def test_declared_pairs_are_the_pairs(home, tmp_path):
 )
 def test_a_log_with_other_pairs_is_refused_with_its_row(lines, message, home, tmp_path):
     file = write(tmp_path / "narrow.csv", lines)
-    given = ("--possible", file, "-o", tmp_path / "o")
+    given = ("--set", f"limits.possible={file}", "-o", tmp_path / "o")
     result = run_surestep("improve", home / "log.csv", *TERMS, *given)
     assert result.exit_code == 2
     assert message in result.stderr.replace(str(home) + "/", "")
@@ -251,8 +253,11 @@ def test_a_behavior_table_says_already_what_is_possible(home, tmp_path):
 # ---- the record ----------------------------------------------------------------------------------
 
 GIVEN = [
-    (("--possible", "seen"), ()),
-    (("--possible", "possible.csv", "--allowed", "allowed.csv"), ("possible", "allowed")),
+    (("--set", "limits.possible=seen"), ()),
+    (
+        ("--set", "limits.possible=possible.csv", "--set", "limits.allowed=allowed.csv"),
+        ("possible", "allowed"),
+    ),
 ]
 
 
@@ -277,7 +282,7 @@ def test_the_command_makes_it_again_and_verify_confirms(given, files, home, tmp_
 
 
 def test_other_limits_are_no_confirmation(home, tmp_path):
-    improved(home, tmp_path / "out", "--allowed", home / "allowed.csv")
+    improved(home, tmp_path / "out", "--set", f"limits.allowed={home}" / "allowed.csv")
     other = write(tmp_path / "allowed.csv", pairs({"a": ("left",), "b": ("left",)}))
     with pytest.raises(surestep.errors.ResultMismatch):
         verify_result(tmp_path / "out", home / "log.csv", allowed=other)

@@ -6,7 +6,7 @@ import pytest
 from surestep import improve, read_log
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.pipeline import certify_result, verify_result
-from surestep.terms import usual_train_share
+from surestep.pipeline.terms import usual_train_share
 
 KINDS = ["trajectory:horizon=2,claim=horizon", "robust"]
 
@@ -30,7 +30,7 @@ def rows_of(seed, *, vary=True, propensities=True):
 
 def log_of(*given, **settings):
     columns = {"state": "score"}
-    return read_log(rows_of(*given, **settings), columns=columns, bins=["score:edges=0.5"])
+    return read_log(rows_of(*given, **settings), columns=columns, bins={"score": {"edges": [0.5]}})
 
 
 def improved(source, **settings):
@@ -118,5 +118,5 @@ def test_a_randomised_trial_is_known_without_a_table(tmp_path):
 def test_a_column_named_propensity_score_is_one_of_propensities():
     rows = rows_of(0)
     rows["propensity_score"] = rows.pop("pscore")
-    source = read_log(rows, columns={"state": "score"}, bins=["score:edges=0.5"])
+    source = read_log(rows, columns={"state": "score"}, bins={"score": {"edges": [0.5]}})
     assert source.columns.behavior_prob == "propensity_score"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from surestep.terms import DEFAULT_LEAST_VISITS
 
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
@@ -11,7 +12,6 @@ from surestep.certificates.ranges import Ranges
 from surestep.errors import InvalidParameter
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import SEED, Terms
-from surestep.terms import DEFAULT_LEAST_VISITS
 
 EXACT = DataFacts(Ranges((0.0, 1.0), (0.0, 0.0)), False, 10)
 

@@ -139,7 +139,7 @@ def test_an_estimate_in_which_nothing_ends_is_refused_with_the_state(log, tmp_pa
         "900,3,hall,wait,0,false,room",
     ]
     path = log([*survival(50), *cut])
-    options = ["--discount", "1", "--ending", "0", "1", "--n-wedge", "5"]
+    options = ["--discount", "1", "--ending", "0", "1", "--set", "method.n_wedge=5"]
     output = tmp_path / "out"
     found = CliRunner().invoke(main, ["improve", str(path), *options, "-o", str(output)])
     assert found.exit_code == 2

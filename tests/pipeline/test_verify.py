@@ -9,18 +9,18 @@ import shutil
 import duckdb
 import numpy as np
 import pytest
+from surestep.io.logs.reading import USUAL
 
 import surestep
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of, write_table
+from surestep.description import DEFAULT_CERTIFICATES
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
 from surestep.io import write_counts
 from surestep.io.counts.labelled import counts_digest
-from surestep.io.logs.reading import USUAL
 from surestep.model import Statement
 from surestep.pipeline import Verification, open_source, verify, verify_result
 from surestep.pipeline.improve import draft
-from surestep.terms import DEFAULT_CERTIFICATES
 
 ROWS = world(5, states=5, episodes=60).rows
 TABLE = world(5, states=5, episodes=60).table

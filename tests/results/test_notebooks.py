@@ -34,7 +34,7 @@ def result(source):
     words = made.table.vocabulary
     column = words.state_columns[0]
     labels = {column: {text: f"{HOSTILE} {text}" for text in {s[0] for s in words.states}}}
-    return surestep.improve(source, labels=labels, **terms)
+    return surestep.improve(source, names=labels, **terms)
 
 
 def test_html_says_what_it_is_and_escapes_every_label(source, result):

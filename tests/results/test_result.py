@@ -329,7 +329,7 @@ def test_raw_numbers_are_binned_before_acting(tmp_path):
         row | {"place": 10.0 * int(row["place"][1]) + 1.5, "next_place": 0}
         for row in world(5, states=5, episodes=60).rows
     ]
-    result = made(rows, DERIVED, bins=["place:width=10"])
+    result = made(rows, DERIVED, bins={"place": {"width": 10}})
     result.save(tmp_path / "out")
     again = surestep.load(tmp_path / "out")
     assert again == result

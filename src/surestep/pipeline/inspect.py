@@ -13,6 +13,7 @@ from surestep.errors import InvalidParameter, said
 from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.label_tables import places_or_none
+from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.rewards import NUMBER
 from surestep.io.logs.source import LogSource

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from surestep.declaring import Choice, Text, Texts
+from surestep.io.logs.reading import DEFAULTS, READING, Reading
 
 from log_tables import frame_of
 from surestep.cli.count import command as count_command
 from surestep.cli.improve import command as improve_command
 from surestep.cli.inspect import command as inspect_command
 from surestep.cli.rehearse import command as rehearse_command
-from surestep.declaring import Choice, Text, Texts
 from surestep.errors import InvalidParameter
 from surestep.io import read_log
-from surestep.io.logs.reading import DEFAULTS, READING, Reading
 from surestep.results.record import PARAMETERS
 
 COMMANDS = (improve_command, rehearse_command, count_command, inspect_command)

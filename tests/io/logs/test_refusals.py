@@ -169,7 +169,7 @@ def test_a_missing_number_is_not_called_a_label(tmp_path):
     with pytest.raises(InvalidLog, match=r"'state': found nothing, expected a number \("):
         read_log(path, ends="clock").counts()
     with pytest.raises(InvalidLog, match="a number, since the column is binned"):
-        read_log(path, bins=["state:width=1"], ends="clock").counts()
+        read_log(path, bins={"state": {"width": 1}}, ends="clock").counts()
 
 
 def test_rewards_of_another_type_are_refused(tmp_path):
@@ -281,5 +281,5 @@ def test_labels_that_json_cannot_tell_apart_are_refused(tmp_path):
     path.write_text(
         "\n".join(row.replace('"1.10"', "1.10").replace('"1.1"', "1.1") for row in rows)
     )
-    binned = read_log(path, bins=["state:edges=1.105"]).counts()
+    binned = read_log(path, bins={"state": {"edges": [1.105]}}).counts()
     assert binned.states == (("< 1.105",),)

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from surestep.io.logs.reading import USUAL, Reading
 
 from log_tables import COLUMNS, rows_of, write_table
 from pump_commands import run_surestep
@@ -17,7 +18,6 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.counts.labelled import counts_digest
 from surestep.io.logs.compression import is_whole_zstandard
-from surestep.io.logs.reading import USUAL, Reading
 from surestep.io.logs.text_tables import header_of, named
 
 DATABASE = duckdb.connect()

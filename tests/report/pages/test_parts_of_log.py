@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from findings import maintenance_findings
+from surestep.description import DEFAULT_CERTIFICATES
 from surestep.pipeline.findings import wanted_pairs
 from surestep.report.html import document
 from surestep.report.pages.answer import headline
 from surestep.report.pages.changes import top_section
 from surestep.report.pages.data import data_section
-from surestep.terms import DEFAULT_CERTIFICATES
 
 MACHINE = maintenance_findings()
 
