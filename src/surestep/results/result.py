@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,6 +23,7 @@ from surestep._files import read_path, read_whole
 from surestep._reprs import frame_of, html_table, short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
+from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.labels.vocabulary import read_columns, with_names
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
@@ -184,14 +186,17 @@ class Result:
         known = self.record.parameters["behavior"] in ("table", "uniform")
         return decision_in(self.table, state, rng, fallback, behavior_known=known)
 
-    def _rows_of(self, frame: object) -> list[tuple[object, ...]]:
-        """Returns the states in the rows of a table, one value a column."""
-        columns = self.table.vocabulary.state_columns
+    def _rows_of(self, frame: object) -> list[dict[str, object]]:
+        """Returns the rows of a table, with the columns that say their states."""
+        words = self.table.vocabulary
+        plain = [name for name in words.state_columns if name not in words.learnt]
+        columns = dict.fromkeys([*plain, *chain(*(each.columns for each in words.learnt.values()))])
         there = [str(name) for name in names_of(frame)]
         for name in columns:
             if name not in there:
                 raise InvalidParameter(f"there is no column {name!r}; {closest(name, there)}")
-        return [*zip(*(values_of(frame, name) for name in columns), strict=True)]
+        rows = zip(*(values_of(frame, name) for name in columns), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved result; equal results have equal bytes."""
@@ -297,11 +302,13 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
         actions = read_columns("action", words["action_columns"])
         binnings = {name: Binning.from_json(binning) for name, binning in words["binnings"].items()}
         ends = [tuple(label) for label in words["states_without_decision"]]
+        rules = words["learnt"].items()
+        learnt = {name: LearntStates.from_json(states) for name, states in rules}
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
-    names = record.description.get("names")
-    return replace(table, vocabulary=with_names(table.vocabulary, names)) if names else table
+    vocabulary = replace(table.vocabulary, learnt=learnt)
+    return replace(table, vocabulary=with_names(vocabulary, record.description.get("names", {})))
 
 
 def text_of(folder: Path, name: str) -> str:

@@ -265,17 +265,22 @@ def visits_by_counting(source):
     return visits
 
 
+def bins_of(rule):
+    column, kind, number = re.split("[:=]", rule)
+    return {column: {kind: [float(number)] if kind == "edges" else json.loads(number)}}
+
+
 @pytest.mark.parametrize("rule", ["state:width=2", "state:quantiles=3", "action:edges=0.5"])
 def test_binned_labels_are_counted_by_their_bins(tmp_path, rule):
     path = tmp_path / "log.csv"
     lines = [f"{i % 3},{i // 3},{i % 7},{i % 2},{i},0" for i in range(30)]
     path.write_text("episode,step,state,action,reward,done\n" + "\n".join(lines) + "\n")
-    source = read_log(path, bins=[rule])
+    source = read_log(path, bins=bins_of(rule))
     facts = inspect_log(source)
     assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
     assert len(facts.states) < 7 or len(facts.actions) < 3
     path.write_text(path.read_text() + "9,0,nan,nan,0,0\n")
-    facts = inspect_log(read_log(path, bins=[rule.replace("quantiles=3", "width=1")]))
+    facts = inspect_log(read_log(path, bins=bins_of(rule.replace("quantiles=3", "width=1"))))
     refused = [s.says for s in facts.suspicions if s.kind == "unusable value"]
     column = rule.partition(":")[0]
     assert refused == [
