@@ -266,8 +266,9 @@ def visits_by_counting(source):
 
 
 def bins_of(rule):
-    column, kind, number = re.split("[:=]", rule)
-    return {column: {kind: [float(number)] if kind == "edges" else json.loads(number)}}
+    column, _, rest = rule.partition(":")
+    kind, _, number = rest.partition("=")
+    return {column: {kind: [float(number)] if kind == "edges" else int(number)}}
 
 
 @pytest.mark.parametrize("rule", ["state:width=2", "state:quantiles=3", "action:edges=0.5"])

@@ -112,7 +112,7 @@ class Vocabulary:
         return whole if label not in places and whole in places else label
 
     def with_learnt(self, given: Given) -> Given:
-        """Returns a row with the states that its measurements are in, where it does not say them."""
+        """Returns a row with the states that its measurements are in, unless it says them."""
         row = as_mapping(given)
         if not isinstance(row, Mapping):
             return given

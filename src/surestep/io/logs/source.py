@@ -102,9 +102,12 @@ class LogSource:
 
     @property
     def query_facts(self) -> dict[str, Any] | None:
-        """Returns what a result keeps of a query: the digest of its rows, the types of the log."""
+        """Returns what a result keeps of a query: its digest, types of the log, and its keys."""
         made = self.table.made
-        return None if made is None else {"digest": made.digest, "types": made.types}
+        if made is None:
+            return None
+        keys = [made.keys.episode, made.keys.step]
+        return {"digest": made.digest, "types": made.types, "keys": keys}
 
     @property
     def to_learn(self) -> dict[str, Bin]:
