@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -64,7 +64,7 @@ class LogSource:
     memory_limit: str | None = None
     # The first share of so many episodes, whose quantiles are edges; None: all.
     edges_from: Callable[[int], float] | None = None
-    learnt: Mapping[str, LearntStates] = MappingProxyType({})  # by their column
+    learnt: Mapping[str, LearntStates] = field(default_factory=dict)  # by their column
 
     __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
@@ -435,10 +435,12 @@ def table_of_query(
         )
     order = next((name for name in (mapping.step, mapping.time) if name in types), None)
     query = replace(query, case=None if single else case, order=order)
-    keys = Keys(
-        *((None, None) if single else (mapping.episode, mapping.step)),
-        (*mapping.state, *mapping.action),
-    )
+    decided = list[str]()
+    for name in (*mapping.state, *mapping.action):
+        rule = description.bins.get(name)
+        measured = None if rule is None else rule.columns
+        decided += [measured] if isinstance(measured, str) else measured or [name]
+    keys = Keys(*((None, None) if single else (mapping.episode, mapping.step)), tuple(decided))
     rows, digest = finish(workshop, query, keys)
     return Table(
         f"the query of {raw.name}",
