@@ -215,7 +215,6 @@ def test_binned_rows_and_names_of_values_hold_for_earlier_rows_too():
     assert words.states[s] == ("20 to < 30", "0 to < 10", "a1")
     assert words.state_name(s) == ("20 to < 30", "0 to < 10", "treat")
     assert words.state_index({"age": 23, "age 1 before": 4.5, "action 1 before": "a1"}) == s
-    assert inspect(log, labels=labels).state_name(words.states[s]) == words.state_name(s)
 
 
 def test_counts_remember_that_states_are_histories(saved):
