@@ -250,6 +250,18 @@ def test_an_episode_without_any_usable_step_has_no_place_of_its_own(tmp_path):
     assert endless.examples == (Example(str(path), 3, "b", "1", "last step"),)
 
 
+def test_flags_are_read_in_many_ways():
+    words = {"true": True, "T": True, " Yes": True, "1": True, "1.0": True, "TRUE ": True}
+    words |= {"false": False, "F": False, "no": False, "0": False, "0.0": False, " False": False}
+    rows = [
+        {"episode": e, "step": 0, "state": "s", "action": "x", "reward": 0, "terminated": word}
+        for e, word in enumerate((*words, "truest", "01"))
+    ]
+    facts = inspect_log(read_log(frame_of(rows, tuple(rows[0]))))
+    assert facts.episodes.terminated == sum(words.values())
+    assert found_in(facts)["unusable value"] == 2
+
+
 @pytest.mark.parametrize("scattered", [False, True])
 def test_chains_are_followed_however_rows_lie(scattered):
     rows = [
