@@ -242,10 +242,6 @@ def test_shards_with_propensities_and_weights_merge_to_the_counts_of_one_pass(ro
             {"state": "q"},
             r"row {before}, column 'next_state': .*next state c, but the next step is in q",
         ),
-        (
-            {"weight": 3},
-            r"row {before}, column 'weight': .*weight 2, but the next step has 3",
-        ),
         ({"reward": float("inf")}, r"row {row}, column 'reward': found '[iI]nf"),
         (
             {"behavior_prob": 0.0},
