@@ -71,7 +71,7 @@ class Query:
 
         try:
             statements = duckdb.extract_statements(self.sql)
-        except duckdb.Error as problem:
+        except (duckdb.Error, TypeError) as problem:  # TypeError: of half a character
             raise InvalidParameter(f"the query cannot be read: {first_lines(problem)}") from None
         if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
             raise InvalidParameter(
@@ -366,22 +366,23 @@ def prepared_case(
         fill(database, types, rows)
         for name, file in tables.items():
             load_table(database, name, file)
-    run(workshop, query)
+    kinds = run(workshop, query)
+    values = (as_texts([x]) if "TIME ZONE" in kinds[x] else sql_name(x) for x in kinds)  # no pytz
     with workshop.locked(query) as database:
         link = named(link_of(database, keys))
         last = f"SELECT {link} FROM {LOG} WHERE {sql_name(ROW)} = {len(rows)}"
         latest = ", ".join(f"{sql_name(name)} DESC" for name in keys.order)
         answer = database.execute(
-            f"SELECT * FROM {RESULT} SEMI JOIN ({last}) USING ({link}) ORDER BY {latest} LIMIT 1"
+            f"SELECT {', '.join(values)} FROM {RESULT} SEMI JOIN ({last}) USING ({link}) "
+            f"ORDER BY {latest} LIMIT 1"
         )
-        names = [column[0] for column in answer.description]
         found = answer.fetchall()
     if not found:
         raise InvalidParameter(
             f"the query makes no row of the last of the {len(rows):,} given; expected the rows of "
             "a case so far, the last one with a decision to take"
         )
-    return dict(zip(names, found[0], strict=True))
+    return dict(zip(kinds, found[0], strict=True))
 
 
 def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:
