@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -178,6 +179,27 @@ class LogSource:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = labelled(database, roles, scale)
         return replace(counts, sources=sources or (counts_digest(counts),))
+
+    def edges(self) -> tuple[str, ...]:
+        """Returns the first row of the log, and the one after its last, as digests.
+
+        By them `merge_counts` notices an episode that is cut between two files.
+        """
+        if self.columns.episode is None or len(self.files) != 1:
+            return ()
+        with connected(self.table, self.memory_limit) as database:
+            roles = RoleSql.of(self.columns, self.types, {})
+            assert roles.codes.episode is not None
+            step, numbers = roles.whole(str(self.columns.step)), self.table.preparation
+            database.execute("SET preserve_insertion_order = true")
+            ends = database.execute(
+                "SELECT min_by(e, r), min_by(s, r), max_by(e, r), max_by(s, r) FROM (SELECT "
+                f"CAST({roles.codes.episode.sql} AS VARCHAR) AS e, {step} AS s, "
+                "row_number() OVER () AS r FROM log)"
+            ).fetchone()
+        steps = (0, 0) if numbers.numbers_stamps else (ends[1], ends[3] + 1)
+        named = zip((ends[0], ends[2]), steps, strict=True)
+        return tuple(sha256(f"{name}|{step}".encode()).hexdigest() for name, step in named)
 
     @property
     def says_ends(self) -> bool:
