@@ -14,6 +14,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -70,8 +71,8 @@ class Bin(Part, frozen=True):
     """The bins of a column of numbers, or states learnt from several columns of measurements."""
 
     quantiles: Annotated[int, Meta(ge=2, le=1000)] | None = None
-    width: Annotated[float, Meta(gt=0)] | None = None
-    edges: Annotated[tuple[float, ...], Meta(min_length=1)] | None = None
+    width: Annotated[float, Meta(gt=0, le=LARGEST)] | None = None
+    edges: Annotated[tuple[Amount, ...], Meta(min_length=1)] | None = None
     tree: Size | None = None  # leaves
     kmeans: Size | None = None  # clusters
     columns: Several | None = None  # of a tree, or of clusters
@@ -81,7 +82,7 @@ class Bin(Part, frozen=True):
         rules = [name for name in RULES if getattr(self, name) is not None]
         if len(rules) != 1:
             raise ValueError(f"Expected one of {', '.join(RULES)}")
-        if (self.columns is not None) != (rules[0] in LEARNT):
+        if bool(self.columns) != (rules[0] in LEARNT):
             raise ValueError("Expected columns beside tree or kmeans, and only there")
 
 
@@ -99,7 +100,7 @@ class Reader(Part, frozen=True):
     thousands: Sign | None = None
     timestampformat: str | None = None
     skip: Natural | None = None
-    encoding: Literal["utf-8", "latin-1", "utf-16"] | None = None
+    encoding: Literal["utf-8", "latin-1"] | None = None
 
 
 class Behavior(Part, frozen=True):
@@ -147,7 +148,7 @@ class Method(Part, frozen=True):
 
     algorithm: str | None = None
     n_wedge: Natural | Literal["auto"] | None = None
-    zeta: float | None = None
+    zeta: Amount | None = None
     least_visits: Annotated[int, Meta(ge=1)] | None = None
     delta: Share | None = None
     unseen: Literal["pessimistic", "terminal"] | None = None
@@ -348,13 +349,11 @@ def assignment(text: str) -> dict[str, Any]:
     ({'method': {'algorithm': 'spibb'}}, {'bins': {'age': {'edges': [40, 60]}}})
     """
     name, equals, value = text.partition("=")
-    for written in (value, json.dumps(value.strip())):
-        try:
-            content = tomllib.loads(f"{name} = {written}") if equals else {}
-        except tomllib.TOMLDecodeError:
+    for line in (text, f"{name} = {json.dumps(value.strip())}"):  # a key may have a = in quotes
+        if not equals or "\n" in name or (line is text and "\n" in text):
             continue
-        if content:
-            return content
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(line)
     raise InvalidParameter(f"--set is {text!r}, expected KEY=VALUE such as stakes.discount=0.9")
 
 
@@ -494,7 +493,8 @@ def command(verb: str, description: Description, *more: str) -> str:
     """Returns the command that says all of a description, with options where there are some."""
     content = description.given()
     files = content.pop("files", ["LOG"])
-    words = ["surestep", verb, *([files] if isinstance(files, str) else files)]
+    files = [files] if isinstance(files, str) else files
+    words = ["surestep", verb, *(f"./{x}" if x.startswith("-") else x for x in files)]  # no option
     for path, value in leaves(content):
         match path in OPTIONS, value:
             case True, [float(), float()]:
