@@ -274,11 +274,7 @@ def record(problem, n_wedge):
         machine={"system": "Linux", "processor": "x86_64"},
         inputs=(InputFile("log", "decisions.csv", 1_234_567, "ab" * 32),),
         counts_sha256="cd" * 32,
-        description={
-            "files": ["decisions.csv"],
-            "stakes": {"discount": problem.single_discount},
-            "method": {"n_wedge": n_wedge},
-        },
+        description={"files": ["decisions.csv"], "stakes": {"discount": problem.single_discount}},
         parameters={
             "algorithm": {"algorithm": "spibb", "n_wedge": n_wedge},
             "n_wedge": n_wedge,
@@ -292,7 +288,7 @@ def record(problem, n_wedge):
         vocabulary={},
         data={},
         estimates={},
-        command="surestep improve decisions.csv --discount 0.95 --set method.n_wedge=20 -o OUT",
+        command="surestep improve decisions.csv --set method.n_wedge=20 --discount 0.95 -o OUT",
     )
 
 

@@ -99,7 +99,7 @@ class Reader(Part, frozen=True):
     thousands: Sign | None = None
     timestampformat: str | None = None
     skip: Natural | None = None
-    encoding: Literal["utf-8", "latin-1", "utf-16"] | None = None
+    encoding: Literal["utf-8", "latin-1"] | None = None
 
 
 class Behavior(Part, frozen=True):

@@ -45,18 +45,17 @@ def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
     alone = found_in(inspect(source).checks)
     assert {code: alone[code] for code in OF_LOG} == {code: found[code] for code in OF_LOG}
     assert (alone["model-returns"].why, alone["hidden-causes"].why) == ("no-discount", "no-result")
-    assert alone["drift-reward"].episodes is None
+    assert alone["markov-next-state"].episodes is None
 
 
 def test_of_a_large_log_some_episodes_are_drawn_and_checked(log, monkeypatch):
     """A share of episodes by their names alone, wherever their rows lie, and whole."""
     source = read_log(log, columns=COLUMNS)
     rows = source.load().num_steps
-    monkeypatch.setattr(checks, "MOST_LOADED", 10)
     monkeypatch.setattr(checks, "MOST_CHECKED", rows // 2)
     alone = found_in(inspect(source).checks)
     large = found_in(surestep.improve(source, **TERMS).record.checks)
-    drawn, many = large["drift-reward"].episodes
+    drawn, many = large["markov-next-state"].episodes
     assert many == 120
     assert 40 < drawn < 80
     for code in OF_LOG:  # states have other numbers, and so other luck
@@ -65,7 +64,7 @@ def test_of_a_large_log_some_episodes_are_drawn_and_checked(log, monkeypatch):
         ]
         assert told[0] == told[1]
     assert f"of {drawn} of 120 episodes (drawn at random)" in words.test_words(
-        alone["drift-reward"]
+        alone["markov-next-state"]
     )
     monkeypatch.setattr(checks, "MOST_CHECKED", 10)  # less than an episode
     assert found_in(inspect(source).checks)["markov-next-state"].why == "too-large"

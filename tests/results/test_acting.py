@@ -41,7 +41,7 @@ def result():
     source = surestep.read_log(
         log,
         columns={"state": ["age", "dose", "ward"]},
-        bins=[f"age:edges={','.join(map(str, EDGES))}", "dose:width=2"],
+        bins={"age": {"edges": EDGES}, "dose": {"width": 2}},
     )
     terms = {"discount": 0.5, "n_wedge": 5, "certificates": ["a-priori"], "worlds": 0}
     return surestep.improve(source, **terms)

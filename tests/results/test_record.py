@@ -8,20 +8,21 @@ from dataclasses import asdict, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from findings import maintenance_findings
 from surestep._json import typed
 from surestep.errors import FileFailure, InvalidResult
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
-from surestep.results.record import PARAMETERS, InputFile, Record
+from surestep.results.record import InputFile, Parameters, Record
 
 DIGESTS = {"policy.csv": "abc"}
 
 
 @pytest.fixture(scope="module")
 def record():
-    parameters = {name: example(kind) for name, kind in PARAMETERS.items()}
+    parameters = {field.name: example(field.type) for field in fields(Parameters)}
     bounds = {"running": [0.0, 1.0], "ending": None, "returns": None}
     estimates = {"behavior": 1.0, "policy": 2.0}
     usual = maintenance_findings().record

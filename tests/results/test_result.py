@@ -43,7 +43,7 @@ FILES = (
 FALSE_ALARM = 1e-6
 
 
-def made(rows=None, columns=NAMES, bins=(), **terms):
+def made(rows=None, columns=NAMES, bins=None, **terms):
     rows = world(5, states=5, episodes=60).rows if rows is None else rows
     source = surestep.read_log(frame_of(rows, columns), columns=COLUMNS, bins=bins)
     return surestep.improve(source, **({"discount": 0.9, "n_wedge": 12, "worlds": 0} | terms))

@@ -58,7 +58,7 @@ def check_log(
     episodes = (part.num_episodes, max(log.num_episodes, drawn_from))
     if episodes[0] == episodes[1]:
         return checks
-    return tuple(replace(check, episodes=episodes) for check in checks)
+    return tuple(replace(x, episodes=episodes) if x.why is None else x for x in checks)
 
 
 def unchecked(why: WhyUnchecked) -> tuple[Check, ...]:

@@ -7,7 +7,8 @@ import glob
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -129,15 +130,24 @@ if hasattr(os, "register_at_fork"):  # a fork would copy a database, but none of
 class Interruptible:
     """A connection whose queries run in a thread of their own; all else is that of DuckDB's."""
 
-    def __init__(self, connection: Any, worker: ThreadPoolExecutor) -> None:
+    def __init__(self, connection: Any, worker: ThreadPoolExecutor, seconds: float | None) -> None:
         self._connection = connection
         self._worker = worker
+        self._end = None if seconds is None else time.monotonic() + seconds
 
-    def execute(self, *query: Any) -> Any:
+    def execute(self, *query: Any) -> Interruptible:
         """Runs the query; whatever interrupts the wait for it stops it before it is passed on."""
-        running = self._worker.submit(self._connection.execute, *query)
+        self._run(self._connection.execute, *query)
+        return self
+
+    def fetchall(self) -> Any:
+        """Returns the rows, which DuckDB may make only now."""
+        return self._run(self._connection.fetchall)
+
+    def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        running = self._worker.submit(work, *arguments)
         try:
-            return running.result()
+            return running.result(None if self._end is None else self._end - time.monotonic())
         finally:
             while not running.done():
                 self._connection.interrupt()  # of no effect on a query that has not yet begun
@@ -149,10 +159,10 @@ class Interruptible:
 
 
 @contextmanager
-def interruptible(connection: Any) -> Iterator[Any]:
-    """The connection, with queries that Ctrl-C stops."""
+def interruptible(connection: Any, seconds: float | None = None) -> Iterator[Any]:
+    """The connection, with queries that Ctrl-C stops, and TimeoutError after so many seconds."""
     with ThreadPoolExecutor(1, thread_name_prefix="surestep-query") as worker:
-        yield Interruptible(connection, worker)
+        yield Interruptible(connection, worker, seconds)
 
 
 def limit_memory(database: Any, limit: str, share: float = 1.0) -> None:

@@ -19,7 +19,16 @@ import numpy as np
 
 from surestep._arrays import BoolArray, IntArray, freeze
 from surestep._files import read_path
-from surestep.description import HOW_TO_READ, SEEN, WORDS_FOR_BEHAVIOR, Description, at, files_of
+from surestep._names import unknown
+from surestep.description import (
+    AUTO,
+    HOW_TO_READ,
+    SEEN,
+    WORDS_FOR_BEHAVIOR,
+    Description,
+    at,
+    files_of,
+)
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import (
@@ -48,6 +57,7 @@ from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
 from surestep.results.record import InputFile
+from surestep.states import learn, returns_of
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
 BehaviorKind = Literal["table", "uniform", "propensities", "row-propensities", "estimate"]
@@ -127,7 +137,7 @@ def gather(
     given |= objects or {}
     behavior, possible = given["behavior"], given["possible"]
     if isinstance(log, LogSource) and terms is not None:
-        log = with_edges(log, terms)
+        log = with_learnt_states(with_edges(log, terms), terms.discount)
     counts = log.counts()
     table = behavior_of(behavior, counts)
     lists = {role: labels_of(given[f"{role}s"], role, counts) for role in ("state", "action")}
@@ -152,6 +162,9 @@ def gather(
         possible=declared,
         locate=locate,
     )
+    if isinstance(log, LogSource) and log.learnt:
+        words = replace(assembly.vocabulary, learnt=log.learnt)
+        assembly = replace(assembly, vocabulary=words)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
@@ -182,6 +195,28 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
             "your own, or the logger 'adaptive', for whom it is the first one"
         )
     return replace(log, edges_from=terms.share_of)
+
+
+def with_learnt_states(log: LogSource, discount: float) -> LogSource:
+    """Returns the log with the states that measurements teach, by the part that chooses."""
+    for name, rule in log.to_learn.items():
+        columns = (rule.columns,) if isinstance(rule.columns, str) else tuple(rule.columns or ())
+        missing = next((column for column in columns if column not in log.types), None)
+        if missing is not None:
+            raise unknown(f"there is no column {missing!r} to learn from", missing, log.types)
+        if log.columns.episode is None:
+            raise InvalidParameter(
+                f"the states {name!r} are learnt from what rows of episodes return, but the log "
+                f"has no episodes; name them with {naming('episode', 'step')}"
+            )
+        rows = log.measured(columns)
+        episode = rows["surestep episode"]
+        values = np.stack([rows[column] for column in columns], axis=1)
+        returns = returns_of(episode, rows["surestep reward"], discount)
+        kind: Literal["tree", "kmeans"] = "kmeans" if rule.tree is None else "tree"
+        size = rule.kmeans if rule.tree is None else rule.tree
+        log = log.with_states(learn(name, kind, size or AUTO, columns, values, returns, episode))
+    return log
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ def record_of(
             "action_columns": list(words.action_columns),
             "binnings": {name: binning.to_json() for name, binning in words.binnings.items()},
             "states_without_decision": [list(label) for label in quiet],
+            "learnt": {name: states.to_json() for name, states in words.learnt.items()},
         },
         data_summary(evidence.counts)._asdict(),
         estimates,

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,9 +23,11 @@ from surestep._files import read_path, read_whole
 from surestep._reprs import frame_of, html_table, short_repr
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
+from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.labels.vocabulary import read_columns, with_names
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
+from surestep.io.logs.query import Keys, Query, prepared_case
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import VERDICT, Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
@@ -65,6 +68,7 @@ class Result:
     record: Record
     report: str = field(repr=False)  # HTML
     rehearsal: Rehearsal | None = field(default=None, repr=False, compare=False)  # stress test
+    runs_query: bool = field(default=True, repr=False, compare=False)  # in `act`
 
     __repr__ = short_repr(
         "table.pairs.num_states",
@@ -142,21 +146,40 @@ class Result:
         )
 
     @overload
-    def act(self, state: object, rng: np.random.Generator | int) -> Action | list[Action]: ...
+    def act(
+        self,
+        state: object,
+        rng: np.random.Generator | int,
+        fallback: None = None,
+        *,
+        tables: Mapping[str, str] | None = None,
+    ) -> Action | list[Action]: ...
 
     @overload
     def act(
-        self, state: object, rng: np.random.Generator | int, fallback: Fallback
+        self,
+        state: object,
+        rng: np.random.Generator | int,
+        fallback: Fallback,
+        *,
+        tables: Mapping[str, str] | None = None,
     ) -> Decision | list[Decision]: ...
 
     def act(
-        self, state: object, rng: np.random.Generator | int, fallback: Fallback | None = None
+        self,
+        state: object,
+        rng: np.random.Generator | int,
+        fallback: Fallback | None = None,
+        *,
+        tables: Mapping[str, str] | None = None,
     ) -> Action | list[Action] | Decision | list[Decision]:
         """An action drawn from π_I(·|state): a text, or one a column.
 
         `state` is a label, one text a column, or a row: a mapping from the columns of the state to
         values, raw ones where a column is binned, or a row of pandas. For a table (pandas, polars
-        or Arrow) a list comes back, with one action a row.
+        or Arrow) a list comes back, with one action a row. Where a query prepared the log, a table
+        or a list of mappings has the rows of a case so far, as the log has them: the query runs on
+        them, and the action is for the last; `tables` are the files of its further tables.
 
         A state that is not known is refused. With a `fallback`, `Nearest()` or `Default(action)`,
         there is an action for it too, and for one that the log never decides in; what comes back
@@ -165,6 +188,9 @@ class Result:
         rng = generator(rng)
         if fallback is not None:
             expect("fallback", fallback, (Nearest, Default))
+        several = isinstance(state, list) and all(isinstance(row, Mapping) for row in state)
+        if self.record.query is not None and (several or is_frame(state)):
+            return self._answer(self._prepared(state, tables or {}), rng, fallback)
         if not is_frame(state):
             return self._answer(state, rng, fallback)
         answers = list[Any]()
@@ -184,14 +210,37 @@ class Result:
         known = self.record.parameters["behavior"] in ("table", "uniform")
         return decision_in(self.table, state, rng, fallback, behavior_known=known)
 
-    def _rows_of(self, frame: object) -> list[tuple[object, ...]]:
-        """Returns the states in the rows of a table, one value a column."""
-        columns = self.table.vocabulary.state_columns
+    def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
+        """Returns what the query makes of the last of the rows of a case so far."""
+        query, said = self.record.description["query"], self.record.query or {}
+        if not self.runs_query:
+            raise InvalidParameter(
+                f"the result was made by a query that may not be yours: {query!r}; read it, then "
+                "allow it with load(folder, allow_query=True)"
+            )
+        lacking = set(self.record.description.get("tables", ())) - set(tables)
+        if lacking:
+            raise InvalidParameter(
+                f"the query takes the table {min(lacking)!r}; expected its file among `tables`"
+            )
+        if is_frame(case):
+            columns = [str(name) for name in names_of(case)]
+            rows = zip(*(values_of(case, name) for name in columns), strict=True)
+            case = [dict(zip(columns, row, strict=True)) for row in rows]
+        keys = Keys(said["keys"][0], said["keys"][1], ())
+        return prepared_case(Query(query), keys, said["types"], case, tables)
+
+    def _rows_of(self, frame: object) -> list[dict[str, object]]:
+        """Returns the rows of a table, with the columns that say their states."""
+        words = self.table.vocabulary
+        plain = [name for name in words.state_columns if name not in words.learnt]
+        columns = dict.fromkeys([*plain, *chain(*(each.columns for each in words.learnt.values()))])
         there = [str(name) for name in names_of(frame)]
         for name in columns:
             if name not in there:
                 raise InvalidParameter(f"there is no column {name!r}; {closest(name, there)}")
-        return [*zip(*(values_of(frame, name) for name in columns), strict=True)]
+        rows = zip(*(values_of(frame, name) for name in columns), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved result; equal results have equal bytes."""
@@ -212,8 +261,11 @@ class Result:
         save(read_path(directory), self.files())
 
 
-def load(directory: str | Path) -> Result:
-    """The result that `Result.save` wrote; one whose files were changed is refused."""
+def load(directory: str | Path, *, allow_query: bool = False) -> Result:
+    """The result that `Result.save` wrote; one whose files were changed is refused.
+
+    A query that prepared its log runs in `act` where that is allowed: it may be somebody else's.
+    """
     folder = read_path(directory)
     if not path_in(folder, RUN).is_file():
         raise InvalidResult(f"{folder} holds no result: there is no {RUN} in it")
@@ -236,6 +288,7 @@ def load(directory: str | Path) -> Result:
             record,
             text_of(folder, REPORT),
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
+            runs_query=allow_query,
         )
         stood_by = read_json(text_of(folder, CERTIFICATE))
         if Certificate.from_content(stood_by) != certificates[0]:
@@ -297,11 +350,13 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
         actions = read_columns("action", words["action_columns"])
         binnings = {name: Binning.from_json(binning) for name, binning in words["binnings"].items()}
         ends = [tuple(label) for label in words["states_without_decision"]]
+        rules = words["learnt"].items()
+        learnt = {name: LearntStates.from_json(states) for name, states in rules}
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
-    names = record.description.get("names")
-    return replace(table, vocabulary=with_names(table.vocabulary, names)) if names else table
+    vocabulary = replace(table.vocabulary, learnt=learnt)
+    return replace(table, vocabulary=with_names(vocabulary, record.description.get("names", {})))
 
 
 def text_of(folder: Path, name: str) -> str:

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surestep.errors import InvalidLog, InvalidParameter, SurestepError
+from surestep.description import described
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.bin_rules import (
     Quantiles,
     quantile_edges,
-    read_bin_option,
     resolve_binnings,
+    rules_of,
 )
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.checks import first_where
+from surestep.io.logs.source import given_as
 from surestep.io.logs.tables import connected, find_table
 
 COLUMNS = st.lists(
@@ -24,7 +26,7 @@ COLUMNS = st.lists(
 
 
 def resolved(source, rules, following=None):
-    table = find_table(source)
+    table = find_table(*given_as(source))
     with connected(table) as database:
 
         def found(condition, column):
@@ -39,54 +41,27 @@ def edges_of(column, number):
     return quantile_edges(values, times, number)
 
 
-@pytest.mark.parametrize(
-    ("option", "column", "rule"),
-    [
-        ("age:quantiles=10", "age", Quantiles(10)),
-        ("age:width=0.5", "age", Binning(width=0.5)),
-        ("blood: pressure:edges=-1,0, 2.5", "blood: pressure", Binning(edges=(-1, 0, 2.5))),
-        ("a=b:width=1e3", "a=b", Binning(width=1000)),
-    ],
-)
-def test_options_are_read(option, column, rule):
-    assert read_bin_option(option) == (column, rule)
+def test_rules_are_those_of_a_description():
+    bins = {"age": {"quantiles": 10}, "b: c": {"edges": [-1, 0, 2.5]}, "x": {"width": 0.5}}
+    learnt = {"tree": 3, "columns": ["age"]}
+    assert rules_of(described({"bins": bins | {"ward": learnt}}).bins) == {
+        "age": Quantiles(10),
+        "b: c": Binning(edges=(-1, 0, 2.5)),
+        "x": Binning(width=0.5),
+    }
 
 
 @pytest.mark.parametrize(
-    ("option", "message"),
+    ("rule", "message"),
     [
-        ("", "bins has '', expected 'COLUMN:quantiles=10'"),
-        ("age", "expected 'COLUMN:quantiles=10'"),
-        (":width=3", "expected 'COLUMN:quantiles=10'"),
-        ("age:width", "expected 'COLUMN:quantiles=10'"),
-        ("age:bins=3", "expected 'COLUMN:quantiles=10'"),
-        ("age:quantiles=1", "number of quantiles is 1, expected 2 to 1000"),
-        ("age:quantiles=1001", "expected 2 to 1000"),
-        ("age:quantiles=2.5", "'2.5' is no whole number"),
-        ("age:quantiles=nan", "'nan' is no whole number"),
-        ("age:quantiles=", "'' is no number"),
-        ("age:width=wide", "'wide' is no number"),
-        ("age:width=1_0", "'1_0' is no number"),
-        ("age:width=0", "width is 0.0, expected a finite number above 0"),
-        ("age:edges=", "'' is no number"),
-        ("age:edges=1,,2", "'' is no number"),
-        ("age:edges=2,1", "bins has 'age:edges=2,1': edges are not rising: 2 is followed by 1"),
-        ("age:edges=1,inf", "expected a finite number"),
+        ({"edges": [2, 1]}, "bins of 'age': edges are not rising: 2 is followed by 1"),
+        ({"edges": [1, float("inf")]}, "bins of 'age'"),
+        ({"width": 1e-30}, "bins of 'age': width is"),
     ],
 )
-def test_bad_options_are_explained(option, message):
-    with pytest.raises(InvalidParameter) as refusal:
-        read_bin_option(option)
-    assert message in str(refusal.value)
-
-
-@given(text=st.text())
-def test_any_option_is_read_or_refused(text):
-    for option in (text, f"age:quantiles={text}", f"age:width={text}", f"age:edges={text}"):
-        try:
-            read_bin_option(option)
-        except SurestepError as refusal:
-            assert "bins has" in str(refusal)  # noqa: PT017
+def test_bins_that_are_none_are_refused_by_their_column(rule, message):
+    with pytest.raises(InvalidParameter, match=message):
+        rules_of(described({"bins": {"age": rule}}).bins)
 
 
 @given(column=COLUMNS, number=st.integers(2, 12))

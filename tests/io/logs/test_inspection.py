@@ -241,6 +241,45 @@ def test_a_next_state_that_is_not_the_next_steps_state_is_shown():
     assert broken.examples == (Example(None, 1, "e", "0", says),)
 
 
+def test_an_episode_without_any_usable_step_has_no_place_of_its_own(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,step,state,action,reward\na,x,s,x,1\nb,0,s,x,1\nb,1,s,x,1\n")
+    facts = inspect_log(read_log(path))
+    (endless,) = [s for s in facts.suspicions if s.kind == "episode without end"]
+    assert endless.says == "2 episodes without an end: no column says whether an episode is over"
+    assert endless.examples == (Example(str(path), 3, "b", "1", "last step"),)
+
+
+def test_flags_are_read_in_many_ways():
+    words = {"true": True, "T": True, " Yes": True, "1": True, "1.0": True, "TRUE ": True}
+    words |= {"false": False, "F": False, "no": False, "0": False, "0.0": False, " False": False}
+    rows = [
+        {"episode": e, "step": 0, "state": "s", "action": "x", "reward": 0, "terminated": word}
+        for e, word in enumerate((*words, "truest", "01"))
+    ]
+    facts = inspect_log(read_log(frame_of(rows, tuple(rows[0]))))
+    assert facts.episodes.terminated == sum(words.values())
+    assert found_in(facts)["unusable value"] == 2
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_chains_are_followed_however_rows_lie(scattered):
+    rows = [
+        {"episode": e, "step": t, "state": t, "action": "x", "reward": 0, "next_state": t + 1}
+        for e in ("e", "f")
+        for t in range(5)
+    ]
+    rows[7]["next_state"] = 9
+    ordered = sorted(rows, key=lambda row: -row["step"]) if scattered else rows
+    facts = inspect_log(read_log(frame_of(ordered, tuple(rows[0]))))
+    (broken,) = [s for s in facts.suspicions if s.kind == "broken chain"]
+    (example,) = broken.examples
+    assert example[1:] == (
+        *(ordered.index(rows[7]) + 1, "f", "2"),
+        "next state 9, but the next step is in 3",
+    )
+
+
 def test_labels_with_quotes_and_steps_beyond_all_bounds_are_only_text(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(
@@ -265,17 +304,23 @@ def visits_by_counting(source):
     return visits
 
 
+def bins_of(rule):
+    column, _, rest = rule.partition(":")
+    kind, _, number = rest.partition("=")
+    return {column: {kind: [float(number)] if kind == "edges" else int(number)}}
+
+
 @pytest.mark.parametrize("rule", ["state:width=2", "state:quantiles=3", "action:edges=0.5"])
 def test_binned_labels_are_counted_by_their_bins(tmp_path, rule):
     path = tmp_path / "log.csv"
     lines = [f"{i % 3},{i // 3},{i % 7},{i % 2},{i},0" for i in range(30)]
     path.write_text("episode,step,state,action,reward,done\n" + "\n".join(lines) + "\n")
-    source = read_log(path, bins=[rule])
+    source = read_log(path, bins=bins_of(rule))
     facts = inspect_log(source)
     assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
     assert len(facts.states) < 7 or len(facts.actions) < 3
     path.write_text(path.read_text() + "9,0,nan,nan,0,0\n")
-    facts = inspect_log(read_log(path, bins=[rule.replace("quantiles=3", "width=1")]))
+    facts = inspect_log(read_log(path, bins=bins_of(rule.replace("quantiles=3", "width=1"))))
     refused = [s.says for s in facts.suspicions if s.kind == "unusable value"]
     column = rule.partition(":")[0]
     assert refused == [

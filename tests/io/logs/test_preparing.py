@@ -64,7 +64,7 @@ def test_time_stamps_order_rows_as_numbers_do(episodes, random):
     stamped = read_log(iso, columns={"step": "when"}, ends="clock")
     assert digest(stamped) == digest(plain)
     local = iso | {"when": [row["when"].strftime("%d/%m/%Y %H:%M") for row in rows]}
-    form = {"columns": {"step": "when"}, "time_format": "%d/%m/%Y %H:%M"}
+    form = {"columns": {"step": "when"}, "reader": {"timestampformat": "%d/%m/%Y %H:%M"}}
     assert digest(read_log(local, ends="clock", **form)) == digest(plain)
 
 
@@ -118,7 +118,7 @@ CLOCK = {"ends": "clock"}
         ({}, CLOCK | {"columns": {"time": "state"}}, "column 'state': found 'a', expected a time"),
         ({"terminated": ["0", "1"]}, {"ends": "complete"}, "but so does column 'terminated'"),
         ({"done": ["0", "1"]}, {"ends": "complete"}, "but so does column 'done'; expected one"),
-        ({}, {"ends": "over"}, "ends is 'over', expected one of 'complete', 'clock'"),
+        ({}, {"ends": "over"}, "ends is 'over', expected one of complete, clock"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes, reading, says):
@@ -132,8 +132,8 @@ def test_what_makes_no_sense_is_refused(changes, reading, says):
     [
         ({}, "expected a value (leave such rows out, or give them a value, in the query of a "
          "description); 2 rows are affected"),
-        ({"bins": ["x:width=2"]}, "expected a number, since the column is binned (leave such"),
-        ({"bins": ["x:quantiles=2"]}, "expected a finite number, since the column is binned (leav"),
+        ({"bins": {"x": {"width": 2}}}, "a number, since the column is binned (leave such"),
+        ({"bins": {"x": {"quantiles": 2}}}, "a finite number, since the column is binned (leave"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named_with_what_can_be_done(settings, says):
@@ -153,8 +153,8 @@ def test_a_number_in_another_notation_is_refused_with_what_can_be_done(text):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("03/04/2025", "with time_format, such as %d/%m/%Y or %m/%d/%Y)"),
-        ("31.12.2025 08:00", "with time_format, such as %d/%m/%Y)"),
+        ("03/04/2025", "with reader={'timestampformat': …}, such as %d/%m/%Y or %m/%d/%Y)"),
+        ("31.12.2025 08:00", "with reader={'timestampformat': …}, such as %d/%m/%Y)"),
         ("first", "a time stamp such as 2025-03-31 14:05; 4 rows"),
     ],
 )

@@ -9,11 +9,11 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from surestep.io.logs.reading import USUAL, Reading
 
 from log_tables import COLUMNS, rows_of, write_table
 from pump_commands import run_surestep
 from strategies import decision_logs
+from surestep.description import Reader
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.counts.labelled import counts_digest
@@ -131,7 +131,7 @@ def test_columns_without_a_name_are_called_as_pandas_calls_them(names, expected)
 )
 def test_the_first_lines_tell_what_is_between_columns(name, given, delimiter, folder):
     path = pack(folder / name, lines(*given))
-    assert header_of(path, USUAL).delimiter == delimiter
+    assert header_of(path, Reader()).delimiter == delimiter
 
 
 def test_a_file_that_can_be_cut_in_several_ways_is_asked_about(folder):
@@ -140,10 +140,8 @@ def test_a_file_that_can_be_cut_in_several_ways_is_asked_about(folder):
         read_log(path)
     refused = run_surestep("inspect", path)
     assert refused.exit_code == 2
-    assert "say at which sign: --delimiter ',' or ';' or '|' or 'tab'" in " ".join(
-        refused.output.split()
-    )
-    assert header_of(path, Reading(delimiter="|")).names == ("state", "action;reward")
+    assert "say at which sign: --set reader.delim=" in " ".join(refused.output.split())
+    assert header_of(path, Reader(delim="|")).names == ("state", "action;reward")
 
 
 @pytest.mark.parametrize("kind", [".csv", ".parquet"])

@@ -18,6 +18,7 @@ from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, Names, called, joined
+from surestep.io.labels.learnt_states import LearntStates
 from surestep.model import Pairs
 
 # A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
@@ -39,6 +40,7 @@ class Vocabulary:
     actions: tuple[Label, ...]
     binnings: Mapping[str, Binning] = field(default_factory=dict, hash=False)  # by column
     names: Names = field(default_factory=dict, hash=False)  # by column
+    learnt: Mapping[str, LearntStates] = field(default_factory=dict, hash=False)  # by column
     state_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
     action_places: Mapping[Label, int] = field(init=False, repr=False, compare=False)
 
@@ -64,7 +66,7 @@ class Vocabulary:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled and copied by its settings: read-only mappings are neither."""
         labels = self.state_columns, self.action_columns, self.states, self.actions
-        return Vocabulary, (*labels, dict(self.binnings), self.names)
+        return Vocabulary, (*labels, dict(self.binnings), self.names, self.learnt)
 
     def state_name(self, state: int) -> Label:
         """Returns a state as people call it, one text a column."""
@@ -91,6 +93,7 @@ class Vocabulary:
         places = self.state_places if role == "state" else self.action_places
         label = self.label_of(role, given)
         if label not in places:
+            given = self.with_learnt(given)
             values = zip(columns, given_values(role, columns, given), label, strict=True)
             binned = binned_words([value for value in values if value[0] in self.binnings])
             raise InvalidParameter(f"{binned}{unknown_label(role, columns, label, places)}")
@@ -100,13 +103,21 @@ class Vocabulary:
         """Returns the label of a state or an action, given like a state, be it known or not."""
         columns = self.state_columns if role == "state" else self.action_columns
         places = self.state_places if role == "state" else self.action_places
-        values = given_values(role, columns, given)
+        values = given_values(role, columns, self.with_learnt(given))
         label = tuple(
             label_text(column, value, self.binnings.get(column))
             for column, value in zip(columns, values, strict=True)
         )
         whole = as_whole(label, values)
         return whole if label not in places and whole in places else label
+
+    def with_learnt(self, given: Given) -> Given:
+        """Returns a row with the states that its measurements are in, unless it says them."""
+        row = as_mapping(given)
+        if not isinstance(row, Mapping):
+            return given
+        missing = {name: states for name, states in self.learnt.items() if name not in row}
+        return {**row, **{name: states.label(row) for name, states in missing.items()}}
 
     def pairs_of(self, enabled: object) -> Pairs:
         """The pairs (state, action) that are listed, in any order.

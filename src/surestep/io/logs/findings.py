@@ -282,27 +282,22 @@ class Look:
                 continue
             texts = ", ".join(f"CAST({key} AS VARCHAR)" for key in keys)
             first = self.all(
-                f"SELECT {'NULL' if shows else 'note'} AS note, {texts} FROM places ORDER BY "
-                f"length(CAST({keys[0]} AS VARCHAR)), {', '.join(keys)}, note LIMIT {EXAMPLES}"
+                f"SELECT {texts}, {'NULL' if shows else 'note'} AS note FROM places "
+                f"WHERE {keys[-1]} IS NOT NULL ORDER BY length(CAST({keys[0]} AS VARCHAR)), "
+                f"{', '.join(keys)}, note LIMIT {EXAMPLES}"
             )
+            own = [f"CAST({self.parts[key]} AS VARCHAR)" for key in keys]
             here = [
-                " AND ".join(
-                    f"CAST({self.parts[key]} AS VARCHAR) = {sql_text(text)}"
-                    for key, text in zip(keys, place, strict=True)
-                )
-                for _, *place in first
-                if None not in place
+                " AND ".join(f"{x} = {sql_text(y)}" for x, y in zip(own, place, strict=False))
+                for place in first
             ]
-            notes = "".join(
-                f" WHEN {condition} THEN {sql_text(note)}"
-                for condition, (note, *_) in zip(here, first, strict=False)
-                if note is not None
-            )
-            value = f"CASE{notes} END"
             if shows:
-                given = getattr(self.roles.mapping, shows)
-                shown = given if isinstance(given, tuple) else (given,)
-                value = " || ', ' || ".join(map(self.roles.text, shown))
+                given = self.roles.mapping.by_role()[shows]
+                value = " || ', ' || ".join(map(self.roles.text, given))
+            else:
+                notes = (sql_text(place[-1]) for place in first)
+                told = (f" WHEN {x} THEN {y}" for x, y in zip(here, notes, strict=True))
+                value = f"CASE{''.join(told)} ELSE NULL END" if here else "NULL"
             s = "" if number == 1 else "s"
             sentence = f"{many(times, of)} {says.format(number=number, s=s, **names)}"
             yield Found(kind, int(times), sentence, expected, " OR ".join(here) or "false", value)

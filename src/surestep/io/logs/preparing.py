@@ -50,7 +50,9 @@ def meaning_of(
 
     `beyond` are columns that cannot be read, and `chosen` those that somebody chose, by role.
     """
-    columns = [*types, *beyond]
+    columns = [*types, *beyond, *learnt_names(description)]
+    if learnt_names(description) and "state" not in chosen and not by_name("state", list(types)):
+        chosen = {**chosen, "state": learnt_names(description)}
     if description.ends is not None:
         role = "terminated" if description.ends == "complete" else "truncated"
         named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
@@ -85,6 +87,12 @@ def prepared(
             f"column {mapping.time!r} is that of the step and of the time at which episodes began, "
             "but its steps are numbers; expected time stamps"
         )
+    selects += [learnt_select(name) for name in learnt_names(description)]
+    if learnt_names(description) and mapping.next_state:
+        raise InvalidLog(
+            f"{learnt_names(description)[0]!r} is learnt from the rows of episodes, but column "
+            f"{mapping.next_state[0]!r} says which state follows; expected episodes and steps only"
+        )
     named = [name for columns in mapping.by_role().values() for name in columns]
     return Preparation(
         tuple(selects),
@@ -92,6 +100,16 @@ def prepared(
         keeps_order=not stamped and description.ends is None,
         numbers_stamps=stamped,
     )
+
+
+def learnt_names(description: Description) -> list[str]:
+    """Returns the columns of states that are learnt from measurements."""
+    return [name for name, rule in description.bins.items() if rule.columns is not None]
+
+
+def learnt_select(name: str, label: str = "NULL::VARCHAR") -> str:
+    """Returns SQL: a column of learnt states, whose labels are not known before they are learnt."""
+    return f"SELECT *, {label} AS {sql_name(name)}"
 
 
 def plain_numbers(

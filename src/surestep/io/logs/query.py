@@ -11,7 +11,7 @@ row must come out with the same state and action as in the whole log, and as soo
 
 from __future__ import annotations
 
-import threading
+import math
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,8 +20,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from surestep._files import temporary_folder
-from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.sql import first_lines, lacks_room, limit_memory, sql_name, sql_text
+from surestep._names import unknown
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter
+from surestep.io.sql import (
+    first_lines,
+    interruptible,
+    lacks_room,
+    limit_memory,
+    sql_name,
+    sql_text,
+)
 
 LOG, RESULT = "log", '"surestep result"'
 ROW = "row"  # the place of a row in the files
@@ -30,6 +38,7 @@ ALL = '"surestep all"'  # the whole log, while `log` is a part of it
 SECONDS = 600.0
 SPILL = 20  # times the size of the tables, and a gigabyte
 CASES, CUTS = 20, 6  # that are tried, and where each is cut
+FIRST_ROWS = 10_000  # of each case
 OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 
 
@@ -99,25 +108,24 @@ class Workshop:
         """Yields the database as a query may use it; what fails in it is told in its words."""
         import duckdb
 
-        database = duckdb.connect(str(self.file), config=OFFLINE)
-        timer = threading.Timer(query.seconds, database.interrupt)
         spill = SPILL * self.file.stat().st_size + 2**30
+        connection = duckdb.connect(str(self.file), config=OFFLINE)
         try:
-            timer.start()
-            if query.memory_limit is not None:
-                limit_memory(database, query.memory_limit)
-            for setting in (
-                f"temp_directory = {sql_text(str(self.folder / 'spilled'))}",
-                f"max_temp_directory_size = '{spill}B'",
-                "threads = 1",
-                "enable_external_access = false",
-                "lock_configuration = true",
-            ):
-                database.execute(f"SET {setting}")
-            yield database
-        except duckdb.InterruptException:
-            if timer.is_alive():
-                raise
+            with interruptible(connection, query.seconds) as database:
+                if query.memory_limit is not None:
+                    limit_memory(database, query.memory_limit)
+                for setting in (
+                    f"temp_directory = {sql_text(str(self.folder / 'spilled'))}",
+                    f"max_temp_directory_size = '{spill}B'",
+                    "threads = 1",
+                    "TimeZone = 'UTC'",
+                    "python_enable_replacements = false",
+                    "enable_external_access = false",
+                    "lock_configuration = true",
+                ):
+                    database.execute(f"SET {setting}")
+                yield database
+        except TimeoutError:
             raise InvalidParameter(
                 f"the query takes longer than {query.seconds:g} seconds; expected one that ends"
             ) from None
@@ -125,8 +133,7 @@ class Workshop:
             room = "there is too little room for it" if lacks_room(problem) else ""
             raise InvalidLog(f"the query failed: {room or first_lines(problem)}") from None
         finally:
-            timer.cancel()
-            database.close()
+            connection.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +158,12 @@ def run(workshop: Workshop, query: Query) -> dict[str, str]:
     """Makes the table of results; returns its columns with their types."""
     with workshop.locked(query) as database:
         database.execute(f"CREATE TABLE {RESULT} AS {query.rows()}")
-        described = database.execute(f"DESCRIBE {RESULT}").fetchall()
+        return columns_of(database, RESULT)
+
+
+def columns_of(database: Any, table: str) -> dict[str, str]:
+    """Returns the columns of a table with their types."""
+    described = database.execute(f"DESCRIBE {table}").fetchall()
     return {str(row[0]): str(row[1]) for row in described}
 
 
@@ -170,10 +182,10 @@ def finish(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
                 "on the log alone (no random(), no now(), no LIMIT without an order)"
             )
     with workshop.loading(query.memory_limit) as database:
-        has_row = any(row[0] == ROW for row in database.execute(f"DESCRIBE {RESULT}").fetchall())
+        has_row = ROW in columns_of(database, RESULT)
         order = ([ROW] if has_row and keys.order != [ROW] else []) + keys.order
         database.execute(
-            f"COPY (SELECT * FROM {RESULT} ORDER BY {', '.join(map(sql_name, order))}) "
+            f"COPY (SELECT * FROM {RESULT} ORDER BY {named(order)}) "
             f"TO {sql_text(str(target))} (FORMAT parquet)"
         )
     return target, digest
@@ -181,19 +193,16 @@ def finish(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
 
 def check_keys(database: Any, keys: Keys) -> None:
     """Refuses rows that nothing tells apart."""
-    columns = [str(row[0]) for row in database.execute(f"DESCRIBE {RESULT}").fetchall()]
-    names = ", ".join(map(sql_name, keys.order))
-    if keys.order == [ROW] and ROW not in columns:
+    if keys.order == [ROW] and ROW not in columns_of(database, RESULT):
         raise InvalidLog(
             "nothing tells the rows of the query apart; expected columns of episodes and steps, or "
             "the column `row` of the log among them"
         )
     twice = database.execute(
-        f"SELECT {names}, count(*) FROM {RESULT} GROUP BY ALL HAVING count(*) > 1 "
-        "ORDER BY ALL LIMIT 1"
-    ).fetchone()
-    if twice is not None:
-        *values, times = twice
+        f"SELECT {as_texts(keys.order)}, times FROM (SELECT {named(keys.order)}, count(*) AS times "
+        f"FROM {RESULT} GROUP BY ALL HAVING times > 1 ORDER BY ALL LIMIT 1)"
+    ).fetchall()
+    for *values, times in twice:
         shown = ", ".join(
             f"{name} {value!r}" for name, value in zip(keys.order, values, strict=True)
         )
@@ -202,12 +211,12 @@ def check_keys(database: Any, keys: Keys) -> None:
 
 def digest_of(database: Any, rows: str, keys: Keys) -> str:
     """Returns a text that other rows, or another order of them, would not have."""
-    numbered = f"SELECT *, row_number() OVER (ORDER BY {', '.join(map(sql_name, keys.order))})"
+    numbered = f"SELECT *, row_number() OVER (ORDER BY {named(keys.order)})"
     part = f"substr(sha256(CAST({WHOLE_ROW} AS VARCHAR)), 1, 15)"
-    (times, total) = database.execute(
+    ((times, total),) = database.execute(
         f"SELECT count(*), coalesce(sum(CAST('0x' || {part} AS HUGEINT)), 0) "
         f"FROM ({numbered} FROM {rows}) AS {WHOLE_ROW}"
-    ).fetchone()
+    ).fetchall()
     return f"{times}-{int(total):x}"
 
 
@@ -227,38 +236,36 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
     """Refuses a query whose decisions depend on rows that come later, or on other cases."""
     with workshop.locked(query) as database:
         link = link_of(database, keys)
-        database.execute(f"CREATE OR REPLACE TABLE {ALL} AS FROM {LOG}")
-        case = sql_name(query.case or ROW)
-        cases = database.execute(
-            f"SELECT DISTINCT {case} FROM {ALL} WHERE {case} IS NOT NULL "
-            f"ORDER BY md5(CAST({case} AS VARCHAR)) LIMIT {CASES}"
-        ).fetchall()
+        case, text = sql_name(query.case or ROW), as_texts([query.case or ROW])
+        database.execute("BEGIN")  # closing the database undoes it: nothing is written to disk
+        database.execute(
+            f"CREATE TABLE {ALL} AS FROM {LOG} SEMI JOIN (SELECT DISTINCT {case} FROM {LOG} "
+            f"ORDER BY md5({text}) LIMIT {CASES}) USING ({case})"
+        )
+        cases = database.execute(f"SELECT DISTINCT {text} FROM {ALL} ORDER BY ALL").fetchall()
         for (name,) in cases:
-            raw = so_far(database, query, name)
+            so_far(database, query, name)
+            raw = database.execute(f"SELECT {as_texts(link)} FROM {LOG}").fetchall()
             whole = rows_of(database, f"{RESULT} SEMI JOIN {LOG} USING ({named(link)})", keys, link)
-            alone = rows_of(database, f"({query.rows()})", keys, link)
+            most = f" LIMIT {len(whole) + 1}"  # one more is refused
+            alone = rows_of(database, f"({query.rows()}){most}", keys, link)
             check_same(alone, whole, keys, f"the rows of {query.case or ROW} {name!r} alone")
             check_same(whole, alone, keys, "all rows of the log")
             known = {made.of for made in alone.values()}
-            for cut in sorted({raw * (cut + 1) // (CUTS + 1) for cut in range(CUTS)} | {1}):
-                if not 0 < cut < raw:
+            for cut in sorted({len(raw) * (cut + 1) // (CUTS + 1) for cut in range(CUTS)} | {1}):
+                if not 0 < cut < len(raw):
                     continue
                 so_far(database, query, name, cut)
-                before = rows_of(database, f"({query.rows()})", keys, link)
+                before = rows_of(database, f"({query.rows()}){most}", keys, link)
                 check_same(before, alone, keys, f"the first {cut:,} rows of {name!r}")
-                last = rows_of(database, LOG, Keys(None, None, ()), link)
-                check_soon(list(last.values())[-1].of, known, before, link)
+                check_soon(raw[cut - 1], known, before, link)
 
 
 def link_of(database: Any, keys: Keys) -> tuple[str, ...]:
     """Returns the columns by which rows of the query are found in the log."""
-    result, log = (
-        {str(row[0]) for row in database.execute(f"DESCRIBE {table}").fetchall()}
-        for table in (RESULT, LOG)
-    )
-    if ROW in result:
+    if ROW in columns_of(database, RESULT):
         return (ROW,)
-    if keys.order != [ROW] and {*keys.order} <= log:
+    if keys.order != [ROW] and {*keys.order} <= {*columns_of(database, LOG)}:
         return tuple(keys.order)
     raise InvalidLog(
         "the query does not say of which row of the log a row is, so that nobody can see whether "
@@ -266,16 +273,14 @@ def link_of(database: Any, keys: Keys) -> tuple[str, ...]:
     )
 
 
-def so_far(database: Any, query: Query, case: object, number: int | None = None) -> int:
-    """Makes `log` the first rows of a case, or all of them; returns how many there are."""
+def so_far(database: Any, query: Query, case: str, number: int = FIRST_ROWS) -> None:
+    """Makes `log` the first rows of a case."""
     order = named([*filter(None, [query.order]), ROW])
-    limit = "" if number is None else f" LIMIT {number}"
     database.execute(
         f"CREATE OR REPLACE TABLE {LOG} AS SELECT * FROM {ALL} "
-        f"WHERE {sql_name(query.case or ROW)} = ? ORDER BY {order}{limit}",
+        f"WHERE {as_texts([query.case or ROW])} = ? ORDER BY {order} LIMIT {number}",
         [case],
     )
-    return int(database.execute(f"SELECT count(*) FROM {LOG}").fetchone()[0])
 
 
 def named(columns: Sequence[str]) -> str:
@@ -283,11 +288,15 @@ def named(columns: Sequence[str]) -> str:
     return ", ".join(map(sql_name, columns))
 
 
+def as_texts(columns: Sequence[str]) -> str:
+    """Returns columns as texts, which Python has for every type."""
+    return ", ".join(f"CAST({sql_name(name)} AS VARCHAR)" for name in columns)
+
+
 def rows_of(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> dict[Texts, Row]:
     """Returns rows by their keys, all as text."""
     columns = (*keys.order, *keys.decided, *link)
-    texts = ", ".join(f"CAST({sql_name(name)} AS VARCHAR)" for name in columns)
-    found = database.execute(f"SELECT {texts} FROM {rows}").fetchall()
+    found = database.execute(f"SELECT {as_texts(columns)} FROM {rows}").fetchall()
     width, end = len(keys.order), len(keys.order) + len(keys.decided)
     return {row[:width]: Row(row[width:end], row[end:]) for row in found}
 
@@ -304,11 +313,21 @@ def check_same(
                 f"that it does not make otherwise; {EXPECTED}"
             )
         for name, now, then in zip(keys.decided, made.decided, whole[key].decided, strict=True):
-            if now != then:
+            if not alike(now, then):
                 raise InvalidLog(
                     f"the query looks ahead, or at other cases: {where}, column {name!r} is "
                     f"{now!r} with {what}, and {then!r} otherwise; {EXPECTED}"
                 )
+
+
+def alike(one: str | None, other: str | None) -> bool:
+    """Tells whether two texts are the same, or one number but for last bits, as sums have them."""
+    if one == other or one is None or other is None or not {*".e"} & {*one, *other}:
+        return one == other
+    try:
+        return math.isclose(float(one), float(other), rel_tol=1e-9, abs_tol=1e-12)
+    except ValueError:
+        return False
 
 
 EXPECTED = "expected decisions that depend on the rows of a case so far, and on nothing else"
@@ -331,30 +350,89 @@ def check_soon(
 
 def prepared_case(
     query: Query,
+    keys: Keys,
     types: Mapping[str, str],
     rows: Sequence[Mapping[str, object]],
     tables: Mapping[str, str],
 ) -> dict[str, object]:
-    """Returns the last row that the query makes of the rows of a case so far.
+    """Returns what the query makes of the last of the rows of a case so far.
 
     `types` are those of the columns of the log, `tables` the files of further tables.
     """
+    if not rows:
+        raise InvalidParameter("no rows are given, expected those of a case so far")
     workshop = Workshop()
     with workshop.loading(query.memory_limit) as database:
-        columns = ", ".join(f"{sql_name(name)} {kind}" for name, kind in types.items())
-        database.execute(f"CREATE TABLE {LOG} ({columns})")
-        places = ", ".join("?" for _ in types)
-        for number, row in enumerate(rows, 1):
-            values = [number if name == ROW else row.get(name) for name in types]
-            database.execute(f"INSERT INTO {LOG} VALUES ({places})", values)
+        fill(database, types, rows)
         for name, file in tables.items():
-            database.execute(f"CREATE TABLE {sql_name(name)} AS FROM {sql_text(str(file))}")
+            load_table(database, name, file)
+    run(workshop, query)
     with workshop.locked(query) as database:
-        answer = database.execute(query.rows())
+        link = named(link_of(database, keys))
+        last = f"SELECT {link} FROM {LOG} WHERE {sql_name(ROW)} = {len(rows)}"
+        latest = ", ".join(f"{sql_name(name)} DESC" for name in keys.order)
+        answer = database.execute(
+            f"SELECT * FROM {RESULT} SEMI JOIN ({last}) USING ({link}) ORDER BY {latest} LIMIT 1"
+        )
         names = [column[0] for column in answer.description]
         found = answer.fetchall()
     if not found:
         raise InvalidParameter(
-            f"the query makes no row of the {len(rows):,} given; expected the rows of a case so far"
+            f"the query makes no row of the last of the {len(rows):,} given; expected the rows of "
+            "a case so far, the last one with a decision to take"
         )
-    return dict(zip(names, found[-1], strict=True))
+    return dict(zip(names, found[0], strict=True))
+
+
+def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:
+    """Makes the table `log` of rows; refuses values that are not of its types."""
+    import duckdb
+
+    columns = ", ".join(f"{sql_name(name)} {kind}" for name, kind in types.items())
+    database.execute(f"CREATE TABLE {LOG} ({columns})")
+    values = list[Any]()
+    for number, row in enumerate(rows, 1):
+        for name in row:
+            if name not in types:
+                raise unknown(f"row {number:,}: the log has no column {name!r}", name, types)
+        for name, kind in types.items():
+            value = number if name == ROW else row.get(name)
+            values.append(value.tolist() if hasattr(value, "tolist") else value)
+            if "INT" in kind and not is_whole(values[-1]):
+                raise misfit(number, name, kind, value)
+    places = ", ".join(f"CAST(? AS {kind})" for kind in types.values())
+    try:
+        database.execute(f"INSERT INTO {LOG} VALUES ({'), ('.join([places] * len(rows))})", values)
+    except duckdb.Error:
+        for place, value in enumerate(values):  # which one is it?
+            name, kind = list(types.items())[place % len(types)]
+            try:
+                database.execute(f"SELECT CAST(? AS {kind})", [value])
+            except duckdb.Error:
+                raise misfit(place // len(types) + 1, name, kind, value) from None
+        raise
+
+
+def is_whole(value: object) -> bool:
+    """Tells whether a column of whole numbers can have a value as it is: DuckDB would round it."""
+    try:
+        return value is None or float(value).is_integer()  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return True  # DuckDB says what it thinks of it
+
+
+def misfit(number: int, name: str, kind: str, value: object) -> InvalidParameter:
+    """Returns the refusal of a value that is not of its column's type."""
+    return InvalidParameter(
+        f"row {number:,}: column {name!r} is {value!r:.60}, expected {kind} as in the log"
+    )
+
+
+def load_table(database: Any, name: str, file: str) -> None:
+    """Makes a further table of a query."""
+    import duckdb
+
+    try:
+        database.execute(f"CREATE TABLE {sql_name(name)} AS FROM {sql_text(str(file))}")
+    except duckdb.Error as problem:
+        raise FileFailure(f"table {name}: {file} cannot be read: {first_lines(problem)}") from None

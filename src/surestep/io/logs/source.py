@@ -6,15 +6,17 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from surestep._arrays import AnyArray
 from surestep._reprs import short_html, short_repr
 from surestep.description import (
     HOW_TO_READ,
     SUFFIX,
+    Bin,
     Description,
     described,
     in_words,
@@ -24,9 +26,10 @@ from surestep.description import (
 )
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
-from surestep.io.labels.bin_rules import Quantiles, resolve_binnings, rules_of
+from surestep.io.labels.bin_rules import Quantiles, number_sql, resolve_binnings, rules_of
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
+from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs.checks import advice, check_rows, first_where, no_row, places_where
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
@@ -37,7 +40,7 @@ from surestep.io.logs.frames import kind_of, names_of, register, ungrouped
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
-from surestep.io.logs.preparing import ends_said, meaning_of, prepared
+from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
 from surestep.io.logs.query import LOG, Keys, Made, Query, Workshop, finish, run
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.rewards import RewardSql, Units
@@ -61,6 +64,7 @@ class LogSource:
     memory_limit: str | None = None
     # The first share of so many episodes, whose quantiles are edges; None: all.
     edges_from: Callable[[int], float] | None = None
+    learnt: Mapping[str, LearntStates] = field(default_factory=dict)  # by their column
 
     __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
@@ -98,9 +102,59 @@ class LogSource:
 
     @property
     def query_facts(self) -> dict[str, Any] | None:
-        """Returns what a result keeps of a query: the digest of its rows, the types of the log."""
+        """Returns what a result keeps of a query: its digest, types of the log, and its keys."""
         made = self.table.made
-        return None if made is None else {"digest": made.digest, "types": made.types}
+        if made is None:
+            return None
+        keys = [made.keys.episode, made.keys.step]
+        return {"digest": made.digest, "types": made.types, "keys": keys}
+
+    @property
+    def to_learn(self) -> dict[str, Bin]:
+        """Returns the rules of states that are still to be learnt, by their column."""
+        names = learnt_names(self.description)
+        return {name: self.description.bins[name] for name in names if name not in self.learnt}
+
+    def measured(self, columns: Sequence[str]) -> dict[str, AnyArray]:
+        """Returns measurements, episodes and rewards of the rows that teach, in their order.
+
+        They are those of the part that chooses a policy, where the log is split, and else all.
+        """
+        with connected(self.table, self.memory_limit) as database:
+            roles, rows = RoleSql.of(self.columns, self.types, {}), "log"
+            read = {name: number_sql(name, self.types[name]) for name in columns}
+            for name, number in read.items():
+                wrong = f"NOT coalesce(isfinite({number}), false)"
+                place = next(places_where(self.table, database, wrong, name), None)
+                if place is not None:
+                    raise InvalidLog(
+                        f"{place.where}: found {place.value}, expected a finite number, since "
+                        f"states are learnt from the column{advice(place.text)}"
+                    )
+            assert roles.codes.episode is not None
+            episode, reward = roles.codes.episode.sql, RewardSql.of(roles).double
+            wanted = [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)]
+            if self.edges_from is not None:
+                numbered = self.table.preparation.changes
+                rows = first_rows(database, roles, wanted, self.edges_from, numbered=numbered)
+            listed = ", ".join(f"{number} AS {sql_name(name)}" for name, number in read.items())
+            return dict(
+                database.execute(
+                    f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
+                    f'"surestep episode", {reward} AS "surestep reward" FROM {rows} '
+                    f"ORDER BY {episode}, {roles.whole(str(self.columns.step))}"
+                ).fetchnumpy()
+            )
+
+    def with_states(self, states: LearntStates) -> LogSource:
+        """Returns the log with a column of states that were learnt."""
+        name, done = states.name, self.table.preparation
+        selects = tuple(
+            learnt_select(name, states.sql()) if select == learnt_select(name) else select
+            for select in done.selects
+        )
+        table = replace(self.table, preparation=replace(done, selects=selects))
+        return replace(self, table=table, learnt={**self.learnt, name: states})
 
     def counts(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
         """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory.
@@ -108,6 +162,11 @@ class LogSource:
         `progress` is told what share of the pass under way is done, as (done, total).
         """
         self.check_ends_said()
+        if self.to_learn:
+            raise InvalidParameter(
+                f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
+                "log that chooses a policy; expected `surestep improve`"
+            )
         if self.table.made is not None:
             self.table.made.check_no_look_ahead()
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
@@ -376,10 +435,12 @@ def table_of_query(
         )
     order = next((name for name in (mapping.step, mapping.time) if name in types), None)
     query = replace(query, case=None if single else case, order=order)
-    keys = Keys(
-        *((None, None) if single else (mapping.episode, mapping.step)),
-        (*mapping.state, *mapping.action),
-    )
+    decided = list[str]()
+    for name in (*mapping.state, *mapping.action):
+        rule = description.bins.get(name)
+        measured = None if rule is None else rule.columns
+        decided += [measured] if isinstance(measured, str) else measured or [name]
+    keys = Keys(*((None, None) if single else (mapping.episode, mapping.step)), tuple(decided))
     rows, digest = finish(workshop, query, keys)
     return Table(
         f"the query of {raw.name}",

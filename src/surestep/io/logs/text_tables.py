@@ -7,6 +7,7 @@ as pandas leaves that of an index, is called as pandas calls it when it reads it
 from __future__ import annotations
 
 import csv
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -211,10 +212,9 @@ def plain_lines(file: Path, reader: Reader) -> Iterator[str]:
     """Yields the lines of a file that is not compressed."""
     encoding = reader.encoding or "utf-8"
     try:
-        with file.open(
-            encoding="utf-8-sig" if encoding == "utf-8" else encoding, newline=""
-        ) as text:
-            yield from iter(lambda: text.readline(LONGEST), "")
+        with file.open("rb") as stream:
+            for line in iter(lambda: stream.readline(LONGEST), b""):
+                yield line.removeprefix(BOM_UTF8).decode(encoding)
     except OSError as problem:
         raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None
     except UnicodeError:

@@ -1,0 +1,246 @@
+"""Learnt states: the same state in Python and in SQL for any double, its words, and its file."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from surestep.errors import InvalidParameter
+from surestep.io.labels.learnt_states import DEEPEST, MOST_STATES, LearntStates, Split
+from surestep.io.sql import in_memory
+
+COLUMNS = ("lactate", "a 'ge\"")
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.floats(-50, 50).map(lambda value: round(value, 1) + 0.0)
+MOST = 1.7976931348623157e308
+
+
+@st.composite
+def trees(draw, depth=4, limits=(-math.inf, math.inf) * 2):
+    """Trees whose thresholds lie within the limits of those above."""
+    place = draw(st.integers(0, 1))
+    low, high = limits[2 * place : 2 * place + 2]
+    threshold = draw(NUMBERS)
+    if not low < threshold < high:
+        return None
+
+    def below(limit):
+        inside = (*limits[: 2 * place], *limit, *limits[2 * place + 2 :])
+        return draw(st.none() | trees(depth - 1, inside)) if depth > 1 else None
+
+    return Split(COLUMNS[place], threshold, below((low, threshold)), below((threshold, high)))
+
+
+TREES = st.builds(LearntStates, st.just("condition"), st.just(COLUMNS), trees())
+CENTRES = st.builds(
+    LearntStates,
+    st.just("condition"),
+    st.just(COLUMNS),
+    st.none(),
+    st.lists(st.tuples(NUMBERS, NUMBERS), min_size=2, max_size=9, unique=True).map(tuple),
+    st.tuples(*[st.floats(1e-3, 1e3)] * 2),
+)
+ROWS = st.lists(st.tuples(NUMBERS | DOUBLES, NUMBERS | DOUBLES), min_size=1, max_size=20)
+FAR_OUT = [(MOST, -MOST), (-MOST, 0.0), (5e-324, -0.0)]
+
+
+def in_duckdb(states, rows, kind="DOUBLE"):
+    with in_memory() as database:
+        first, second = ('"' + name.replace('"', '""') + '"' for name in COLUMNS)
+        database.execute(f"CREATE TEMP TABLE t (i BIGINT, {first} {kind}, {second} {kind})")
+        database.executemany(
+            "INSERT INTO t VALUES (?, ?, ?)", [(i, *row) for i, row in enumerate(rows)]
+        )
+        asked = f"SELECT {states.sql()} FROM t ORDER BY i"
+        return [label for (label,) in database.execute(asked).fetchall()]
+
+
+@given(TREES | CENTRES, ROWS)
+@example(
+    LearntStates("c", COLUMNS, None, ((0.0, 1.0), (1.0, 0.0), (1e99, -1e99)), (1e-50, 3.0)), FAR_OUT
+)
+@example(LearntStates("c", COLUMNS, Split(COLUMNS[0], 0.0)), FAR_OUT)
+def test_sql_and_python_find_the_same_state_for_every_finite_number(states, rows):
+    found = [states.label(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+    assert in_duckdb(states, rows) == found
+    assert [states.labels[place] for place in states.indices(rows)] == found
+
+
+@given(TREES | CENTRES)
+def test_where_a_measurement_is_missing_there_is_no_state(states):
+    bad = [(None, 1.0), (1.0, None), (math.nan, 1.0), (1.0, math.inf), (-math.inf, 1.0)]
+    assert in_duckdb(states, bad) == [None] * len(bad)
+    for row in bad:
+        with pytest.raises(InvalidParameter, match="expected"):
+            states.label(dict(zip(COLUMNS, row, strict=True)))
+    assert in_duckdb(states, [("a few", "1"), ("", "1")], "VARCHAR") == [None, None]
+
+
+def test_other_columns_can_be_read_in_their_place():
+    states = LearntStates("condition", COLUMNS, Split("lactate", 2.0))
+    with in_memory() as database:
+        sql = states.sql({"lactate": "3.0::DOUBLE", COLUMNS[1]: "0.0::DOUBLE"})
+        assert database.execute(f"SELECT {sql}").fetchone() == ("lactate >= 2",)
+
+
+def holds(label, row):
+    """Whether what a leaf says is true of a row."""
+    for place, column in enumerate(COLUMNS):
+        for part in label.split(", "):
+            if not part.startswith(column):
+                continue
+            words = part.removeprefix(f"{column} ")
+            low, _, high = words.rpartition("< ")
+            low = words if words.startswith(">=") else low
+            least = float(low.removeprefix(">= ").removesuffix(" to ") or -math.inf)
+            below = math.inf if words.startswith(">=") else float(high)
+            if not least <= row[place] < below:
+                return False
+    return True
+
+
+@given(TREES, ROWS)
+def test_what_a_leaf_says_is_true_of_its_rows_and_of_no_others(states, rows):
+    for row, place in zip(rows, states.indices(rows), strict=True):
+        assert [holds(label, row) for label in states.labels].index(True) == place
+        assert sum(holds(label, row) for label in states.labels) == 1
+
+
+@given(CENTRES, st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1))
+def test_no_centre_is_nearer_than_that_of_the_state(states, rows):
+    """But for rounding; measured by distances themselves."""
+    for row, place in zip(rows, states.indices(rows), strict=True):
+        away = [math.dist(np.divide(row, states.spreads), z) for z in states.scaled]
+        assert away[place] <= min(away) * (1 + 1e-9) + 1e-9
+
+
+@given(CENTRES)
+def test_labels_of_centres_differ_and_are_near_them(states):
+    assert len(set(states.labels)) == len(states.centres)
+    for label, centre in zip(states.labels, states.centres, strict=True):
+        said = [float(part.split(" about ")[1]) for part in label.split(", ")]
+        np.testing.assert_allclose(said, centre, rtol=0.05)
+
+
+def test_labels_as_people_read_them():
+    tree = Split("age", 40, Split("lactate", 2.1), Split("age", 60.5, None, Split("lactate", 4)))
+    assert LearntStates("c", ("age", "lactate", "never"), tree).labels == (
+        "age < 40, lactate < 2.1",
+        "age < 40, lactate >= 2.1",
+        "age 40 to < 60.5",
+        "age >= 60.5, lactate < 4",
+        "age >= 60.5, lactate >= 4",
+    )
+    centres = ((63.21, 2.11), (121.8, 0.5), (122.4, 0.5), (-0.0, 1e-7))
+    assert LearntStates("c", ("age", "lactate"), None, centres, (1.0, 1.0)).labels == (
+        "age about 63, lactate about 2.1",
+        "age about 121.8, lactate about 0.5",
+        "age about 122.4, lactate about 0.5",
+        "age about 0, lactate about 1e-07",
+    )
+
+
+@given(TREES | CENTRES)
+def test_a_file_keeps_them(states):
+    content = json.loads(json.dumps(states.to_json()))
+    assert LearntStates.from_json(content) == states
+    assert LearntStates.from_json(states.to_json()).sql() == states.sql()
+
+
+def chain(length):
+    """A tree that is as deep as it has splits."""
+    node = None
+    for threshold in range(length):
+        node = {"column": "x", "threshold": threshold, "left": node, "right": None}
+    return node
+
+
+def bushy(depth, low=0.0, high=1.0):
+    """A full tree."""
+    middle = (low + high) / 2
+    sides = (
+        (bushy(depth - 1, low, middle), bushy(depth - 1, middle, high))
+        if depth > 1
+        else (None,) * 2
+    )
+    return {"column": "x", "threshold": middle, "left": sides[0], "right": sides[1]}
+
+
+TREE = {"name": "c", "columns": ["x"], "tree": chain(1), "centres": [], "spreads": []}
+CLUSTERS = TREE | {"tree": None, "centres": [[1.0], [2.0]], "spreads": [1.0]}
+
+
+def split(**changes):
+    return TREE | {"tree": chain(1) | changes}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "expected object"),
+        ([], "expected object"),
+        ({}, "required field"),
+        ("[" * 50, "expected object"),
+        (TREE | {"more": 1}, "other fields"),
+        (TREE | {"name": ""}, "name: expected str of length >= 1"),
+        (TREE | {"name": "c" * 1001}, "name: expected str of length <= 1000"),
+        (TREE | {"columns": []}, "expected names"),
+        (TREE | {"columns": ["x", "x"]}, "each once"),
+        (TREE | {"columns": [f"x{i}" for i in range(101)]}, "length <= 100"),
+        (TREE | {"columns": [1]}, "expected str, got int, found 1"),
+        (TREE | {"tree": None}, "either a tree or centres"),
+        (CLUSTERS | {"tree": chain(1)}, "either a tree or centres"),
+        (TREE | {"tree": chain(DEEPEST + 1)}, "at most 60 above each other"),
+        (TREE | {"tree": bushy(10)}, "not 2 to 1,000"),
+        (split(column="y"), "split 1 of a tree is that of 'y' at 0.0, expected .* column of x"),
+        (split(threshold=math.nan), "at nan"),
+        (split(threshold=math.inf), "at inf"),
+        (split(threshold="1"), "threshold: expected float, got str"),
+        (split(threshold=True), "threshold: expected float, got bool"),
+        (split(left=chain(1)), "within the limits"),
+        (split(left={}), "required field"),
+        (CLUSTERS | {"centres": [[1.0]]}, "not 2 to 1,000"),
+        (CLUSTERS | {"centres": [[float(i)] for i in range(MOST_STATES + 1)]}, "length <= 1000"),
+        (CLUSTERS | {"centres": [[1.0], [1.0]]}, "same label"),
+        (CLUSTERS | {"centres": [[1.0], [1.0, 2.0]]}, "rectangular"),
+        (CLUSTERS | {"centres": [[1.0, 2.0], [1.0, 3.0]]}, "shape"),
+        (CLUSTERS | {"centres": [[1.0], [math.nan]]}, "finite"),
+        (CLUSTERS | {"spreads": []}, "shape"),
+        (CLUSTERS | {"spreads": [0.0]}, "above 0"),
+        (CLUSTERS | {"spreads": [-1.0]}, "above 0"),
+        (CLUSTERS | {"spreads": [1e-160]}, "not far below"),
+        (CLUSTERS | {"spreads": [math.inf]}, "finite"),
+    ],
+)  # fmt: skip
+def test_what_is_no_rule_is_refused(content, says):
+    with pytest.raises(InvalidParameter, match=says):
+        LearntStates.from_json(content)
+
+
+def test_a_file_that_nests_without_end_is_refused():
+    deep = TREE | {"tree": chain(100_000)}
+    with pytest.raises(InvalidParameter, match=r"cannot be read|above each other"):
+        LearntStates.from_json(deep)
+    while deep["tree"] is not None:  # piece by piece: freeing it at once would recurse as deep
+        deep["tree"] = deep["tree"]["left"]
+
+
+def test_the_largest_rules_run_in_the_database():
+    rng = np.random.default_rng(0)
+    rows = [*rng.normal(size=(5, 2)).tolist()]
+    centres = tuple(map(tuple, rng.normal(size=(MOST_STATES, 2)).tolist()))
+    tree = LearntStates.from_json(
+        TREE | {"columns": list(COLUMNS), "tree": json.loads(
+            json.dumps(bushy(9)).replace('"x"', '"lactate"'))}
+    )  # fmt: skip
+    for states in (tree, LearntStates("c", COLUMNS, None, centres, (1.0, 1.0))):
+        assert in_duckdb(states, rows) == [states.labels[i] for i in states.indices(rows)]
+    deep = LearntStates.from_json(
+        TREE | {"columns": list(COLUMNS), "tree": json.loads(
+            json.dumps(chain(DEEPEST)).replace('"x"', '"lactate"'))}
+    )  # fmt: skip
+    rows = [(i - 0.5, 0.0) for i in range(DEEPEST + 1)]
+    assert in_duckdb(deep, rows) == list(deep.labels)
