@@ -37,8 +37,8 @@ class Part(
     """A table of a description: no other keys than it declares, and nothing that was not given."""
 
     def given(self) -> dict[str, Any]:
-        """Returns what was given, as JSON has it."""
-        content: dict[str, Any] = plain(msgspec.to_builtins(self))
+        """Returns what was given, as JSON has it; a list of one text is that text."""
+        content: dict[str, Any] = singled(plain(msgspec.to_builtins(self)))
         return content
 
 
@@ -370,9 +370,17 @@ def plain(value: Any) -> Any:
     return value
 
 
+def singled(value: Any) -> Any:
+    """Returns a value in which a list of one text is that text: both say the same."""
+    if isinstance(value, Mapping):
+        return {name: singled(inside) for name, inside in value.items()}
+    one = isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)
+    return value[0] if one else value
+
+
 KINDS = {
     "float": "a number", "int": "a whole number", "str": "a text", "array": "a list",
-    "object": "a table of keys", "bool": "true or false", "null": "nothing",
+    "object": "a table of keys", "bool": "true or false",
 }  # fmt: skip
 
 
@@ -387,12 +395,12 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
         where = f" in [{table}]" if table else ""
         known = kind.__struct_fields__
         return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
-    if reason.startswith("Invalid enum value"):
-        reason = f"Expected one of {', '.join(words_for(path))}"
-    for name, words in KINDS.items():
-        reason = reason.replace(f"`{name}`", words).replace(f"`{name} | null`", words)
-    reason = reason.replace(" | null`", "`").replace("`", "")
-    words = f"{reason[0].lower()}{reason[1:]}".replace(", got", "; found")
+    words = words_for(path)
+    if words:
+        wanted = f"Expected one of {', '.join(words)}"
+        reason = re.sub(r"^(Invalid enum value.*|Expected `.*?`)", wanted, reason)
+    reason = re.sub(r"`(.*?)`", lambda kinds: in_kinds(kinds[1]), reason)
+    reason = f"{reason[0].lower()}{reason[1:]}".replace(", got", "; found")
     value: Any = plain(content)
     for name in filter(None, re.split(r"[.\[\]]+", path)):
         inside = value.get(name) if isinstance(value, dict) else None
@@ -400,20 +408,22 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
             inside = value[int(name)]
         value = inside
     found = f" is {value!r:.60}," if value is not None else ":"
-    return f"{path or 'the description'}{found} {words}"
+    return f"{path or 'the description'}{found} {reason}"
+
+
+def in_kinds(kinds: str) -> str:
+    """Returns kinds of values as a sentence has them: 'int | null' is a whole number."""
+    return " or ".join(KINDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
 
 
 def words_for(path: str) -> list[str]:
-    """Returns the words that a key may have."""
+    """Returns the words that a key may have, and last the number that it may have instead."""
     table, _, name = path.rpartition(".")
-    fields = msgspec.structs.fields(TABLES.get(table, Description))
-    kinds = next((field.type for field in fields if field.name == name), None)
-    return [
-        word
-        for kind in get_args(kinds)
-        for word in get_args(kind)
-        if isinstance(word, str) and get_origin(kind) is Literal
-    ]
+    fields = msgspec.structs.fields(TABLES.get(table.partition("[")[0], Description))
+    kinds = get_args(next((field.type for field in fields if field.name == name), None))
+    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    number = any(get_origin(kind) is Annotated for kind in kinds)
+    return [*words, *(["a whole number"] if number and words else [])]
 
 
 # ---- files ------------------------------------------------------------------------------------

@@ -425,15 +425,7 @@ def test_the_default_records_what_was_chosen_and_makes_it_again():
     assert parameters["algorithm"]["algorithm"] in ("spibb", "provable")
     terms = terms_of(found.record)
     assert (terms.algorithm, terms.n_wedge, terms.settings) == (None, None, {})
-    again = dataclasses.replace(
-        found.record,
-        parameters={**parameters, "algorithm": {"algorithm": "provable", "rounds": 5, "price": 1}},
-    )
-    terms = terms_of(again)
-    assert (terms.algorithm, terms.n_wedge, terms.settings) == (None, None, {})
-    named = improve(
-        known_log(), "provable", discount=0.9, worlds=0, settings={"rounds": 2, "price": 0}
-    )
+    named = improve(known_log(), "provable:rounds=2,price=0", discount=0.9, worlds=0)
     assert named.record.parameters["algorithm"] == {
         "algorithm": "provable",
         "rounds": 2,
@@ -441,7 +433,7 @@ def test_the_default_records_what_was_chosen_and_makes_it_again():
     }
     assert named.record.parameters["n_wedge"] is None
     terms = terms_of(named.record)
-    assert (terms.algorithm, terms.settings) == ("provable", {"rounds": 2, "price": 0})
+    assert (terms.name, terms.settings) == ("provable", {"rounds": 2, "price": 0})
 
 
 def test_candidates_beside_are_those_of_the_default_alone():
