@@ -639,15 +639,15 @@ def test_robust_tails_prove_more_where_rollouts_are_cut():
 
 def test_claims_at_several_levels_are_those_of_each_alone():
     """What they share changes no bit; another share of tails and another seed are not shared."""
-    problem, better, _ = going_on(0)
+    problem, better, _ = going_on(0, episodes=300)
     certifiers = [
         replace(kind, delta=delta)
         for kind in (ADAPTIVE, replace(ADAPTIVE, tails=0.0), replace(ADAPTIVE, seed=1))
-        for delta in (0.01, 0.1, 0.5)
+        for delta in (0.1, 0.5)
     ]
-    found = certify_each([problem] * 9, [better] * 9, certifiers)
+    found = certify_each([problem] * 6, [better] * 6, certifiers)
     assert found == [certify(problem, better, certifier) for certifier in certifiers]
-    assert len({claim.lower for claim in found}) == 9
+    assert len({claim.lower for claim in found}) == 6
 
 
 def test_robust_tails_need_to_know_what_rewards_there_are():
