@@ -29,11 +29,11 @@ from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms import Limits
 from surestep.certificates import Asked
 from surestep.certificates.known import Known, Split
+from surestep.description import DEFAULTS
 from surestep.environments import Benchmark, make
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import Terms, usual_train_share
 from surestep.rehearsal import rehearse
 from surestep.results.ladder import rung_of
-from surestep.terms import DEFAULT_LEAST_VISITS, usual_train_share
 
 SMALLEST = ("--logs", "1", "--small-logs", "1", "--worlds", "gridworld-300")
 DELTA = 0.1
@@ -126,7 +126,7 @@ def outcome(
     )
     certifiers = [Asked.of(kind).make_with(told) for kind in ("stitched", "posterior")]
     terms = Terms(discount=benchmark.discount, algorithm="spibb" if way == FORMER else None)
-    limits = Limits(least_visits=DEFAULT_LEAST_VISITS)
+    limits = Limits(least_visits=DEFAULTS["least_visits"])
     judge, belief = certifiers
     method = terms.algorithm_for(problem, told, certifiers, limits)
     policy = method.improve(judge.training(problem)).policy
