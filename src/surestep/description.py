@@ -37,8 +37,8 @@ class Part(
     """A table of a description: no other keys than it declares, and nothing that was not given."""
 
     def given(self) -> dict[str, Any]:
-        """Returns what was given, as JSON has it."""
-        content: dict[str, Any] = plain(msgspec.to_builtins(self))
+        """Returns what was given, as JSON has it; a list of one text is that text."""
+        content: dict[str, Any] = singled(plain(msgspec.to_builtins(self)))
         return content
 
 
@@ -189,30 +189,29 @@ HELP = {
     "query": "SQL that prepares the rows of the table `log`.",
     "tables": "Further tables of the query: a file for each name.",
     "case": "The column of the files that says whose rows belong together, for a query.",
-    "ends": "complete: the last row of every episode ends it, unless it is truncated; clock: "
+    "ends": "How episodes end, where no column tells: complete, with their last row; clock, "
     "recording stops after so many steps, or at a date with steps of equal length.",
-    "columns.state": "The column with the state; several together are one.",
-    "columns.action": "The column with the action; several together are one.",
-    "columns.reward": "The column with the reward.",
-    "columns.next_state": "The column with the state that follows.",
-    "columns.episode": "The column that says to which episode a row belongs.",
-    "columns.step": "The column with the number of the step in its episode, or a time stamp.",
-    "columns.terminated": "The column that says whether the episode ended with this step.",
-    "columns.truncated": "The column that says whether a clock stopped the recording after this "
-    "step.",
-    "columns.propensity": "The column with the probability that the action had when it was taken.",
-    "columns.time": "The column with the time of a decision, or at which its episode began, where "
-    "the order of the log is another one; splits in time go by it.",
+    "columns.state": "The state; repeat it for several columns.",
+    "columns.action": "The action; repeat it for several columns.",
+    "columns.reward": "The reward.",
+    "columns.next_state": "The state that follows.",
+    "columns.episode": "To which episode a row belongs.",
+    "columns.step": "The number of the step, or a time stamp.",
+    "columns.terminated": "Whether the episode ended with this step.",
+    "columns.truncated": "Whether a clock stopped the recording there.",
+    "columns.propensity": "The probability that the action had.",
+    "columns.time": "When it was decided, or the episode began, where the order of the log is "
+    "another one.",
     "bins": "Bins of a column: quantiles, width or edges; or states of several columns: tree or "
     "kmeans.",
     "reader": "How text files are written, in the words of DuckDB's reader.",
     "behavior.policy": "The policy that made the log: a table of state, action, probability; "
-    "uniform, where a randomised trial took all actions alike; propensities, of the log's states, "
-    "or row-propensities where they vary there; or an estimate from it.",
+    "uniform (a randomised trial); propensities, or row-propensities where they vary within a "
+    "state; or estimate.",
     "behavior.logger": "adaptive: whoever made the log may have learnt on the way, so its first "
     "part chooses the policy; fixed: a part drawn at random does.",
     "stakes.discount": "γ, from 0 to 1: how much the next step counts.",
-    "stakes.running": "A step after which the episode goes on earns between these.",
+    "stakes.running": "A step after which it goes on earns between these.",
     "stakes.ending": "A step that ends its episode earns between these.",
     "stakes.returns": "Every episode returns between these, and so does its rest from any step on, "
     "unless that is 0.",
@@ -222,8 +221,7 @@ HELP = {
     "is taken more often than before.",
     "limits.states": "A file with all states that there are, where the log shows fewer.",
     "limits.actions": "A file with all actions that there are.",
-    "method.algorithm": "The algorithm with its settings, such as spibb:n_wedge=50 (`surestep "
-    "algorithms` lists them). Where none is named, provable is a candidate too.",
+    "method.algorithm": "Such as spibb:n_wedge=50; see `surestep algorithms`.",
     "method.n_wedge": "N∧: pairs visited at most this often keep their probability. `auto` takes "
     "the one with the largest lower bound.",
     "method.zeta": "Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.",
@@ -232,10 +230,9 @@ HELP = {
     "method.delta": "δ: the chance that the claim is wrong.",
     "method.unseen": "The value of a pair that was never tried: the lower value bound "
     "(pessimistic), or 0 (terminal).",
-    "method.certificates": "A certificate to make, with its settings, such as robust:set=l1; the "
-    "result stands by the first.",
+    "method.certificates": "Such as robust:set=l1; the result stands by the first.",
     "method.train_share": "The share of the log that chooses the policy; the rest judges it.",
-    "method.worlds": "The number of worlds of each kind in the stress test; 0: none.",
+    "method.worlds": "Worlds of each kind in the stress test; 0: none.",
     "names": "What people call the values of a column, on the page and the screen.",
 }
 HOW_TO_READ = ("query", "tables", "reader", "case", "ends", "columns", "bins")  # of a log
@@ -370,9 +367,17 @@ def plain(value: Any) -> Any:
     return value
 
 
+def singled(value: Any) -> Any:
+    """Returns a value in which a list of one text is that text: both say the same."""
+    if isinstance(value, Mapping):
+        return {name: singled(inside) for name, inside in value.items()}
+    one = isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)
+    return value[0] if one else value
+
+
 KINDS = {
     "float": "a number", "int": "a whole number", "str": "a text", "array": "a list",
-    "object": "a table of keys", "bool": "true or false", "null": "nothing",
+    "object": "a table of keys", "bool": "true or false",
 }  # fmt: skip
 
 
@@ -387,12 +392,12 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
         where = f" in [{table}]" if table else ""
         known = kind.__struct_fields__
         return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
-    if reason.startswith("Invalid enum value"):
-        reason = f"Expected one of {', '.join(words_for(path))}"
-    for name, words in KINDS.items():
-        reason = reason.replace(f"`{name}`", words).replace(f"`{name} | null`", words)
-    reason = reason.replace(" | null`", "`").replace("`", "")
-    words = f"{reason[0].lower()}{reason[1:]}".replace(", got", "; found")
+    words = words_for(path)
+    if words:
+        wanted = f"Expected one of {', '.join(words)}"
+        reason = re.sub(r"^(Invalid enum value.*|Expected `.*?`)", wanted, reason)
+    reason = re.sub(r"`(.*?)`", lambda kinds: in_kinds(kinds[1]), reason)
+    reason = f"{reason[0].lower()}{reason[1:]}".replace(", got", "; found")
     value: Any = plain(content)
     for name in filter(None, re.split(r"[.\[\]]+", path)):
         inside = value.get(name) if isinstance(value, dict) else None
@@ -400,20 +405,22 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
             inside = value[int(name)]
         value = inside
     found = f" is {value!r:.60}," if value is not None else ":"
-    return f"{path or 'the description'}{found} {words}"
+    return f"{path or 'the description'}{found} {reason}"
+
+
+def in_kinds(kinds: str) -> str:
+    """Returns kinds of values as a sentence has them: 'int | null' is a whole number."""
+    return " or ".join(KINDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
 
 
 def words_for(path: str) -> list[str]:
-    """Returns the words that a key may have."""
+    """Returns the words that a key may have, and last the number that it may have instead."""
     table, _, name = path.rpartition(".")
-    fields = msgspec.structs.fields(TABLES.get(table, Description))
-    kinds = next((field.type for field in fields if field.name == name), None)
-    return [
-        word
-        for kind in get_args(kinds)
-        for word in get_args(kind)
-        if isinstance(word, str) and get_origin(kind) is Literal
-    ]
+    fields = msgspec.structs.fields(TABLES.get(table.partition("[")[0], Description))
+    kinds = get_args(next((field.type for field in fields if field.name == name), None))
+    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    number = any(get_origin(kind) is Annotated for kind in kinds)
+    return [*words, *(["a whole number"] if number and words else [])]
 
 
 # ---- files ------------------------------------------------------------------------------------

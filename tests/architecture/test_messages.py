@@ -13,8 +13,8 @@ from surestep.errors import InvalidLog, install, said, speaking_of_options
 
 SOURCE = Path(surestep.__file__).parent
 OPTION = re.compile(r"(^|[\s(`'\"])--[a-z]")
-# Declarations of options, commands to repeat a run, and a page that names a command.
-OF_COMMANDS = {"declaring.py", "terms.py", "pipeline/recording.py", "report/pages/rehearsal.py"}
+# The options of keys, and a page that names a command.
+OF_COMMANDS = {"description.py", "report/pages/rehearsal.py"}
 
 
 def modules():
@@ -25,11 +25,11 @@ def modules():
 
 
 def exempt(tree):
-    """The constants that are docstrings, declared, or given to `said` as the option."""
+    """The constants that are docstrings, or given to `said` as the option."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.value
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("said", "declared"):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "said":
             yield from ast.walk(node)
 
 

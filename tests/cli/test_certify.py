@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pump_commands import EXAMPLES, LINES, PUMPS, UNTESTED, run_surestep, write_lines
-from surestep import Certificate
+from surestep import Certificate, read_log
 from surestep.model import certificate_schema
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft
@@ -199,7 +199,7 @@ def believed(tmp_path_factory):
     write_lines(home / "log.csv", arms(0))
     write_lines(home / "later.csv", arms(1))
     terms = Terms(discount=0.5, n_wedge=5, certificates=["robust", "posterior"], worlds=1)
-    made = draft(gather(home / "log.csv"), terms, lambda *told: None)
+    made = draft(gather(read_log(home / "log.csv")), terms, lambda *told: None)
     made.result.save(home / "to come")
     result = made.finished(lambda *told: None)
     assert result.certificates[1].lower > 0

@@ -298,17 +298,18 @@ def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
     ("arguments", "parts"),
     [
         (("--discount", "1.5"), ["discount is 1.5"]),
-        (("--discount", "x"), ["'x' is not a valid float"]),
+        (("--discount", "x"), ["--discount is 'x', expected a number"]),
         (("--set", "method.n_wedge=-1"), ["n_wedge is -1"]),
         (("--set", "method.n_wedge=5", "--set", "method.zeta=3"), ["both n_wedge and zeta"]),
         (
-            ("--set", "method.n_wedge=5", "--setting", "n-wedge=6"),
+            ("--set", "method.n_wedge=5", "--algorithm", "spibb:n_wedge=6"),
             ["both n_wedge and the setting n_wedge"],
         ),
-        (("--setting", "epsilon"), ["expected NAME=VALUE"]),
+        (("--set", "epsilon"), ["--set is 'epsilon', expected KEY=VALUE such as"]),
+        (("--set", "stakes.discont=1"), ["no key 'discont' in [stakes]; did you mean discount"]),
         (("--algorithm", "spib"), ["did you mean spibb"]),
         (("--behavior", "nothing.csv"), ["nothing.csv is no file"]),
-        (("--behavior", "propensities"), ["name it with --behavior-prob"]),
+        (("--behavior", "propensities"), ["name it with --propensity"]),
         (("--set", "limits.states=nothing.csv"), ["nothing.csv is no file"]),
         (("--set", "bins.condition.width=2"), ["column 'condition': found", "finite number"]),
         (
@@ -316,7 +317,7 @@ def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
             ["no column 'conditoin' to bin; did you mean 'condition'"],
         ),
         (("--memory-limit", "some"), ["memory_limit is 'some'"]),
-        (("--running", "5", "-5"), ["running is"]),
+        (("--running", "5", "-5"), ["expected the lower number of running first"]),
     ],
 )
 def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):

@@ -9,7 +9,7 @@ from surestep.pipeline import verify_result
 from surestep.results.policy_files import policy_parquet_rows
 
 AGES, DOSES = np.array([1.0, 5.0, 15.0, 150.0]), np.array([0.5, 3.0, 20.0])
-BINS = ["age:edges=2,10,100", "dose:width=2"]
+BINS = {"age": {"edges": [2, 10, 100]}, "dose": {"width": 2}}
 IN_ORDER = ["< 2", "2 to < 10", "10 to < 100", ">= 100"]
 DOSES_IN_ORDER = ["0 to < 2", "2 to < 4", "20 to < 22"]
 

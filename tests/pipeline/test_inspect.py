@@ -172,7 +172,7 @@ def test_a_column_of_many_numbers_should_be_binned():
 
     (says,) = proposed()
     assert says.startswith("Column 'age' has 101 different numbers")
-    assert "such as with bins=['age:quantiles=10']." in says
+    assert "such as with bins={'age': {'quantiles': 10}}." in says
     assert " of its own. Bin it" in says
     assert not proposed(bins={"age": {"width": 10}})
     table["age"] = np.arange(101)  # which may be clusters
@@ -209,5 +209,5 @@ def test_several_measurements_should_be_binned():
     (several,) = proposed()
     assert several.kind == "several measurements"
     assert several.says.startswith("Columns 'pulse', 'age' are numbers, and make 1")
-    assert "with bins=['pulse:quantiles=4', 'age:quantiles=4']." in several.says
+    assert "with bins={'pulse': {'quantiles': 4}, 'age': {'quantiles': 4}}." in several.says
     assert not proposed(bins={"age": {"width": 10}})

@@ -46,7 +46,7 @@ def home(tmp_path_factory):
 
 @pytest.mark.parametrize(("bounds", "words"), REFUTED)
 def test_no_improvement_rests_on_them_whatever_kind_is_asked_for(bounds, words, home):
-    evidence = gather(home / "log.csv")
+    evidence = gather(read_log(home / "log.csv"))
     for kind in KINDS:
         terms = Terms(discount=0.5, n_wedge=3, certificates=[kind], **bounds)
         with pytest.raises(RefutedBounds, match=words):
@@ -92,8 +92,8 @@ def test_bounds_among_the_settings_of_a_certificate_are_held_against_the_data_to
 @pytest.mark.parametrize(
     "given",
     [
-        ("improve", "log.csv", "--kind", "a-priori", "--discount", "0.5", "--n-wedge", "3"),
-        ("rehearse", "log.csv", "--kind", "robust", "--discount", "0.5", "--n-wedge", "3"),
+        ("improve", "log.csv", "--kind", "a-priori", "--discount", "0.5"),
+        ("rehearse", "log.csv", "--kind", "robust", "--discount", "0.5"),
         ("certify", "out", "log.csv", "--kind", "a-priori"),
     ],
 )

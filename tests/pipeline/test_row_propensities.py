@@ -119,4 +119,4 @@ def test_a_column_named_propensity_score_is_one_of_propensities():
     rows = rows_of(0)
     rows["propensity_score"] = rows.pop("pscore")
     source = read_log(rows, columns={"state": "score"}, bins={"score": {"edges": [0.5]}})
-    assert source.columns.behavior_prob == "propensity_score"
+    assert source.columns.propensity == "propensity_score"

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from surestep.terms import DEFAULT_LEAST_VISITS
 
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
 from surestep.certificates.ranges import Ranges
+from surestep.description import DEFAULTS
 from surestep.errors import InvalidParameter
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import SEED, Terms
@@ -82,16 +82,16 @@ def test_what_the_data_are_settles_the_rest():
 @pytest.mark.parametrize(
     ("said", "floor"),
     [
-        ({}, DEFAULT_LEAST_VISITS),
+        ({}, DEFAULTS["least_visits"]),
         ({"least_visits": 3}, 3),
         ({"n_wedge": "auto", "least_visits": 3}, 3),
         ({"zeta": 0.5, "least_visits": 3}, 3),
-        ({"algorithm": "basic-rl"}, DEFAULT_LEAST_VISITS),
+        ({"algorithm": "basic-rl"}, DEFAULTS["least_visits"]),
         ({"algorithm": BasicRL(), "least_visits": 4}, 4),
         # An N∧ that is given wins.
         ({"n_wedge": 7}, None),
         ({"n_wedge": 7, "least_visits": 30}, None),
-        ({"settings": {"n_wedge": 7}}, None),
+        ({"algorithm": "spibb:n_wedge=7"}, None),
         ({"algorithm": SPIBB(n_wedge=7)}, None),
     ],
 )
@@ -128,13 +128,13 @@ def test_numbers_of_numpy_are_numbers():
     )
     plain = Terms(discount=0.9, n_wedge=5, delta=0.25, running=(0, 1), returns=(0, 1.5))
     assert given == plain == replace(plain, discount=np.array(0.9), delta=np.array(0.25))
-    assert [type(end) for end in (*given.running, given.n_wedge)] == [int] * 3
+    assert [type(number) for number in (*given.running, given.n_wedge)] == [float, float, int]
     assert given.floor is None  # the N∧ is one that was given
 
 
 @pytest.mark.parametrize("n_wedge", [5.0, 5.5, True, "five", np.float64(5)])
 def test_an_n_wedge_that_is_no_whole_number_is_refused(n_wedge):
     with pytest.raises(
-        InvalidParameter, match=r"n_wedge is .*, expected a whole number, or 'auto'"
+        InvalidParameter, match=r"n_wedge is .*, expected one of auto, a whole number"
     ):
         terms(n_wedge=n_wedge)

@@ -9,12 +9,11 @@ import shutil
 import duckdb
 import numpy as np
 import pytest
-from surestep.io.logs.reading import USUAL
 
 import surestep
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of, write_table
-from surestep.description import DEFAULT_CERTIFICATES
+from surestep.description import DEFAULT_CERTIFICATES, described
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
 from surestep.io import write_counts
 from surestep.io.counts.labelled import counts_digest
@@ -357,8 +356,7 @@ def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
     source = surestep.read_log(home / "log.csv", columns=COLUMNS)
     counts = tmp_path / "counts.parquet"
     write_counts(source.counts(), counts)
-    opened = open_source(counts, columns={}, reading=USUAL, memory_limit=None)
-    result = surestep.improve(opened, discount=0.9, worlds=0)
+    result = surestep.improve(counts, discount=0.9, worlds=0)
     assert [each.name for each in result.record.inputs] == ["counts.parquet"]
     assert result.record.command.startswith("surestep improve counts.parquet --discount")
     result.save(tmp_path / "out")
@@ -368,9 +366,9 @@ def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
     with pytest.raises(ResultMismatch, match="made from a log, and counts are given"):
         verify_result(home / "of log", counts)
     with pytest.raises(InvalidParameter, match="expected a log or counts, not both"):
-        open_source([counts, home / "log.csv"], columns={}, reading=USUAL, memory_limit=None)
-    with pytest.raises(InvalidParameter, match=r"columns=.'state': …. is given, but"):
-        open_source([counts], columns=COLUMNS, reading=USUAL, memory_limit=None)
+        open_source(described({"files": [counts, home / "log.csv"]}))
+    with pytest.raises(InvalidParameter, match="columns is given beside counts"):
+        open_source(described({"files": [counts], "columns": COLUMNS}))
 
 
 def test_what_is_no_result_is_refused(home, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -49,10 +50,14 @@ def command(
     said: dict[str, object] = {"files": list(logs)}
     for text in assigned:
         said = merged(said, assignment(text))
+    if said.keys() - {"files", "reader"}:
+        raise click.UsageError("--set says here how files are written, such as reader.delim=';'.")
+    if output is None and not Path(logs[0]).exists():
+        raise FileFailure(f"{logs[0]} is no file or folder; name the file to write with -o")
     target = Path(logs[0]).with_suffix(SUFFIX) if output is None else output
     check_output(target)
     if output is None and target.exists():
         raise FileFailure(f"{target} is there already; name another file with -o")
-    write_together({target: [describe(described(said)).encode()]})
+    write_together({target: [describe(described(said), target.parent).encode()]})
     say(f"wrote {target}")
-    say(f"next: read it, then: surestep inspect {target}")
+    say(f"next: read it, then: surestep inspect {shlex.quote(str(target))}")

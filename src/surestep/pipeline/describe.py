@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,14 +45,17 @@ class Guess(NamedTuple):
     why: str
 
 
-def describe(description: Description, memory_limit: str | None = None) -> str:
-    """Returns a description of a log as TOML, with what was guessed and why as comments."""
+def describe(description: Description, folder: Path) -> str:
+    """Returns a description of a log as TOML, with what was guessed and why as comments.
+
+    It is to lie in the folder, and names its files from there.
+    """
     table = find_table(description)
-    with connected(table, memory_limit) as database:
+    with connected(table) as database:
         types = types_of(database)
         columns = look(database, types)
         guesses = guess(database, columns)
-    return text_of(description, columns, guesses)
+    return text_of(description, columns, guesses, folder)
 
 
 def look(database: Any, types: Mapping[str, str]) -> list[Column]:
@@ -116,11 +120,14 @@ def has_hint(name: str, hints: Sequence[str]) -> bool:
 
 
 def text_of(
-    description: Description, columns: Sequence[Column], guesses: Mapping[str, Guess]
+    description: Description,
+    columns: Sequence[Column],
+    guesses: Mapping[str, Guess],
+    folder: Path,
 ) -> str:
     """Returns the text of the file."""
-    files = list(files_of(description))
-    names = [Path(file).name for file in files]
+    files = files_of(description)
+    names = [from_folder(file, folder) for file in files]
     by_name = {column.name: column for column in columns}
     lines = [f"files = {written(names)}"]
     if description.reader.given():
@@ -144,7 +151,7 @@ def text_of(
     used = {name for each in guesses.values() for name in each.columns}
     others = [column.name for column in columns if column.name not in used]
     if others:
-        lines.append(f"# not used: {', '.join(others)}")
+        lines.append(f"# not used: {', '.join(map(written, others))}")
     fine = [
         by_name[name]
         for name in guesses["state"].columns
@@ -154,7 +161,7 @@ def text_of(
     for column in fine:
         note = f"{column.distinct:,} different numbers; or width, or edges"
         lines.append(f"{key_text(column.name)} = {{ quantiles = 10 }}  # {note}")
-    lines += ["", "[behavior]", *behavior_lines(files, guesses), "", "[stakes]"]
+    lines += ["", "[behavior]", *behavior_lines(files, guesses, folder), "", "[stakes]"]
     lines.append("discount = 0.95  # choose it: how much the next step counts, from 0 to 1")
     if "reward" in guesses:
         reward = by_name[guesses["reward"].columns[0]]
@@ -169,11 +176,17 @@ def text_of(
     return "\n".join(lines) + "\n"
 
 
-def behavior_lines(files: Sequence[str], guesses: Mapping[str, Guess]) -> list[str]:
+def behavior_lines(files: Sequence[str], guesses: Mapping[str, Guess], folder: Path) -> list[str]:
     """Returns what is said of the policy that made the log."""
     beside = Path(files[0]).with_name(f"{Path(files[0]).stem}_policy.csv")
     if beside.is_file():
-        return [f"policy = {written(beside.name)}  # there is such a file beside the log"]
+        name = written(from_folder(beside, folder))
+        return [f"policy = {name}  # there is such a file beside the log"]
     if "propensity" in guesses:
-        return ['policy = "propensities"  # the log has a column of them']
+        return ["# its probabilities are in the log"]
     return ['policy = "estimate"  # or a table of state, action, probability, which is better']
+
+
+def from_folder(file: str | Path, folder: Path) -> str:
+    """Returns the name of a file as seen from a folder."""
+    return Path(os.path.relpath(file, folder)).as_posix()

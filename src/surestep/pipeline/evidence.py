@@ -237,11 +237,9 @@ def open_source(
     description: Description, frame: object = None, memory_limit: str | None = None
 ) -> LogSource | CountsSource:
     """Opens a log in files or in memory, or the counts of one that `surestep count` wrote."""
-    if isinstance(frame, LabelledCounts):
-        return CountsSource(frame, description=description)
     files = tuple(map(read_path, files_of(description)))
     hold_counts = [*map(is_counts_file, files)]
-    if not any(hold_counts):
+    if not isinstance(frame, LabelledCounts) and not any(hold_counts):
         return open_log(description, frame, memory_limit)
     if not all(hold_counts):
         raise InvalidParameter(
@@ -252,9 +250,11 @@ def open_source(
     said = [name for name in HOW_TO_READ if name in description.given()]
     if said:
         raise InvalidParameter(
-            f"{said[0]} is given, but {files[0]} holds counts, which were read already; expected "
-            "no way to read a log beside counts"
+            f"{said[0]} is given beside counts, which were read already; expected no way to read a "
+            "log"
         )
+    if isinstance(frame, LabelledCounts):
+        return CountsSource(frame, description=description)
     counts = merge_counts([read_counts(path) for path in files])
     return CountsSource(counts, files, description)
 

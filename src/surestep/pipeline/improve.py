@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from surestep.algorithms import Algorithm, needs_log
-from surestep.algorithms.registry import settings_of
-from surestep.certificates import Asked, Certifier
+from surestep.certificates import Certifier
 from surestep.certificates.episodes import (
     Logger,
     held_out_part,
@@ -54,7 +53,7 @@ from surestep.pipeline.refuting import (
     check_ends_for_certain,
 )
 from surestep.pipeline.stress_test import Question, planned, rehearsal_of
-from surestep.pipeline.terms import Terms, check_algorithm
+from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.rehearsal import TimeLimit
 from surestep.report.page import result_page
@@ -139,17 +138,14 @@ def improve(
     description, frame = given_as(
         source,
         **words,
-        algorithm=algorithm_text(algorithm),
-        certificates=certificate_texts(certificates),
         **{"discount": discount, "columns": columns, "bins": bins, "ends": ends, "query": query},
         **{"logger": logger, "running": running, "ending": ending, "returns": returns},
         **{"n_wedge": n_wedge, "zeta": zeta, "least_visits": least_visits, "delta": delta},
         **{"unseen": unseen, "train_share": train_share, "worlds": worlds, "names": names},
     )
     # Types that are registered nowhere are known by their objects alone.
-    own: dict[str, Any] = {} if isinstance(algorithm, str | None) else {"algorithm": algorithm}
-    own |= {} if certificates is None else {"certificates": certificates}
-    terms = Terms.of(description, **own)
+    own = {"algorithm": algorithm, "certificates": certificates}
+    terms = Terms.of(description, **{name: kind for name, kind in own.items() if kind is not None})
     reach(engine, address)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
@@ -161,22 +157,6 @@ def improve(
     return made.finished(
         tell, workers=workers, engine=engine, address=address, time_limit=time_limit
     )
-
-
-def algorithm_text(algorithm: str | Algorithm | None) -> str | None:
-    """Returns an algorithm as a description has it: its name, and its settings behind a colon."""
-    if isinstance(algorithm, str | None):
-        return algorithm
-    check_algorithm(algorithm)
-    settings = settings_of(algorithm)
-    return str(Asked(settings.pop("algorithm"), settings))
-
-
-def certificate_texts(certificates: object) -> object:
-    """Returns certificates as a description has them; what is no list is left to its checks."""
-    if not isinstance(certificates, list | tuple):
-        return certificates
-    return [str(Asked.of(kind)) for kind in certificates]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.algorithms.registry import settings_of
 from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.checks import Check
-from surestep.description import command, described, plain, without_folders
+from surestep.description import command, described, in_words, merged, plain, without_folders
 from surestep.errors import InvalidParameter
 from surestep.extensions import SINGULAR, Shelf, versions_of
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -60,14 +60,17 @@ def record_of(
     quiet = [words.states[s] for s in evidence.assembly.quiet.nonzero()[0]]
     parameters = parameters_of(evidence, terms, problem, settled, rehearsal)
     defaults = (*evidence.defaults, *terms.defaults())
+    said = merged(without_folders(evidence.description).given(), terms.given())
     if rehearsal.time_limit is not None:  # the number of worlds is what was reached
         defaults = tuple(name for name in defaults if name != "worlds")
+        said = merged(said, in_words(worlds=rehearsal.worlds))
+    description = described(said)
     return Record(
         versions_with(Names.said_in(parameters)),
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),
-        without_folders(evidence.description).given(),
+        description.given(),
         parameters,
         defaults,
         {
@@ -79,7 +82,7 @@ def record_of(
         },
         data_summary(evidence.counts)._asdict(),
         estimates,
-        command("improve", without_folders(evidence.description), "-o", "OUT"),
+        command("improve", description, "-o", "OUT"),
         baseline,
         alarms,
         checks,

@@ -12,6 +12,7 @@ from surestep._arrays import BoolArray, expect_count, in_digits, least_draws, pl
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
 from surestep.algorithms.limits import limited
 from surestep.algorithms.provable import Provable
+from surestep.algorithms.registry import settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.episodes import Logger
@@ -82,17 +83,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
-        given = {
-            field.name: plain(getattr(self, field.name))
-            for field in dataclasses.fields(self)
-            if field.name != "has_episodes"
-        }
-        if not isinstance(self.certificates, str | None):
-            given["certificates"] = [str(Asked.of(kind)) for kind in self.certificates]
-        if not isinstance(self.algorithm, str | None):
-            check_algorithm(self.algorithm)
-            del given["algorithm"]
-        checked = described(in_words(**given))
+        checked = described(self.given())
         for table in (checked.stakes, checked.method):
             for name in {*table.__struct_fields__} - {"algorithm", "certificates"}:
                 object.__setattr__(self, name, getattr(table, name))
@@ -102,6 +93,21 @@ class Terms:
         self.check_certificates()
         self.check_worlds()
         self.check_same_split()
+
+    def given(self) -> dict[str, Any]:
+        """Returns what was said, as a description has it: objects of Python as texts."""
+        given = {
+            field.name: plain(getattr(self, field.name))
+            for field in dataclasses.fields(self)
+            if field.name != "has_episodes"
+        }
+        if isinstance(self.certificates, list | tuple):
+            given["certificates"] = [str(Asked.of(kind)) for kind in self.certificates]
+        if not isinstance(self.algorithm, str | None):
+            check_algorithm(self.algorithm)
+            settings = settings_of(self.algorithm)
+            given["algorithm"] = str(Asked(settings.pop("algorithm"), settings))
+        return in_words(**given)
 
     @property
     def named(self) -> tuple[str, dict[str, Any]]:

@@ -25,9 +25,10 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_owners
 from surestep._files import read_path, read_whole
 from surestep.certificates import verify
-from surestep.description import SEEN, Description, at, described, merged
+from surestep.description import SEEN, Description, at, described, files_of, merged
 from surestep.errors import InvalidParameter, ResultMismatch, said
-from surestep.io.counts.labelled import counts_digest
+from surestep.io.counts.file import is_counts_file
+from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import BehaviorTable
 from surestep.io.labels.label import joined
 from surestep.io.labels.pair_table import PairTable
@@ -168,6 +169,10 @@ def open_again(
             "columns and bins of the result"
         )
     check_extensions(record)
+    counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, files_of(own)))
+    if counted == made_from_log(record):
+        then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")
+        raise ResultMismatch(f"the result was made from {then}, and {now} given; expected {then}")
     content = merged({}, record.description)
     mine = {name: value for name, value in own.given().items() if name in ("files", "tables")}
     content = {name: value for name, value in content.items() if name not in ("files", "tables")}
@@ -184,11 +189,7 @@ def open_again(
         for role, names in record.parameters["columns"].items()
         if made_from_log(record)
     }
-    source = open_source(described({**content, **mine}), frame, memory_limit)
-    if isinstance(source, CountsSource) == made_from_log(record):
-        then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")
-        raise ResultMismatch(f"the result was made from {then}, and {now} given; expected {then}")
-    return source
+    return open_source(described({**content, **mine}), frame, memory_limit)
 
 
 def check_parquet(saved: Result, folder: Path) -> None:

@@ -145,6 +145,7 @@ class Made:
     keys: Keys
     digest: str  # of its rows
     types: dict[str, str]  # of the columns of the log
+    keeps_rows: bool  # its rows say of which row of the log they are
 
     def check_no_look_ahead(self) -> None:
         """Refuses a query whose decisions depend on rows that come later, or on other cases."""

@@ -47,8 +47,8 @@ from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
-from surestep.io.logs.tables import Table, connected, find_table, watched
-from surestep.io.sql import ROW, limit_memory, sql_name, sql_text
+from surestep.io.logs.tables import Table, connected, explained, find_table, watched
+from surestep.io.sql import ROW, first_lines, limit_memory, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
@@ -409,8 +409,7 @@ def open_log(
     }
     table = find_table(description, frame)
     if description.query is not None:
-        with named_in_errors(table):
-            table = table_of_query(table, columns, memory_limit)
+        table = table_of_query(table, columns, memory_limit)
     with connected(table, memory_limit) as database:
         types = types_of(database)
         row = first_steps(database, types, columns)
@@ -439,15 +438,19 @@ def table_of_query(
     description = raw.description
     assert description.query is not None
     workshop = Workshop()
+    if LOG in description.tables:
+        raise InvalidParameter(f"tables has {LOG!r}, the name of the log itself; name it otherwise")
     with workshop.loading(memory_limit) as database:
         if raw.frame is not None:
             register(database, raw.frame)
-        types = load_raw(database, LOG, raw.typed(database))
+        types = load_raw(database, LOG, raw)
         for name, file in description.tables.items():
-            further = find_table(Description(files=(file,), reader=description.reader))
-            load_raw(database, name, further.typed(database))
+            further = Description(files=(file,), reader=description.reader)
+            load_raw(database, name, find_table(further))
     query = Query(description.query, memory_limit=memory_limit)
-    mapping = meaning_of(description, run(workshop, query), [], columns)
+    made = run(workshop, query)
+    with named_in_errors(raw):
+        mapping = meaning_of(description, made, [], columns)
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]
     case = description.case or (mapping.episode if mapping.episode in types else None)
     if not single and case not in types:
@@ -470,17 +473,23 @@ def table_of_query(
         FORMATS["parquet"],
         description=description,
         raw=raw,
-        made=Made(workshop, query, keys, digest, types),
+        made=Made(workshop, query, keys, digest, types, PLACE in made),
     )
 
 
-def load_raw(database: Any, name: str, rows: str) -> dict[str, str]:
+def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     """Loads a table for a query, with the places of its rows; returns the types of its columns."""
-    described = database.execute(f"DESCRIBE {rows}").fetchall()
-    place = (
-        "" if any(str(row[0]) == PLACE for row in described) else ", row_number() OVER () AS row"
-    )
-    database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
+    import duckdb
+
+    rows = raw.typed(database)
+    try:
+        described = database.execute(f"DESCRIBE {rows}").fetchall()
+        known = any(str(row[0]) == PLACE for row in described)
+        place = "" if known else f", row_number() OVER () AS {sql_name(PLACE)}"
+        database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
+    except duckdb.Error as problem:
+        words = f"{raw.name} cannot be read: {first_lines(problem)}"
+        raise InvalidLog(explained(raw) or words) from None
     columns = database.execute(f"DESCRIBE {sql_name(name)}").fetchall()
     return {str(row[0]): str(row[1]) for row in columns}
 

@@ -1,0 +1,144 @@
+"""`surestep describe`: a file that the other verbs take, made without a question."""
+
+import os
+import tomllib
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surestep
+from pump_commands import LINES, POLICY, run_surestep, write_lines
+from surestep.description import HELP, read_description
+from surestep.io.sql import sql_name
+
+SIZE = 240
+
+
+def table(header, row):
+    """The lines of a log whose rows are made of their numbers."""
+    return [header, *(row(i) for i in range(SIZE))]
+
+
+# Tables of several kinds: their lines, and the columns of the roles that are to be found.
+KINDS = {
+    "usual names": (
+        table(
+            "episode,step,state,action,reward,terminated,propensity",
+            lambda i: f"{i // 3},{i % 3},s{i % 4},{'xy'[i % 2]},{i % 5},{int(i % 3 == 2)},0.5",
+        ),
+        {"episode": "episode", "step": "step", "state": "state", "action": "action",
+         "reward": "reward", "terminated": "terminated", "propensity": "propensity"},
+    ),
+    "patients and times": (
+        table(
+            "patient_id,chart time,lactate,ward,dose,cost,note",
+            lambda i: f"{i // 4},2024-01-{1 + i % 4:02d} 08:00,{i / 7:.3f},{'ab'[i % 2]},"
+            f"{i % 3},{-i % 9},note {i}",
+        ),
+        {"episode": "patient_id", "step": "chart time", "state": ["lactate", "ward"],
+         "action": "dose", "reward": "cost"},
+    ),
+    "one decision a row": (
+        table("age;arm;clicked", lambda i: f"{20 + i % 40};{'ABC'[i % 3]};{i % 2}"),
+        {"state": "age", "action": "arm", "reward": "clicked"},
+    ),
+}  # fmt: skip
+REWARD = {"one decision a row": "clicked"}  # what no hint finds, and the file asks for
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_file_is_one_that_inspect_and_improve_take(kind, tmp_path):
+    lines, roles = KINDS[kind]
+    log = write_lines(tmp_path / "the log.csv", lines)
+    more = ("--set", "reader.delim=;") if ";" in lines[0] else ()
+    told = run_surestep("describe", log, *more)
+    assert (told.exit_code, told.stderr) == (0, ""), told.output
+    file = tmp_path / "the log.toml"
+    assert f"wrote {file}\n" in told.stdout
+    assert f"surestep inspect '{file}'" in told.stdout
+    content = tomllib.loads(file.read_text("utf-8"))
+    if kind in REWARD:
+        assert '# reward = "reward"  # not found: name it' in file.read_text("utf-8")
+        assert REWARD[kind] in content["columns"]["state"]
+        given = ("--reward", REWARD[kind], "--state", roles["state"])
+    else:
+        assert content["columns"] == roles
+        given = ()
+    assert content["files"] == ["the log.csv"]
+    looked = run_surestep("inspect", file, *given)
+    assert looked.exit_code == 0, looked.output
+    ends = ("--ends", "complete", "--worlds", "0", "-o", tmp_path / "out")
+    ends = ends[2:] if "terminated" in roles or "episode" not in roles else ends
+    made = run_surestep("improve", file, *given, *ends)
+    assert made.exit_code == 0, made.output
+    assert surestep.load(tmp_path / "out").record.parameters["discount"] == 0.95
+
+
+def test_numbers_get_bins_and_a_policy_beside_the_log_is_found(tmp_path):
+    write_lines(tmp_path / "pumps.csv", LINES[:400])
+    write_lines(tmp_path / "pumps_policy.csv", POLICY)
+    (tmp_path / "elsewhere").mkdir()
+    for target in (tmp_path / "pumps.toml", tmp_path / "elsewhere" / "own.toml"):
+        given = () if target.name == "pumps.toml" else ("-o", target)
+        assert run_surestep("describe", tmp_path / "pumps.csv", *given).exit_code == 0
+        found = read_description(target)  # its files are those that there are
+        assert (found.columns.action, found.columns.reward) == ("decision", "reward")
+        assert os.path.samefile(found.files[0], tmp_path / "pumps.csv")
+        assert os.path.samefile(found.behavior.policy, tmp_path / "pumps_policy.csv")
+    lines, _ = KINDS["patients and times"]
+    run_surestep("describe", write_lines(tmp_path / "other.csv", lines))
+    bins = tomllib.loads((tmp_path / "other.toml").read_text("utf-8"))["bins"]
+    assert bins == {"lactate": {"quantiles": 10}}
+
+
+def test_nothing_is_written_over_and_nothing_that_was_said_is_lost(tmp_path):
+    log = write_lines(tmp_path / "log.csv", LINES[:50])
+    (tmp_path / "log.toml").write_text("mine")
+    for words, message in (
+        ((log,), "log.toml is there already; name another file with -o"),
+        ((log, "-o", log), "log.csv"),
+        ((), "Missing argument 'LOG...'"),
+        ((tmp_path / "none.csv",), "none.csv is no file or folder"),
+        ((tmp_path / "*.csv",), "name the file to write with -o"),
+        ((log, "--set", "columns.action=x", "-o", tmp_path / "a.toml"), "--set says here how"),
+        ((log, "--set", "reader.delim=ab", "-o", tmp_path / "a.toml"), "reader.delim is 'ab'"),
+    ):
+        told = run_surestep("describe", *words)
+        assert (told.exit_code, message in told.stderr) == (2, True), told.output
+    assert (tmp_path / "log.toml").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "log.toml"]
+    assert log.read_text().splitlines() == LINES[:50]
+
+
+NAMES = st.lists(
+    st.one_of(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1,
+                max_size=6),
+        st.sampled_from(['a"b', "a\nfiles = 1", "# x", "[bins]", "a.b", "id = 1", "état", "\x7f"]),
+    ),
+    min_size=1, max_size=6, unique_by=str.lower,
+)  # fmt: skip
+
+
+@given(names=NAMES)
+def test_whatever_columns_are_called_the_file_says_nothing_else(names, tmp_path_factory):
+    home = tmp_path_factory.mktemp("names")
+    columns = [f"i % {2 + 40 * (k % 2)} AS {sql_name(name)}" for k, name in enumerate(names)]
+    rows = f"SELECT {', '.join(columns)} FROM range(90) AS rows(i)"
+    duckdb.execute(f"COPY ({rows}) TO '{home / 'log.parquet'}' (FORMAT parquet)")
+    told = run_surestep("describe", home / "log.parquet")
+    assert told.exit_code == 0, told.output
+    found = read_description(home / "log.toml").given()
+    named = found.get("columns", {}).values()
+    used = {name for given in named for name in ([given] if isinstance(given, str) else given)}
+    assert used <= set(names)
+    assert set(found.get("bins", {})) <= used
+    assert found.keys() <= {"files", "columns", "bins", "behavior", "stakes"}
+
+
+def test_all_keys_are_listed():
+    told = run_surestep("describe", "--keys").stdout
+    assert all(f"{path}: " in told for path in HELP)
+    assert "method.delta: δ: the chance that the claim is wrong.  [default: 0.1]" in told
