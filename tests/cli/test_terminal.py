@@ -72,8 +72,8 @@ def home(tmp_path_factory):
         writer.writerow(["state", "action", "reward", "next_state"])
         writer.writerows([label, other, 1, label] for label in EVIL for other in EVIL)
     done = run_surestep(
-        "improve", home / "log.csv", "--discount", "0.5", "--set", "method.n_wedge=2", "--kind", "a-priori",
-        "--worlds", "0", "-o", home / "out",
+        "improve", home / "log.csv", "--discount", "0.5", "--set", "method.n_wedge=2",
+        "--kind", "a-priori", "--worlds", "0", "-o", home / "out",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert not obeyed(done.output)
