@@ -42,7 +42,16 @@ from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
-from surestep.io.logs.query import LOG, Keys, Made, Query, Workshop, finish, run
+from surestep.io.logs.query import (
+    LOG,
+    Keys,
+    Made,
+    Query,
+    Workshop,
+    check_no_look_ahead,
+    finish,
+    run,
+)
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
@@ -168,8 +177,9 @@ class LogSource:
                 f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
                 "log that chooses a policy; expected `surestep improve`"
             )
-        if self.table.made is not None:
-            self.table.made.check_no_look_ahead()
+        made = self.table.made
+        if made is not None:
+            check_no_look_ahead(made.workshop, made.query, made.keys)
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table.raw or self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())

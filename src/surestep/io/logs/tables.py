@@ -14,7 +14,7 @@ from typing import Any
 from surestep._files import read_path, temporary_folder
 from surestep.description import Description, files_of
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
-from surestep.io.logs.compression import check_compression, why_not_whole
+from surestep.io.logs.compression import check_compression, check_gzip
 from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format, scan_parquet
 from surestep.io.logs.frames import explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
@@ -167,7 +167,8 @@ def explained(table: Table) -> str | None:
     if table.format is IN_MEMORY:
         words = explain_frame(table.frame)
         return None if words is None else f"{table.name}: {words}"
-    return why_not_whole(table.files) or table.format.explain(table.files, table.description.reader)
+    check_gzip(table.files)
+    return table.format.explain(table.files, table.description.reader)
 
 
 @contextmanager
