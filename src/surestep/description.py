@@ -351,7 +351,7 @@ def assignment(text: str) -> dict[str, Any]:
     for written in (value, json.dumps(value.strip())):
         try:
             content = tomllib.loads(f"{name} = {written}") if equals else {}
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):  # also numbers of more digits than Python reads
             continue
         if content:
             return content
@@ -442,7 +442,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as problem:
         raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except (ValueError, RecursionError) as problem:
         raise InvalidParameter(f"{path} is not written as TOML: {problem}") from None
 
 
