@@ -26,9 +26,7 @@ help: ## show this list
 demo: | .cache/tmp ## improve the policy behind the example log, into the folder demo
 	@"$(PYTHON)" tools/environment.py demo
 	@rm -rf demo
-	.venv/bin/surestep improve examples/pumps.csv --state condition --state demand \
-		--action decision --behavior examples/pumps_policy.csv --discount 0.95 \
-		--running -140 160 --ending -400 500 -o demo
+	.venv/bin/surestep improve examples/pumps.toml -o demo
 
 docs: CHANGED := --changed
 docs: docs-all ## run the pages of the gallery that changed, and build the site of the documentation, into the folder site
@@ -40,12 +38,13 @@ docs-all: | .cache/tmp ## the same, with all pages of the gallery
 	.venv/bin/python -m sphinx -E -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
 	@echo "site/index.html"
 
-test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
+test: | .cache/tmp ## format, lint, types, layers, line budgets, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
 	@# Each takes one core, so they run side by side.
 	"$(PYTHON)" tools/check_wheel.py & wheel=$$!; \
 		.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/mypy && \
-		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter; \
+		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter && \
+		.venv/bin/python tools/lines.py src/surestep --check > .cache/lines.txt; \
 		checked=$$?; wait $$wheel && exit $$checked
 	.venv/bin/pytest -n 2 --dist worksteal --durations 15 --durations-min 2 -m "not slow"
 

@@ -7,12 +7,15 @@ the last one checks what claims assume (`docs/checks.md`). CPU
 seconds are of all threads together, and tell more than seconds where other processes run. 10⁸ rows
 are measured where they are asked for: they take a gigabyte of disk, and minutes.
 
+The same log as text, without next states: the bare query with `lead()`, counting, `inspect` and
+`improve` without a stress test. And `improve` as it is on 20,000 rows with many actions or states.
+
 Then the peak memory of counting and writing under a limit: 2,000 states, 4 actions and successors
 at random, so that most rows are a group of their own.
 
 Run: .venv/bin/python benchmarks/logs.py [--sizes 1000000 10000000 100000000] [--repeat 2]
     [--wide 20000000] [--limits 200MB 1GB 4GB]
-    [--only LINE ...]
+    [--only LINE ...] [--many]
 """
 
 import argparse
@@ -28,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -36,14 +40,17 @@ from surestep.checks import check_log
 from surestep.checks.places import place_check
 from surestep.errors import SurestepError
 from surestep.io import read_log, write_counts
+from surestep.io.logs.inspection import inspect_log
 from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
+from surestep.pipeline import improve
+from surestep.pipeline.inspect import inspect
 from surestep.planning.evaluation import occupancy
 
 # The arguments of the quickest run.
 SMALLEST = (
     "--sizes", "1000", "--repeat", "1", "--wide", "1000", "--limits", "100MB",
     "--only", "bare query: count(*), sum(reward)",
-    "rows in no order, next_state derived, memory limit 1 GB",
+    "rows in no order, next_state derived, memory limit 1 GB", "text: count",
 )  # fmt: skip
 STEPS, STATES, ACTIONS = 20, 10_000, 4
 DISCOUNT = 0.95
@@ -62,7 +69,22 @@ EXTREMES = "bare query: count(*), sum, min and max of the reward in whole cents"
 DERIVED = "bare query: next_state derived by a window"
 UNORDERED = "rows in no order, next_state derived, memory limit 1 GB"
 CHECKED = "count, load, and check what claims assume"
-LINES = (BARE, EXACT, EXTREMES, *OURS, DERIVED, CHECKED)
+# Of the log as text; the first is the bare query that the others are held against.
+TEXT = {
+    "text: bare query, next_state by lead()": lambda path: (
+        duckdb.connect()
+        .execute(GROUPED.format("reward", f"(SELECT *, {AHEAD} FROM read_csv('{path}'))"))
+        .fetchnumpy()
+    ),
+    "text: count": lambda path: read_log(path).counts(),
+    "text: inspect, without checks": lambda path: inspect_log(read_log(path)),
+    "text: inspect": lambda path: inspect(read_log(path)),
+    "text: improve, no stress test": lambda path: improve(path, discount=DISCOUNT, worlds=0),
+}
+AHEAD = "lead(state) OVER (PARTITION BY episode ORDER BY step) AS next_state"
+MANY = {"100 actions": (50, 100), "1,000 actions": (50, 1_000), "10,000 states": (10_000, 4)}
+LINES = (BARE, EXACT, EXTREMES, *OURS, DERIVED, CHECKED, *TEXT)
+BARE_ONES = (BARE, next(iter(TEXT)))
 FEW_STATES = 2_000
 LIMITED = "under a memory limit"
 NEEDS_SPACE = 10**7  # rows: what has to be put in order is measured up to here
@@ -86,11 +108,13 @@ def write_log(path: Path, rows: int, order: str = "") -> None:
 
 def counting(line: str, path: Path) -> None:
     """Runs one line."""
+    if line in TEXT:
+        TEXT[line](path)
+        return
     source = f"read_parquet('{path}')"
     if line in (BARE, EXACT, EXTREMES, DERIVED):
         if line == DERIVED:
-            near = "lead(state) OVER (PARTITION BY episode ORDER BY step) AS next_state"
-            source = f"(SELECT * REPLACE ({near}) FROM {source})"
+            source = f"(SELECT * REPLACE ({AHEAD}) FROM {source})"
         cents = "(reward * 100)::INTEGER"
         wanted = {EXACT: "reward::DECIMAL(18, 2)", EXTREMES: f"{cents}), min({cents}), max({cents}"}
         reward = wanted.get(line, "reward")
@@ -195,6 +219,12 @@ def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple
     for column in ("seconds", "CPU s", "speed of bare", "by CPU", "peak memory"):
         table.add_column(column, justify="right")
     lines = dict.fromkeys(LINES, path)
+    for log in (path, small):
+        as_text = (
+            f"COPY (SELECT * EXCLUDE (next_state) FROM '{log}') TO '{log.with_suffix('.csv')}'"
+        )
+        duckdb.connect().execute(as_text)
+    lines |= dict.fromkeys(TEXT, path.with_suffix(".csv"))
     if rows > NEEDS_SPACE:
         del lines[CHECKED]
     else:
@@ -205,8 +235,8 @@ def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple
         if line not in wanted:
             continue
         print(f"… {rows:,} rows: {line}", file=sys.stderr, flush=True)
-        found = measure(line, log, small, repeat)
-        bare = bare or found
+        found = measure(line, log, small.with_suffix(log.suffix), repeat)
+        bare = found if bare is None or line in BARE_ONES else bare
         table.add_row(
             line,
             f"{found['seconds']:.2f}",
@@ -218,10 +248,29 @@ def report(console: Console, folder: Path, rows: int, repeat: int, wanted: tuple
     console.print(table)
 
 
+def many_labels(what: str) -> None:
+    """Prints the CPU seconds of improving 20,000 rows with many actions or states, once warm."""
+    states, actions = MANY[what]
+    rng, rows = np.random.default_rng(0), 20_000
+    log = {
+        "episode": np.arange(rows) // STEPS,
+        "step": np.arange(rows) % STEPS,
+        "state": rng.integers(0, states, rows).astype(str).astype(object),
+        "action": rng.integers(0, actions, rows).astype(str).astype(object),
+        "reward": rng.integers(0, 10, rows),
+    }
+    for _ in range(2):  # the first compiles
+        used = time.process_time()
+        improve(log, discount=DISCOUNT, ends="complete")
+    print(json.dumps({"cpu": time.process_time() - used}))
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         line, *given = sys.argv[2:]
-        if line == LIMITED:
+        if line in MANY:
+            many_labels(line)
+        elif line == LIMITED:
             limited(given[0], Path(given[1]), Path(given[2]))
         else:
             child(line, Path(given[0]), Path(given[1]), int(given[2]))
@@ -231,6 +280,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--wide", type=int, default=2 * 10**7, help="rows at random; 0: none")
     parser.add_argument("--limits", nargs="+", default=["200MB", "1GB", "4GB"])
+    parser.add_argument("--many", action="store_true", help="logs of many actions or states too")
     every = (*LINES, UNORDERED)
     parser.add_argument("--only", nargs="+", default=every, choices=every, help="these lines")
     arguments = parser.parse_args()
@@ -239,6 +289,9 @@ def main() -> None:
     for rows in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report(console, Path(folder), rows, arguments.repeat, tuple(arguments.only))
+    for what in MANY if arguments.many else ():
+        print(f"… 20,000 rows, {what}", file=sys.stderr, flush=True)
+        console.print(f"improve 20,000 rows with {what}: {measure(what)['cpu']:.1f} CPU s")
     if arguments.wide:
         with tempfile.TemporaryDirectory(prefix="surestep-") as folder:
             report_limits(console, Path(folder), arguments.wide, arguments.limits)

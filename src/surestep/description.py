@@ -14,6 +14,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -70,8 +71,8 @@ class Bin(Part, frozen=True):
     """The bins of a column of numbers, or states learnt from several columns of measurements."""
 
     quantiles: Annotated[int, Meta(ge=2, le=1000)] | None = None
-    width: Annotated[float, Meta(gt=0)] | None = None
-    edges: Annotated[tuple[float, ...], Meta(min_length=1)] | None = None
+    width: Annotated[float, Meta(gt=0, le=LARGEST)] | None = None
+    edges: Annotated[tuple[Amount, ...], Meta(min_length=1)] | None = None
     tree: Size | None = None  # leaves
     kmeans: Size | None = None  # clusters
     columns: Several | None = None  # of a tree, or of clusters
@@ -81,7 +82,7 @@ class Bin(Part, frozen=True):
         rules = [name for name in RULES if getattr(self, name) is not None]
         if len(rules) != 1:
             raise ValueError(f"Expected one of {', '.join(RULES)}")
-        if (self.columns is not None) != (rules[0] in LEARNT):
+        if bool(self.columns) != (rules[0] in LEARNT):
             raise ValueError("Expected columns beside tree or kmeans, and only there")
 
 
@@ -147,7 +148,7 @@ class Method(Part, frozen=True):
 
     algorithm: str | None = None
     n_wedge: Natural | Literal["auto"] | None = None
-    zeta: float | None = None
+    zeta: Amount | None = None
     least_visits: Annotated[int, Meta(ge=1)] | None = None
     delta: Share | None = None
     unseen: Literal["pessimistic", "terminal"] | None = None
@@ -188,30 +189,29 @@ HELP = {
     "query": "SQL that prepares the rows of the table `log`.",
     "tables": "Further tables of the query: a file for each name.",
     "case": "The column of the files that says whose rows belong together, for a query.",
-    "ends": "complete: the last row of every episode ends it, unless it is truncated; clock: "
+    "ends": "How episodes end, where no column tells: complete, with their last row; clock, "
     "recording stops after so many steps, or at a date with steps of equal length.",
-    "columns.state": "The column with the state; several together are one.",
-    "columns.action": "The column with the action; several together are one.",
-    "columns.reward": "The column with the reward.",
-    "columns.next_state": "The column with the state that follows.",
-    "columns.episode": "The column that says to which episode a row belongs.",
-    "columns.step": "The column with the number of the step in its episode, or a time stamp.",
-    "columns.terminated": "The column that says whether the episode ended with this step.",
-    "columns.truncated": "The column that says whether a clock stopped the recording after this "
-    "step.",
-    "columns.propensity": "The column with the probability that the action had when it was taken.",
-    "columns.time": "The column with the time of a decision, or at which its episode began, where "
-    "the order of the log is another one; splits in time go by it.",
+    "columns.state": "The state; repeat it for several columns.",
+    "columns.action": "The action; repeat it for several columns.",
+    "columns.reward": "The reward.",
+    "columns.next_state": "The state that follows.",
+    "columns.episode": "To which episode a row belongs.",
+    "columns.step": "The number of the step, or a time stamp.",
+    "columns.terminated": "Whether the episode ended with this step.",
+    "columns.truncated": "Whether a clock stopped the recording there.",
+    "columns.propensity": "The probability that the action had.",
+    "columns.time": "When it was decided, or the episode began, where the order of the log is "
+    "another one.",
     "bins": "Bins of a column: quantiles, width or edges; or states of several columns: tree or "
     "kmeans.",
     "reader": "How text files are written, in the words of DuckDB's reader.",
     "behavior.policy": "The policy that made the log: a table of state, action, probability; "
-    "uniform, where a randomised trial took all actions alike; propensities, of the log's states, "
-    "or row-propensities where they vary there; or an estimate from it.",
+    "uniform (a randomised trial); propensities, or row-propensities where they vary within a "
+    "state; or estimate.",
     "behavior.logger": "adaptive: whoever made the log may have learnt on the way, so its first "
     "part chooses the policy; fixed: a part drawn at random does.",
     "stakes.discount": "γ, from 0 to 1: how much the next step counts.",
-    "stakes.running": "A step after which the episode goes on earns between these.",
+    "stakes.running": "A step after which it goes on earns between these.",
     "stakes.ending": "A step that ends its episode earns between these.",
     "stakes.returns": "Every episode returns between these, and so does its rest from any step on, "
     "unless that is 0.",
@@ -221,8 +221,7 @@ HELP = {
     "is taken more often than before.",
     "limits.states": "A file with all states that there are, where the log shows fewer.",
     "limits.actions": "A file with all actions that there are.",
-    "method.algorithm": "The algorithm with its settings, such as spibb:n_wedge=50 (`surestep "
-    "algorithms` lists them). Where none is named, provable is a candidate too.",
+    "method.algorithm": "Such as spibb:n_wedge=50; see `surestep algorithms`.",
     "method.n_wedge": "N∧: pairs visited at most this often keep their probability. `auto` takes "
     "the one with the largest lower bound.",
     "method.zeta": "Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.",
@@ -231,10 +230,9 @@ HELP = {
     "method.delta": "δ: the chance that the claim is wrong.",
     "method.unseen": "The value of a pair that was never tried: the lower value bound "
     "(pessimistic), or 0 (terminal).",
-    "method.certificates": "A certificate to make, with its settings, such as robust:set=l1; the "
-    "result stands by the first.",
+    "method.certificates": "Such as robust:set=l1; the result stands by the first.",
     "method.train_share": "The share of the log that chooses the policy; the rest judges it.",
-    "method.worlds": "The number of worlds of each kind in the stress test; 0: none.",
+    "method.worlds": "Worlds of each kind in the stress test; 0: none.",
     "names": "What people call the values of a column, on the page and the screen.",
 }
 HOW_TO_READ = ("query", "tables", "reader", "case", "ends", "columns", "bins")  # of a log
@@ -348,13 +346,11 @@ def assignment(text: str) -> dict[str, Any]:
     ({'method': {'algorithm': 'spibb'}}, {'bins': {'age': {'edges': [40, 60]}}})
     """
     name, equals, value = text.partition("=")
-    for written in (value, json.dumps(value.strip())):
-        try:
-            content = tomllib.loads(f"{name} = {written}") if equals else {}
-        except (ValueError, RecursionError):  # also numbers of more digits than Python reads
+    for line in (text, f"{name} = {json.dumps(value.strip())}"):  # a key may have a = in quotes
+        if not equals or "\n" in name or (line is text and "\n" in text):
             continue
-        if content:
-            return content
+        with suppress(ValueError, RecursionError):  # also numbers of more digits than Python reads
+            return tomllib.loads(line)
     raise InvalidParameter(f"--set is {text!r}, expected KEY=VALUE such as stakes.discount=0.9")
 
 
@@ -504,7 +500,8 @@ def command(verb: str, description: Description, *more: str) -> str:
     """Returns the command that says all of a description, with options where there are some."""
     content = description.given()
     files = content.pop("files", ["LOG"])
-    words = ["surestep", verb, *([files] if isinstance(files, str) else files)]
+    files = [files] if isinstance(files, str) else files
+    words = ["surestep", verb, *(f"./{x}" if x.startswith("-") else x for x in files)]  # no option
     for path, value in leaves(content):
         match path in OPTIONS, value:
             case True, [float(), float()]:

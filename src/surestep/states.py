@@ -21,8 +21,9 @@ SIZES = (4, 8, 16, 32, 64)  # that 'auto' tries
 DIGITS = 6
 LARGEST = 1e100  # measurement: squares are finite
 MOST_ROWS = 200_000  # teach: states get no better by more
+MOST_FOR_CENTRES = 20_000  # rows, evenly spread: centres get no better by more
 LEAST_ROWS = 5  # of a leaf
-SAME = 1e-9  # returns that differ by no more of their size are the same, but for rounding
+SAME = 1e-9  # returns, or errors, that differ by no more of their size differ by rounding alone
 
 Maker = Callable[[int, FloatArray, FloatArray], LearntStates]
 
@@ -58,14 +59,11 @@ def learn(
     table, earned, number = table[:rows], earned[:rows], number[:rows]
     if np.abs(table).max() > LARGEST:
         raise InvalidLog(f"a measurement for {name} is above {LARGEST:g}, expected smaller numbers")
-    whole = (table == np.floor(table)).all(axis=0)
-    table = in_few_digits(table)
-    if (table == table[0]).all():
-        raise InvalidLog(
-            f"none of {', '.join(names)} varies among the {rows:,} rows that {name} is learnt from "
-            f"(to {DIGITS} digits), expected measurements that do"
-        )
-    makers = {"tree": partial(grown, name, names, whole), "kmeans": partial(clustered, name, names)}
+    given, table = table, in_few_digits(table)
+    makers = {
+        "tree": partial(grown, name, names, (table == given).all(axis=0)),
+        "kmeans": partial(clustered, name, names),
+    }
     make: Maker = makers[kind]
     chosen = best_size(make, table, earned, number) if size == "auto" else size
     return make(chosen, table, earned)
@@ -89,17 +87,20 @@ def best_size(make: Maker, table: FloatArray, returns: FloatArray, number: IntAr
         told = mean + total / np.maximum(np.bincount(taught, minlength=many), 1)
         return float(((returns[held] - told[states.indices(table[held])]) ** 2).sum())
 
-    return min(SIZES, key=error)
+    errors = [error(size) for size in SIZES]
+    enough = min(errors) + SAME * float(((returns[held] - mean) ** 2).sum())
+    return next(size for size, each in zip(SIZES, errors, strict=True) if each <= enough)
 
 
 def grown(
-    name: str, columns: tuple[str, ...], whole: BoolArray, size: int, table: FloatArray,
+    name: str, columns: tuple[str, ...], exact: BoolArray, size: int, table: FloatArray,
     returns: FloatArray,
 ) -> LearntStates:  # fmt: skip
     """Returns a tree, grown best first by the variance of returns (`DecisionTreeRegressor`).
 
     It is given ranks in place of numbers: it computes with 32 bits and takes small differences for
-    none, and a tree of ranks splits the same rows.
+    none, and a tree of ranks splits the same rows. A threshold is a value of the log where all of
+    the column are `exact` [C], that is, have few digits; otherwise it keeps away from values.
     """
     levels, ranks = zip(*(np.unique(each, return_inverse=True) for each in table.T), strict=True)
     spread = float(returns.std())
@@ -115,15 +116,16 @@ def grown(
             return None
         c = int(tree.feature[node])
         low, high = levels[c][(place := int(tree.threshold[node])) : place + 2].tolist()
-        threshold = high if whole[c] else short_between(low, high)
+        threshold = high if exact[c] else short_between(low, high)
         below, above = int(tree.children_left[node]), int(tree.children_right[node])
         return Split(columns[c], threshold, split(below), split(above))
 
     root = split(0)
     if root is None:
         raise InvalidLog(
-            f"no threshold of {', '.join(columns)} tells returns apart with {LEAST_ROWS} rows on "
-            f"each side, so {name} cannot be a tree; give other measurements, more rows or kmeans"
+            f"no threshold of {', '.join(columns)} (to {DIGITS} digits) tells returns apart with "
+            f"{LEAST_ROWS} rows on each side, so {name} cannot be a tree; give other measurements, "
+            "more rows or kmeans"
         )
     return LearntStates(name, columns, root)
 
@@ -132,14 +134,20 @@ def clustered(
     name: str, columns: tuple[str, ...], size: int, table: FloatArray, returns: FloatArray
 ) -> LearntStates:
     """Returns clusters of measurements in units of their spread (`KMeans`), in a settled order."""
-    varies = table.min(axis=0) < table.max(axis=0)
+    varies = (table != table[0]).any(axis=0)
+    if not varies.any():
+        raise InvalidLog(
+            f"none of {', '.join(columns)} varies (to {DIGITS} digits) among the rows that {name} "
+            "is learnt from, expected measurements that do"
+        )
     spreads = in_few_digits(np.where(varies, table.std(axis=0), 1.0)[None])[0]
     spreads[spreads == 0] = 1.0
     scaled = (table - table.mean(axis=0)) / spreads
-    clusters = min(size, np.unique(table, axis=0).shape[0])
+    every = -(-table.shape[0] // MOST_FOR_CENTRES)
+    clusters = min(size, np.unique(table[::every], axis=0).shape[0])
     kmeans = scikit_learn("sklearn.cluster").KMeans(clusters, n_init=4, random_state=0)
     with scikit_learn("threadpoolctl").threadpool_limits(1):  # adds up in one order
-        found = kmeans.fit(scaled).cluster_centers_ * spreads + table.mean(axis=0)
+        found = kmeans.fit(scaled[::every]).cluster_centers_ * spreads + table.mean(axis=0)
     centres = np.unique(in_few_digits(found), axis=0)
     return LearntStates(
         name, columns, None, tuple(map(tuple, centres.tolist())), tuple(spreads.tolist())

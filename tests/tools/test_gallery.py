@@ -44,6 +44,15 @@ def test_a_page_says_what_its_code_prints(path, monkeypatch):
             assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"
 
 
+def test_the_recipes_for_logs_make_what_their_page_says():
+    page = (GALLERY.parent / "recipes.md").read_text(encoding="utf-8")
+    with page_folder():
+        runs = list(run_page(page, quick=False))
+    assert len(runs) == 14
+    for run in runs:
+        assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"
+
+
 def test_what_a_page_registers_is_forgotten():
     """The next page would hand it to worker processes, which cannot import it any more."""
     before = extensions.registered()

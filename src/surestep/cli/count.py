@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -52,7 +53,7 @@ def command(
         if engine == "ray":
             counts = count_on_ray(source, address=address, progress=advance)
         else:
-            counts = source.counts(advance)
+            counts = replace(source.counts(advance), edges=source.edges())
     write_counts(counts, output, memory_limit=memory_limit)
     say(
         f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surestep.cli import options
-from surestep.cli.options import Grouped, described
+from surestep.cli.options import Grouped, Option, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import terminal
 from surestep.description import ASKING, IMPROVING, LABELS, READING, Description
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
+    cls=Option,
+    group="The question",
     help="A new folder for the result, or one to go on with.",
 )
 @options.time_limit
@@ -46,10 +48,9 @@ def command(
 ) -> None:
     """Improve the policy behind LOG: a description (TOML), a log, or what `count` wrote.
 
-    OUTPUT gets the policy (policy.csv, policy.parquet), the certificate to stand by and all others
-    (certificate.json, certificates.json), what a stress test found (rehearsal.json), a page that
-    explains everything (report.html), and all that is needed to repeat it (run.json). All but the
-    stress test is saved before it begins; if it is interrupted, the same command goes on with it.
+    OUTPUT gets the policy, its certificates, a page that explains all (report.html), and what is
+    needed to repeat it (run.json). All but the stress test is saved before that begins; if it is
+    interrupted, the same command goes on with it.
 
     \b
     surestep improve log.toml -o result

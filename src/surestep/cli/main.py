@@ -19,6 +19,7 @@ from typing import Any, cast
 import click
 
 from surestep._version import __version__
+from surestep.cli.options import Option
 from surestep.cli.terminal import say_json, visible
 from surestep.errors import SurestepError, speaking_of_options
 
@@ -52,13 +53,13 @@ def choose_device(ctx: click.Context, option: click.Parameter, name: str | None)
         ctx.with_resource(device(cast(Any, name)))
 
 
-DEVICE = click.Option(
+DEVICE = Option(
     ["--device"],
+    group="For experts",
     type=click.Choice(["auto", "cpu", "cuda"]),
     expose_value=False,
     callback=choose_device,
-    help="Compute on the processor, on a GPU (cuda), or on one where it helps.  [default: what "
-    "SURESTEP_DEVICE says, or auto]",
+    help="The processor, or a GPU.  [default: SURESTEP_DEVICE, or auto]",
 )
 
 

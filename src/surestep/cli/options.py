@@ -40,22 +40,53 @@ def refuse_nan(ctx: click.Context, option: click.Parameter, number: float | None
     return number
 
 
+class Option(click.Option):
+    """An option under a heading of the help."""
+
+    def __init__(self, *words: Any, group: str = "Options", **settings: Any) -> None:
+        super().__init__(*words, **settings)
+        self.group = group
+
+
+class Grouped(click.Command):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options of each heading."""
+        groups = dict[str, list[tuple[str, str]]]()
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None and isinstance(option, click.Option):
+                groups.setdefault(getattr(option, "group", "Options"), []).append(record)
+        for name in (*dict.fromkeys(GROUPS.values()), "Options"):
+            if name in groups:
+                with formatter.section(name):
+                    formatter.write_dl(groups[name])
+
+
 memory_limit = click.option(
     "--memory-limit",
+    cls=Option,
+    group="For experts",
     metavar="SIZE",
-    help="Memory to use at most, such as 2GB; what needs more spills to disk.",
+    help="Memory to use, such as 2GB; the rest spills to disk.",
 )
 time_limit = click.option(
     "--time-limit",
+    cls=Option,
+    group="For experts",
     type=click.FloatRange(min=0),
     callback=refuse_nan,
     metavar="SECONDS",
-    help="Stop the stress test after this time, with as many worlds as were reached.",
+    help="Stop the stress test with the worlds that were reached.",
 )
 worker_processes = click.option(
     "--workers",
+    cls=Option,
+    group="For experts",
     type=click.IntRange(min=1),
-    help="The number of processes.  [default: all cores, where the work is long]",
+    metavar="N",
+    help="Processes.  [default: all cores, where work is long]",
 )
 json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -169,6 +200,8 @@ def cluster(work: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         engine = click.option(
             "--engine",
+            cls=Option,
+            group="For experts",
             type=click.Choice(["local", "ray"]),
             default="local",
             show_default=True,
@@ -176,7 +209,9 @@ def cluster(work: str) -> Callable[[Command], Command]:
         )
         address = click.option(
             "--address",
-            help="The Ray cluster, such as auto or head:6379.  [default: one on this machine]",
+            cls=Option,
+            group="For experts",
+            help="The Ray cluster, such as auto or head:6379.",
         )
         return engine(address(command))
 
@@ -184,29 +219,6 @@ def cluster(work: str) -> Callable[[Command], Command]:
 
 
 # ---- a log and what is to be done with it -----------------------------------------------------
-
-
-class Option(click.Option):
-    """An option under a heading of the help."""
-
-    def __init__(self, *words: Any, group: str = "Options", **settings: Any) -> None:
-        super().__init__(*words, **settings)
-        self.group = group
-
-
-class Grouped(click.Command):
-    """A command whose help has its options under headings."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the options of each heading."""
-        groups = dict[str, list[tuple[str, str]]]()
-        for option in self.get_params(ctx):
-            record = option.get_help_record(ctx)
-            if record is not None:
-                groups.setdefault(getattr(option, "group", "Options"), []).append(record)
-        for name, records in groups.items():
-            with formatter.section(name):
-                formatter.write_dl(records)
 
 
 GROUPS = {
@@ -222,8 +234,8 @@ METAVARS = {
     "ends": "complete|clock",
     "behavior.policy": "POLICY",
     "stakes.discount": "GAMMA",
-    "method.algorithm": "NAME[:SETTING=VALUE]",
-    "method.certificates": "KIND[:SETTING=VALUE]",
+    "method.algorithm": "NAME",
+    "method.certificates": "KIND",
     "method.delta": "DELTA",
     "method.worlds": "N",
 }
@@ -267,7 +279,7 @@ def described(*paths: str) -> Callable[[Command], Command]:
             "--set",
             "assigned",
             cls=Option,
-            group=GROUPS[paths[-1]] if paths == READING else "The question",
+            group="The log" if paths == READING else "The question",
             multiple=True,
             metavar="KEY=VALUE",
             help="Any key of a description, such as bins.age.quantiles=10; `surestep describe "

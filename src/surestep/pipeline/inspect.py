@@ -18,6 +18,7 @@ from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.rewards import NUMBER
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
+from surestep.pipeline.evidence import with_learnt_states
 from surestep.results.chart_bins import Bin
 from surestep.results.inspection import (
     ActionUse,
@@ -108,6 +109,8 @@ def inspect(
     """
     if isinstance(n_wedge, bool) or not isinstance(n_wedge, int) or n_wedge < 0:
         raise InvalidParameter(f"n_wedge is {n_wedge!r}, expected a whole number of 0 or more")
+    discount = source.description.stakes.discount
+    source = with_learnt_states(source, 1.0 if discount is None else discount)
     facts, roles = inspect_log(source), source.columns
     overlap, mismatches = None, list[Caution]()
     named = source.description.behavior.policy

@@ -273,9 +273,10 @@ GIVEN_ONE = ("state", "action", "reward", "next_state")
 INTERRUPTED = """
 import os, signal, threading
 import numpy as np
+from surestep.description import Description
 from surestep.io.logs import tables
 
-log = tables.find_table({"state": np.array([1])})
+log = tables.find_table(Description(), {"state": np.array([1])})
 with tables.connected(log) as database:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     database.execute("SELECT sum(hash(range)) FROM range(1000000000000)")

@@ -140,6 +140,7 @@ class Manifest:
     dropped_rewards: Mapping[str, Ends]  # the least and the greatest
     episodes: Mapping[str, Whole]
     sources: tuple[str, ...]
+    edges: tuple[str, ...]
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> Manifest:
@@ -155,6 +156,7 @@ class Manifest:
             dropped_rewards=counts.dropped_rewards,
             episodes={**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
             sources=counts.sources,
+            edges=counts.edges,
         )
 
 
@@ -290,6 +292,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
                 {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
                 manifest.sources,
                 manifest.dropped_rewards,
+                manifest.edges,
             )
         ]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep._names import did_you_mean
@@ -15,67 +15,35 @@ ALMOST = 0.82  # alike are rewrad and reward; ward and reward, date and state ar
 
 
 class Role(NamedTuple):
-    """A meaning that a column may have: the names it goes by, and the words of its option."""
+    """A meaning that a column may have, and the names it goes by."""
 
     # The canonical name first, then what Minari and Gymnasium, D4RL and d3rlpy, RLDS, and OBP and
     # SCOPE-RL call it.
     aliases: tuple[str, ...]
-    help: str  # of its option
     several: bool = False  # it may have more than one column
     needed: bool = False  # no log is without
     rare: bool = False  # nobody misses it
 
 
+ENDS = ("terminated", "terminations", "termination", "terminals", "terminal", "is_terminal")
 # As they are shown and recorded.
 ROLES = {
-    "episode": Role(
-        ("episode", "episode_id", "trajectory", "trajectory_id"),
-        "The column that says to which episode a row belongs.",
-    ),
-    "step": Role(
-        ("step", "timestep", "time_step", "t"),
-        "The column with the number of the step in its episode.",
-    ),
+    "episode": Role(("episode", "episode_id", "trajectory", "trajectory_id")),
+    "step": Role(("step", "timestep", "time_step", "t")),
     "state": Role(
-        ("state", "observation", "observations", "obs", "context"),
-        "The column with the state; repeat it where there are several.",
-        several=True,
-        needed=True,
+        ("state", "observation", "observations", "obs", "context"), several=True, needed=True
     ),
-    "action": Role(
-        ("action", "actions"),
-        "The column with the action; repeat it where there are several.",
-        several=True,
-        needed=True,
-    ),
-    "reward": Role(("reward", "rewards"), "The column with the reward.", needed=True),
+    "action": Role(("action", "actions"), several=True, needed=True),
+    "reward": Role(("reward", "rewards"), needed=True),
     "next_state": Role(
-        ("next_state", "next_observation", "next_observations", "next_obs"),
-        "The column with the state that follows; repeat it where there are several.",
-        several=True,
+        ("next_state", "next_observation", "next_observations", "next_obs"), several=True
     ),
-    "terminated": Role(
-        (
-            *("terminated", "terminations", "termination", "terminals", "terminal"),
-            *("is_terminal", "done", "dones"),
-        ),
-        "The column that says whether the episode ended with this step.",
-    ),
-    "truncated": Role(
-        ("truncated", "truncations", "truncation", "timeouts", "timeout"),
-        "The column that says whether the recording was cut after this step.",
-    ),
+    "terminated": Role((*ENDS, "done", "dones")),
+    "truncated": Role(("truncated", "truncations", "truncation", "timeouts", "timeout")),
     "propensity": Role(
-        ("propensity", "behavior_prob", "pscore", "propensity_score", "action_prob"),
-        "The column with the probability that the action had when it was taken.",
-        rare=True,
+        ("propensity", "behavior_prob", "pscore", "propensity_score", "action_prob"), rare=True
     ),
-    "time": Role(
-        (),  # never by name: it may be that of day
-        "The column with the time of a decision, or at which its episode began, where the order of "
-        "the log is another one; splits in time go by it.",
-        rare=True,
-    ),
+    "time": Role((), rare=True),  # never by name: it may be that of day
 }
 
 
@@ -127,30 +95,6 @@ class ColumnMapping:
             return "(derived from the next step)" if role == "next_state" else "(none)"
         return named if isinstance(named, str) else ", ".join(named)
 
-    def __post_init__(self) -> None:
-        """Checks that there are whole episodes in order, or transitions that say where they led."""
-        if self.next_state and len(self.next_state) != len(self.state):
-            raise InvalidLog(
-                f"the next state has {len(self.next_state)} columns "
-                f"({', '.join(self.next_state)}), the state {len(self.state)} "
-                f"({', '.join(self.state)}); expected as many, in the same order"
-            )
-        if self.episode is not None and self.step is None:
-            raise InvalidLog(
-                f"there are episodes (column {self.episode!r}), but no column says which step of "
-                f"its episode a row is; add a column 'step', or name it with {naming('step')}"
-            )
-        if self.episode is None and not self.next_state:
-            raise InvalidLog(
-                "there is neither a column of episodes nor one of next states, so nobody knows "
-                "where a decision led; add 'next_state', or 'episode' and 'step', or name them "
-                f"with {naming('next_state')}, or {naming('episode', 'step')}"
-            )
-
-
-# As they are asked for: what a log must have comes first.
-ROLE_OPTIONS = tuple(field.name for field in fields(ColumnMapping))
-
 
 def resolve(
     columns: Sequence[str], chosen: Mapping[str, str | Sequence[str]] | None = None
@@ -161,9 +105,14 @@ def resolve(
     episode. A column that was chosen for something else is not found by name for a role that nobody
     misses.
     """
-    asked = {role: names(role, given) for role, given in (chosen or {}).items()}
+    asked = {
+        role: (given,) if isinstance(given, str) else tuple(given)
+        for role, given in (chosen or {}).items()
+    }
     for role, given in asked.items():
-        for name in given:
+        for index, name in enumerate(given):
+            if name in given[:index]:
+                raise InvalidParameter(f"column {name!r} is chosen twice for {role}")
             if name not in columns:
                 raise InvalidLog(
                     f"there is no column {name!r}, chosen for {role}; {closest(name, columns)}"
@@ -184,18 +133,7 @@ def resolve(
         resolved["next_state"] = following if all(name in columns for name in following) else ()
     if not any(resolved[role] for role in (*SINGLE, "next_state", "truncated")):
         resolved |= {role: (name,) for role, name in SINGLE.items()}
-    for role in ROLES:
-        if ROLES[role].needed and not resolved[role]:
-            raise InvalidLog(
-                f"no column says what the {role} is; {like_role(role, columns)}; name it with "
-                f"{naming(role)}"
-            )
-    both = [name for name in resolved["state"] if name in resolved["action"]]
-    if both:
-        raise InvalidLog(
-            f"column {both[0]!r} is that of the state and of the action; expected the action in a "
-            f"column of its own, named with {naming('action')}"
-        )
+    check_meaning(resolved, columns)
     return ColumnMapping(
         **{
             role: given if ROLES[role].several else given[0] if given else None
@@ -204,19 +142,38 @@ def resolve(
     )
 
 
-def names(role: object, given: object) -> tuple[str, ...]:
-    """Checks and returns the columns that someone chose for a role."""
-    if not isinstance(role, str) or role not in ROLES:
-        raise InvalidParameter(f"role is {role!r}, expected one of {', '.join(ROLES)}")
-    columns = (given,) if isinstance(given, str) else given
-    if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
-        raise InvalidParameter(f"columns of {role} are {given!r}, expected names")
-    if len(columns) > 1 and not ROLES[role].several:
-        raise InvalidParameter(f"{role} has {len(columns)} columns, expected one")
-    twice = [name for index, name in enumerate(columns) if name in columns[:index]]
-    if twice:
-        raise InvalidParameter(f"column {twice[0]!r} is chosen twice for {role}")
-    return tuple(columns)
+def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str]) -> None:
+    """Refuses columns that lack roles, all of them at once, or that have two meanings.
+
+    Rows are steps of episodes, or transitions that say where they led.
+    """
+    state, action, next_state = (resolved[role] for role in ("state", "action", "next_state"))
+    in_order = ("episode", "step") if resolved["episode"] or not next_state else ()
+    missing = [
+        name
+        for name, role in ROLES.items()
+        if (role.needed or name in in_order) and not resolved[name]
+    ]
+    if missing:
+        near = [repr(name) for name in columns if any(is_like(name, role) for role in missing)]
+        hint = did_you_mean(near[:3]) if near else closest("", columns)
+        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
+        other = f", or next states with {naming('next_state')}" if "episode" in missing else ""
+        raise InvalidLog(
+            f"no column says what the {' and the '.join(missing)} {are}; {hint}; name {them} with "
+            f"{naming(*missing)}{other}"
+        )
+    both = [name for name in state if name in action]
+    if both:
+        raise InvalidLog(
+            f"column {both[0]!r} is that of the state and of the action; expected the action in a "
+            f"column of its own, named with {naming('action')}"
+        )
+    if next_state and len(next_state) != len(state):
+        raise InvalidLog(
+            f"the next state has {len(next_state)} columns ({', '.join(next_state)}), the state "
+            f"{len(state)} ({', '.join(state)}); expected as many, in the same order"
+        )
 
 
 def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
@@ -241,16 +198,12 @@ def closest(name: str, columns: Sequence[str]) -> str:
     return f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"
 
 
-def like_role(role: str, columns: Sequence[str]) -> str:
-    """The columns whose names hold one that the role goes by, or almost; else all of them."""
+def is_like(name: str, role: str) -> bool:
+    """Tells whether the name of a column holds one that the role goes by, or almost."""
     usual = ROLES[role].aliases
-    near = [
-        name
-        for name in columns
-        if set(re.split("[^a-z0-9]+", name.lower())) & set(usual)
-        or difflib.get_close_matches(name.lower(), usual, cutoff=ALMOST)
-    ]
-    return did_you_mean(map(repr, near[:3])) if near else closest("", columns)
+    words = set(re.split("[^a-z0-9]+", name.lower()))
+    close = difflib.get_close_matches(name.lower(), usual, cutoff=ALMOST)
+    return bool(words & set(usual) or close)
 
 
 def naming(*roles: str) -> str:
@@ -260,9 +213,5 @@ def naming(*roles: str) -> str:
     "columns={'episode': …, 'step': …}"
     """
     argument = ", ".join(f"{role!r}: …" for role in roles)
-    return said(f"columns={{{argument}}}", " and ".join(map(option_of, roles)))
-
-
-def option_of(role: str) -> str:
-    """Returns the option that names the columns of a role: '--next-state'."""
-    return f"--{role.replace('_', '-')}"
+    options = " and ".join(f"--{role.replace('_', '-')}" for role in roles)
+    return said(f"columns={{{argument}}}", options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from surestep.description import Description
 from surestep.errors import InvalidLog, said
-from surestep.io.logs.columns import SINGLE, ColumnMapping, by_name, names, naming, resolve
+from surestep.io.logs.columns import SINGLE, ColumnMapping, by_name, naming, resolve
 from surestep.io.logs.roles import flag_sql
 from surestep.io.logs.stamps import TIME, stamp_sql
 from surestep.io.sql import sql_name, sql_text
@@ -55,7 +55,7 @@ def meaning_of(
         chosen = {**chosen, "state": learnt_names(description)}
     if description.ends is not None:
         role = "terminated" if description.ends == "complete" else "truncated"
-        named = names(role, chosen[role]) if role in chosen else by_name(role, list(types))
+        named = (chosen[role],) if role in chosen else by_name(role, list(types))
         columns += [role] if named in ((), (role,)) else []
     return resolve(tuple(dict.fromkeys(columns)), chosen)
 

@@ -71,7 +71,7 @@ class Query:
 
         try:
             statements = duckdb.extract_statements(self.sql)
-        except duckdb.Error as problem:
+        except (duckdb.Error, TypeError) as problem:  # TypeError: of half a character
             raise InvalidParameter(f"the query cannot be read: {first_lines(problem)}") from None
         if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
             raise InvalidParameter(
@@ -109,11 +109,11 @@ class Workshop:
         import duckdb
 
         spill = SPILL * self.file.stat().st_size + 2**30
-        connection = duckdb.connect(str(self.file), config=OFFLINE)
         try:
-            with interruptible(connection, query.seconds) as database:
-                if query.memory_limit is not None:
-                    limit_memory(database, query.memory_limit)
+            with (
+                self.loading(query.memory_limit) as connection,
+                interruptible(connection, query.seconds) as database,
+            ):
                 for setting in (
                     f"temp_directory = {sql_text(str(self.folder / 'spilled'))}",
                     f"max_temp_directory_size = '{spill}B'",
@@ -132,8 +132,6 @@ class Workshop:
         except duckdb.Error as problem:
             room = "there is too little room for it" if lacks_room(problem) else ""
             raise InvalidLog(f"the query failed: {room or first_lines(problem)}") from None
-        finally:
-            connection.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +143,7 @@ class Made:
     keys: Keys
     digest: str  # of its rows
     types: dict[str, str]  # of the columns of the log
-
-    def check_no_look_ahead(self) -> None:
-        """Refuses a query whose decisions depend on rows that come later, or on other cases."""
-        check_no_look_ahead(self.workshop, self.query, self.keys)
+    keeps_rows: bool  # its rows say of which row of the log they are
 
 
 # ---- running ----------------------------------------------------------------------------------
@@ -203,10 +198,8 @@ def check_keys(database: Any, keys: Keys) -> None:
         f"FROM {RESULT} GROUP BY ALL HAVING times > 1 ORDER BY ALL LIMIT 1)"
     ).fetchall()
     for *values, times in twice:
-        shown = ", ".join(
-            f"{name} {value!r}" for name, value in zip(keys.order, values, strict=True)
-        )
-        raise InvalidLog(f"the query gives {times:,} rows for {shown}; expected one")
+        where = where_of(keys.order, values)
+        raise InvalidLog(f"the query gives {times:,} rows for {where}; expected one")
 
 
 def digest_of(database: Any, rows: str, keys: Keys) -> str:
@@ -258,7 +251,10 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
                 so_far(database, query, name, cut)
                 before = rows_of(database, f"({query.rows()}){most}", keys, link)
                 check_same(before, alone, keys, f"the first {cut:,} rows of {name!r}")
-                check_soon(raw[cut - 1], known, before, link)
+                last = raw[cut - 1]
+                if last in known and last not in {made.of for made in before.values()}:
+                    late = f"it makes a row of the log's {where_of(link, last)} only when later "
+                    raise looks_ahead(f"{late}rows are there")
 
 
 def link_of(database: Any, keys: Keys) -> tuple[str, ...]:
@@ -306,18 +302,27 @@ def check_same(
 ) -> None:
     """Refuses rows of a part that are otherwise, or not there, in the whole."""
     for key, made in part.items():
-        where = ", ".join(f"{name} {text!r}" for name, text in zip(keys.order, key, strict=True))
+        where = where_of(keys.order, key)
         if key not in whole:
-            raise InvalidLog(
-                f"the query looks ahead, or at other cases: with {what} it makes a row ({where}) "
-                f"that it does not make otherwise; {EXPECTED}"
-            )
+            raise looks_ahead(f"with {what} it makes a row ({where}) that it does not otherwise")
         for name, now, then in zip(keys.decided, made.decided, whole[key].decided, strict=True):
             if not alike(now, then):
-                raise InvalidLog(
-                    f"the query looks ahead, or at other cases: {where}, column {name!r} is "
-                    f"{now!r} with {what}, and {then!r} otherwise; {EXPECTED}"
+                raise looks_ahead(
+                    f"{where}, column {name!r} is {now!r} with {what}, and {then!r} otherwise"
                 )
+
+
+def where_of(names: Sequence[str], values: Sequence[object]) -> str:
+    """Returns a row in words: who 'p1', step '3'."""
+    return ", ".join(f"{name} {value!r}" for name, value in zip(names, values, strict=True))
+
+
+def looks_ahead(how: str) -> InvalidLog:
+    """Returns the refusal of a query whose decisions depend on more than the rows so far."""
+    return InvalidLog(
+        f"the query looks ahead, or at other cases: {how}; expected decisions that depend on the "
+        "rows of a case so far, and on nothing else"
+    )
 
 
 def alike(one: str | None, other: str | None) -> bool:
@@ -328,21 +333,6 @@ def alike(one: str | None, other: str | None) -> bool:
         return math.isclose(float(one), float(other), rel_tol=1e-9, abs_tol=1e-12)
     except ValueError:
         return False
-
-
-EXPECTED = "expected decisions that depend on the rows of a case so far, and on nothing else"
-
-
-def check_soon(
-    last: Texts, known: set[Texts], before: Mapping[Texts, Row], link: Sequence[str]
-) -> None:
-    """Refuses a query that makes a row of the log's last one only when later ones are there."""
-    if last in known and last not in {made.of for made in before.values()}:
-        where = ", ".join(f"{name} {text!r}" for name, text in zip(link, last, strict=True))
-        raise InvalidLog(
-            f"the query looks ahead: it makes a row of the log's {where} only when later rows are "
-            f"there; {EXPECTED}"
-        )
 
 
 # ---- the rows of one case, to decide for the last -----------------------------------------------
@@ -366,22 +356,23 @@ def prepared_case(
         fill(database, types, rows)
         for name, file in tables.items():
             load_table(database, name, file)
-    run(workshop, query)
+    kinds = run(workshop, query)
+    values = (as_texts([x]) if "TIME ZONE" in kinds[x] else sql_name(x) for x in kinds)  # no pytz
     with workshop.locked(query) as database:
         link = named(link_of(database, keys))
         last = f"SELECT {link} FROM {LOG} WHERE {sql_name(ROW)} = {len(rows)}"
         latest = ", ".join(f"{sql_name(name)} DESC" for name in keys.order)
         answer = database.execute(
-            f"SELECT * FROM {RESULT} SEMI JOIN ({last}) USING ({link}) ORDER BY {latest} LIMIT 1"
+            f"SELECT {', '.join(values)} FROM {RESULT} SEMI JOIN ({last}) USING ({link}) "
+            f"ORDER BY {latest} LIMIT 1"
         )
-        names = [column[0] for column in answer.description]
         found = answer.fetchall()
     if not found:
         raise InvalidParameter(
             f"the query makes no row of the last of the {len(rows):,} given; expected the rows of "
             "a case so far, the last one with a decision to take"
         )
-    return dict(zip(names, found[0], strict=True))
+    return dict(zip(kinds, found[0], strict=True))
 
 
 def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:

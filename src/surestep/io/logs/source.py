@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -41,13 +42,22 @@ from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
-from surestep.io.logs.query import LOG, Keys, Made, Query, Workshop, finish, run
+from surestep.io.logs.query import (
+    LOG,
+    Keys,
+    Made,
+    Query,
+    Workshop,
+    check_no_look_ahead,
+    finish,
+    run,
+)
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
-from surestep.io.logs.tables import Table, connected, find_table, watched
-from surestep.io.sql import ROW, limit_memory, sql_name, sql_text
+from surestep.io.logs.tables import Table, connected, explained, find_table, watched
+from surestep.io.sql import ROW, first_lines, limit_memory, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
@@ -167,8 +177,9 @@ class LogSource:
                 f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
                 "log that chooses a policy; expected `surestep improve`"
             )
-        if self.table.made is not None:
-            self.table.made.check_no_look_ahead()
+        made = self.table.made
+        if made is not None:
+            check_no_look_ahead(made.workshop, made.query, made.keys)
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table.raw or self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
@@ -178,6 +189,27 @@ class LogSource:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = labelled(database, roles, scale)
         return replace(counts, sources=sources or (counts_digest(counts),))
+
+    def edges(self) -> tuple[str, ...]:
+        """Returns the first row of the log, and the one after its last, as digests.
+
+        By them `merge_counts` notices an episode that is cut between two files.
+        """
+        if self.columns.episode is None or len(self.files) != 1:
+            return ()
+        with connected(self.table, self.memory_limit) as database:
+            roles = RoleSql.of(self.columns, self.types, {})
+            assert roles.codes.episode is not None
+            step, numbers = roles.whole(str(self.columns.step)), self.table.preparation
+            database.execute("SET preserve_insertion_order = true")
+            ends = database.execute(
+                "SELECT min_by(e, r), min_by(s, r), max_by(e, r), max_by(s, r) FROM (SELECT "
+                f"CAST({roles.codes.episode.sql} AS VARCHAR) AS e, {step} AS s, "
+                "row_number() OVER () AS r FROM log)"
+            ).fetchone()
+        steps = (0, 0) if numbers.numbers_stamps else (ends[1], ends[3] + 1)
+        named = zip((ends[0], ends[2]), steps, strict=True)
+        return tuple(sha256(f"{name}|{step}".encode()).hexdigest() for name, step in named)
 
     @property
     def says_ends(self) -> bool:
@@ -387,8 +419,7 @@ def open_log(
     }
     table = find_table(description, frame)
     if description.query is not None:
-        with named_in_errors(table):
-            table = table_of_query(table, columns, memory_limit)
+        table = table_of_query(table, columns, memory_limit)
     with connected(table, memory_limit) as database:
         types = types_of(database)
         row = first_steps(database, types, columns)
@@ -417,15 +448,19 @@ def table_of_query(
     description = raw.description
     assert description.query is not None
     workshop = Workshop()
+    if LOG in description.tables:
+        raise InvalidParameter(f"tables has {LOG!r}, the name of the log itself; name it otherwise")
     with workshop.loading(memory_limit) as database:
         if raw.frame is not None:
             register(database, raw.frame)
-        types = load_raw(database, LOG, raw.typed(database))
+        types = load_raw(database, LOG, raw)
         for name, file in description.tables.items():
-            further = find_table(Description(files=(file,), reader=description.reader))
-            load_raw(database, name, further.typed(database))
+            further = Description(files=(file,), reader=description.reader)
+            load_raw(database, name, find_table(further))
     query = Query(description.query, memory_limit=memory_limit)
-    mapping = meaning_of(description, run(workshop, query), [], columns)
+    made = run(workshop, query)
+    with named_in_errors(raw):
+        mapping = meaning_of(description, made, [], columns)
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]
     case = description.case or (mapping.episode if mapping.episode in types else None)
     if not single and case not in types:
@@ -448,17 +483,23 @@ def table_of_query(
         FORMATS["parquet"],
         description=description,
         raw=raw,
-        made=Made(workshop, query, keys, digest, types),
+        made=Made(workshop, query, keys, digest, types, PLACE in made),
     )
 
 
-def load_raw(database: Any, name: str, rows: str) -> dict[str, str]:
+def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     """Loads a table for a query, with the places of its rows; returns the types of its columns."""
-    described = database.execute(f"DESCRIBE {rows}").fetchall()
-    place = (
-        "" if any(str(row[0]) == PLACE for row in described) else ", row_number() OVER () AS row"
-    )
-    database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
+    import duckdb
+
+    rows = raw.typed(database)
+    try:
+        described = database.execute(f"DESCRIBE {rows}").fetchall()
+        known = any(str(row[0]) == PLACE for row in described)
+        place = "" if known else f", row_number() OVER () AS {sql_name(PLACE)}"
+        database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
+    except duckdb.Error as problem:
+        words = f"{raw.name} cannot be read: {first_lines(problem)}"
+        raise InvalidLog(explained(raw) or words) from None
     columns = database.execute(f"DESCRIBE {sql_name(name)}").fetchall()
     return {str(row[0]): str(row[1]) for row in columns}
 

@@ -1,0 +1,644 @@
+"""Queries of a user's own: they reach nothing but the log, they end, and they do not look ahead."""
+
+import datetime
+import http.server
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, SurestepError
+from surestep.io.logs import query as module
+from surestep.io.logs.query import (
+    RESULT,
+    Keys,
+    Query,
+    Workshop,
+    alike,
+    check_no_look_ahead,
+    finish,
+    prepared_case,
+    run,
+)
+
+KEYS = Keys("e", "s", ("state", "a"))
+ENDLESS = "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) SELECT max(i) FROM t"
+TYPES = {
+    "row": "BIGINT",
+    "e": "BIGINT",
+    "s": "BIGINT",
+    "x": "DOUBLE",
+    "n": "BIGINT",
+    "a": "VARCHAR",
+    "t": "TIMESTAMP WITH TIME ZONE",
+}
+
+
+def workshop_of(cases=5, steps=9, more=()):
+    """Returns a database with a log of cases, their rows among each other."""
+    workshop = Workshop()
+    with workshop.loading(None) as database:
+        database.execute(
+            "CREATE TABLE log AS SELECT row_number() OVER (ORDER BY s, e) AS row, * FROM (SELECT "
+            f"i // {steps} AS e, i % {steps} AS s, sin(i * i) AS x, 1 + i % 3 AS n, "
+            "CASE WHEN sin(7 * i) > 0 THEN 'up' ELSE 'down' END AS a, "
+            "TIMESTAMPTZ '2026-01-01 00:00:00+00' + to_hours(CAST(5 * i AS INTEGER)) AS t "
+            f"FROM range({cases * steps}) AS steps(i)) ORDER BY row"
+        )
+        for statement in more:
+            database.execute(statement)
+    return workshop
+
+
+@pytest.fixture(scope="module")
+def workshop():
+    return workshop_of()
+
+
+@pytest.fixture
+def fresh():
+    return workshop_of()
+
+
+def answer(sql, workshop, **limits):
+    """Returns the rows of a query."""
+    query = Query(sql, **limits)
+    with workshop.loading(None) as database:
+        database.execute(f"DROP TABLE IF EXISTS {RESULT}")
+    run(workshop, query)
+    with workshop.loading(None) as database:
+        return database.execute(f"FROM {RESULT}").fetchall()
+
+
+def refused(sql, workshop, **limits):
+    """Returns why a query is refused, in one line."""
+    with pytest.raises(SurestepError) as problem:
+        answer(sql, workshop, **limits)
+    message = str(problem.value)
+    assert "\n" not in message
+    return message
+
+
+# ---- the sandbox ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "read_csv('{}')",
+        "read_csv_auto('{}')",
+        "read_text('{}')",
+        "read_blob('{}')",
+        "read_json('{}')",
+        "read_ndjson_objects('{}')",
+        "read_parquet('{}')",
+        "parquet_scan('{}')",
+        "parquet_metadata('{}')",
+        "parquet_schema('{}')",
+        "parquet_file_metadata('{}')",
+        "parquet_kv_metadata('{}')",
+        "sniff_csv('{}')",
+        "glob('{}')",
+        "read_duckdb('{}', table_name = 'log')",
+        "'{}'",
+        "query('FROM ''{}''')",
+        "query_table('{}')",
+        "query_table(['{}'])",
+        "json_execute_serialized_sql(json_serialize_sql('FROM ''{}'''))",
+    ],
+)
+def test_no_file_is_read(source, workshop, tmp_path):
+    (tmp_path / "secret.csv").write_text("word\nsesame\n")
+    beside = workshop.folder.parent / "*"
+    for file in (tmp_path / "secret.csv", tmp_path / "*", "/etc/passwd", beside):
+        message = refused(f"SELECT * FROM {source.format(file)}", workshop)
+        assert "sesame" not in message
+        assert "root:" not in message
+
+
+def test_only_our_own_temporary_file_can_be_read_which_has_the_log_alone(workshop):
+    """DuckDB lets a query read the file of its own database: harmless, it is the tables given."""
+    sql = f"SELECT octet_length(content) > 0 FROM read_blob('{workshop.file}')"
+    assert answer(sql, workshop) == [(True,)]
+    refused(f"SELECT * FROM read_duckdb('{workshop.file}', table_name = 'log')", workshop)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY log TO '{}'",
+        "COPY (SELECT 1) TO '{}' (FORMAT parquet)",
+        "WITH x AS (COPY log TO '{}') SELECT * FROM x",
+        "SELECT * FROM (COPY log TO '{}')",
+        "SELECT * FROM query('COPY log TO ''{}''')",
+        "EXPORT DATABASE '{}'",
+        "IMPORT DATABASE '{}'",
+        "ATTACH '{}' AS other",
+        "DETACH log",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "LOAD '{}'",
+        "SET threads = 8",
+        "SET enable_external_access = true",
+        "RESET lock_configuration",
+        "SET VARIABLE x = 1",
+        "PRAGMA database_list",
+        "CALL pragma_version()",
+        "EXPLAIN ANALYZE SELECT 1",
+        "CREATE TABLE other AS SELECT 1",
+        "CREATE MACRO double(x) AS 2 * x",
+        "CREATE SECRET (TYPE s3)",
+        "DROP TABLE log",
+        "DELETE FROM log",
+        "UPDATE log SET s = 0",
+        "INSERT INTO log FROM log",
+        "WITH x AS (INSERT INTO log FROM log RETURNING *) SELECT * FROM x",
+        "WITH x AS (DELETE FROM log RETURNING *) SELECT * FROM x",
+        "BEGIN",
+        "CHECKPOINT",
+        "VACUUM",
+        "USE log",
+        "PREPARE x AS SELECT 1",
+        "SELECT 1; SELECT 2",
+        "SELECT 1; DROP TABLE log",
+        "SELECT 1) ; DROP TABLE log; SELECT (1",
+        "SELECT 1) AS x, (SELECT 2",
+        "SELECT 1 /*",
+        "SELECT '",
+        "SELECT ?",
+        "SELECT $name",
+        "",
+        " ; ",
+        "-- nothing",
+        "\x00",
+        "\ud800",
+    ],
+)
+def test_only_one_select_is_run(statement, workshop, tmp_path):
+    target = tmp_path / "written"
+    before = answer("SELECT count(*) FROM log", workshop)
+    refused(statement.format(target), workshop)
+    assert not list(tmp_path.iterdir())
+    assert answer("SELECT count(*) FROM log", workshop) == before
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1 --", "SELECT 1 -- )", "SELECT 1 /* ) */", "SELECT 1;"])
+def test_comments_and_a_last_semicolon_do_no_harm(sql, workshop):
+    assert answer(sql, workshop) == [(1,)]
+
+
+def test_the_names_of_tables_of_ours_reach_nothing(workshop):
+    for table in (module.ALL, RESULT, "temp.log", "system.log"):
+        refused(f"SELECT * FROM {table}", workshop)
+
+
+def test_settings_and_the_name_of_our_own_folder_are_all_that_is_seen(workshop):
+    """What only tells of our own temporary folder is harmless: nothing there can be opened."""
+    (path,) = answer("SELECT path FROM duckdb_databases() WHERE NOT internal", workshop)
+    assert path == (str(workshop.file),)
+    assert answer("SELECT current_setting('threads')", workshop) == [(1,)]
+    assert answer("SELECT * FROM query('SELECT 1')", workshop) == [(1,)]
+    assert answer("SELECT count(*) FROM query_table('log')", workshop) == [(5 * 9,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT getenv('HOME')",
+        "SELECT * FROM duckdb_secrets()",
+        "SELECT * FROM which_secret('s3://x/y', 's3')",
+        "SELECT * FROM enable_logging()",
+        "SELECT set_config('threads', '3')",
+    ],
+)
+def test_the_environment_secrets_and_settings_are_out_of_reach(sql, workshop):
+    refused(sql, workshop)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM sqlite_scan('x.db', 'x')",
+        "SELECT * FROM read_xlsx('x.xlsx')",
+        "SELECT * FROM delta_scan('x')",
+        "SELECT st_point(1, 2)",
+        "SELECT * FROM 's3://bucket/x.parquet'",
+    ],
+)
+def test_no_extension_is_loaded(sql, workshop):
+    refused(sql, workshop)
+    for setting in module.OFFLINE:
+        assert answer(f"SELECT current_setting('{setting}')", workshop) == [(False,)]
+
+
+def test_nothing_is_contacted_over_the_network(workshop):
+    requests = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def handle(self):
+            requests.append(self.client_address)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/x.csv"
+        for source in (f"'{address}'", f"read_csv('{address}')", f"read_text('{address}')"):
+            refused(f"SELECT * FROM {source}", workshop)
+        server.shutdown()
+    assert not requests
+
+
+@pytest.mark.parametrize("name", ["hidden", "hidden_module_variable"])
+def test_variables_of_python_are_no_tables(name, workshop):
+    hidden = {"x": np.arange(3)}
+    refused(f"SELECT * FROM {name}", workshop)
+    with (
+        pytest.raises(InvalidLog, match="does not exist"),
+        workshop.locked(Query("SELECT 1")) as database,
+    ):
+        database._connection.execute(f"SELECT * FROM {name}")  # in this very frame
+    assert len(hidden["x"]) == 3
+
+
+hidden_module_variable = {"x": np.arange(3)}
+
+
+def test_a_database_that_failed_tells_it_in_one_line(workshop):
+    assert refused("SELECT nothing FROM log", workshop).startswith("the query failed: Binder Error")
+    assert "cannot be read" in refused("SELEC 1", workshop)
+
+
+# ---- it ends ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        ENDLESS,
+        "SELECT sum(a.i * b.i) FROM range(10000000) AS a(i), range(10000000) AS b(i)",
+        "SELECT sleep_ms(1000000)",
+    ],
+)
+def test_a_query_without_end_is_stopped(sql, workshop):
+    assert "longer than 0.5 seconds" in refused(sql, workshop, seconds=0.5)
+
+
+def test_rows_that_are_made_while_they_are_fetched_are_stopped_too(workshop):
+    with (
+        pytest.raises(InvalidParameter, match="longer than"),
+        workshop.locked(Query("SELECT 1", seconds=0.5)) as database,
+    ):
+        database.execute(f"SELECT 1 UNION ALL ({ENDLESS})").fetchall()
+
+
+def test_time_that_is_over_between_two_queries_is_over(workshop):
+    with (
+        pytest.raises(InvalidParameter, match="longer than"),
+        workshop.locked(Query("SELECT 1", seconds=0)) as database,
+    ):
+        database.execute(ENDLESS)
+
+
+def test_memory_and_what_is_spilled_have_limits(workshop, monkeypatch):
+    room = "too little room"
+    assert room in refused("SELECT list(i) FROM range(1000000000000) AS t(i)", workshop,
+                           memory_limit="100MB")  # fmt: skip
+    monkeypatch.setattr(module, "SPILL", -(2**30) // workshop.file.stat().st_size + 20)
+    assert room in refused(
+        "SELECT i FROM range(1000000000000) AS t(i) ORDER BY hash(i)", workshop,
+        memory_limit="100MB",
+    )  # fmt: skip
+
+
+def test_a_query_may_spill(workshop):
+    sql = (
+        "SELECT count(*), min(y) FROM (SELECT hash(i) AS y FROM range(3000000) AS t(i) ORDER BY y)"
+    )
+    ((count, _),) = answer(sql, workshop, memory_limit="40MB")
+    assert count == 3_000_000
+
+
+def test_rows_without_end_for_one_case_do_not_fill_the_memory(fresh):
+    few = "(SELECT CASE WHEN count(*) < 20 THEN 1000000000000 ELSE 1 END FROM log)"
+    sql = f"SELECT row, e, s + 100 * i AS s, x AS state, a FROM log, range({few}) AS t(i)"
+    query = Query(sql, case="e", order="s", memory_limit="100MB")
+    run(fresh, query)
+    with pytest.raises(InvalidLog, match=r"looks ahead|too little room"):
+        check_no_look_ahead(fresh, query, KEYS)
+
+
+@pytest.mark.parametrize(
+    "sql", [ENDLESS, "SELECT i FROM range(1000000000000) AS t(i) ORDER BY hash(i)"]
+)
+def test_ctrl_c_stops_a_query(sql, workshop):
+    timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        answer(sql, workshop, memory_limit="200MB", seconds=60)
+    timer.join()
+    assert answer("SELECT 1", workshop) == [(1,)]
+
+
+# ---- no look ahead ----------------------------------------------------------------------------
+
+
+def looks_back_only(sql, workshop, keys=KEYS, case="e", order="s"):
+    """Tells whether a query passes; the log is then as it was before."""
+    query = Query(sql, case=case, order=order)
+    with workshop.loading(None) as database:
+        database.execute(f"DROP TABLE IF EXISTS {RESULT}")
+        before = database.execute("SELECT count(*), sum(x) FROM log").fetchall()
+    run(workshop, query)
+    refusals = list[str]()
+    try:
+        check_no_look_ahead(workshop, query, keys)
+    except InvalidLog as problem:
+        refusals.append(str(problem))
+    with workshop.loading(None) as database:
+        assert database.execute("SELECT count(*), sum(x) FROM log").fetchall() == before
+    for message in refusals:
+        assert "look" in message
+        assert "\n" not in message
+        return False
+    finish(workshop, query, keys)
+    return True
+
+
+PAST = "(PARTITION BY e ORDER BY s)"
+FURTHER = "CREATE TABLE wards AS SELECT i AS e, 'ward ' || i % 4 AS ward FROM range(100) AS t(i)"
+FAIR = {
+    "as it is": "SELECT row, e, s, x AS state, a FROM log",
+    "everything": "SELECT *, x AS state FROM log",
+    "no row": "SELECT e, s, x AS state, a FROM log",
+    "the one before": f"SELECT *, lag(x) OVER {PAST} AS state FROM log",
+    "the action before": f"SELECT *, lag(a) OVER {PAST} AS state FROM log",
+    "running sum": f"SELECT *, sum(x) OVER {PAST} AS state FROM log",
+    "running mean and spread": f"SELECT *, avg(x) OVER {PAST} + stddev(x) OVER {PAST} AS state "
+    "FROM log",
+    "number": f"SELECT *, row_number() OVER {PAST} AS state FROM log",
+    "rank so far": "SELECT *, (SELECT count(*) FROM log AS b WHERE b.e = log.e AND b.s < log.s AND "
+    "b.x < log.x) AS state FROM log",
+    "first": f"SELECT *, first_value(x) OVER {PAST} AS state FROM log",
+    "another table": "SELECT log.*, ward AS state FROM log JOIN wards USING (e)",
+    "time since": f"SELECT *, t - lag(t) OVER {PAST} AS state FROM log",
+    "some rows": "SELECT *, n AS state FROM log WHERE x > 0",
+    "rows after the first": f"SELECT *, lag(x) OVER {PAST} AS state FROM log QUALIFY state > 0",
+    "no rows": "SELECT *, n AS state FROM log WHERE false",
+    "gaps": "SELECT row, e || '/' || part AS e, s, part AS state, a FROM (SELECT *, sum(CASE WHEN "
+    f"x > 0.9 THEN 1 ELSE 0 END) OVER {PAST} AS part FROM log)",
+    "each a decision": "SELECT row, row AS e, 0 AS s, n AS state, a FROM log",
+    "repeated": "SELECT row, e, s * 10 + i AS s, n AS state, a FROM log, range(n) AS t(i)",
+    "reward of later": f"SELECT *, n AS state, lead(x) OVER {PAST} AS reward, max(s) OVER "
+    "(PARTITION BY e) = s AS terminated FROM log",
+}
+UNFAIR = {
+    "next": f"SELECT *, lead(x) OVER {PAST} AS state FROM log",
+    "next action": f"SELECT row, e, s, n AS state, lead(a) OVER {PAST} AS a FROM log",
+    "total": "SELECT *, sum(x) OVER (PARTITION BY e) AS state FROM log",
+    "length": "SELECT *, count(*) OVER (PARTITION BY e) AS state FROM log",
+    "to the end": "SELECT *, row_number() OVER (PARTITION BY e ORDER BY s DESC) AS state FROM log",
+    "outcome": "SELECT *, n AS state FROM log WHERE e IN (SELECT e FROM log GROUP BY e HAVING "
+    "sum(x) > 0)",
+    "last row's outcome": "SELECT *, n AS state FROM log WHERE e IN (SELECT e FROM log WHERE "
+    "s = 8 AND x > 0)",
+    "one late": f"SELECT *, n AS state FROM log QUALIFY lead(x) OVER {PAST} IS NOT NULL",
+    "mean of all": "SELECT *, avg(x) OVER () AS state FROM log",
+    "above the mean": "SELECT *, x > (SELECT avg(x) FROM log) AS state FROM log",
+    "tiles": "SELECT *, ntile(4) OVER (ORDER BY x) AS state FROM log",
+    "quantile": "SELECT *, x > (SELECT quantile_cont(x, 0.9) FROM log) AS state FROM log",
+    "scaled": "SELECT *, x / (SELECT max(x) FROM log) AS state FROM log",
+    "place in the log": "SELECT *, row_number() OVER (ORDER BY s, e) AS state FROM log",
+    "the case before": "SELECT *, lag(x) OVER (ORDER BY e, s) AS state FROM log",
+    "whole log by its schema": "SELECT *, lead(x) OVER (PARTITION BY e ORDER BY s) AS state FROM "
+    "log.main.log",
+}
+
+
+@pytest.mark.parametrize("name", FAIR)
+def test_a_query_that_looks_back_passes(name):
+    assert looks_back_only(FAIR[name], workshop_of(more=[FURTHER]))
+
+
+@pytest.mark.parametrize("name", UNFAIR)
+def test_a_query_that_looks_ahead_or_at_other_cases_is_refused(name, fresh):
+    assert not looks_back_only(UNFAIR[name], fresh)
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["random()", "now()", "uuid()", "current_timestamp", "get_current_time()"],
+)
+def test_rows_that_chance_or_the_clock_makes_are_refused(state, fresh):
+    query = Query(f"SELECT *, {state} AS state FROM log", case="e", order="s")
+    run(fresh, query)
+    with pytest.raises(InvalidLog, match="other rows when it is run again"):
+        finish(fresh, query, KEYS)
+
+
+def test_a_limit_is_refused(fresh):
+    assert not looks_back_only("SELECT *, n AS state FROM log ORDER BY hash(row) LIMIT 20", fresh)
+    sample = Query("SELECT *, n AS state FROM log USING SAMPLE 20", case="e", order="s")
+    other = workshop_of()
+    run(other, sample)
+    with pytest.raises(InvalidLog, match="other rows"):
+        finish(other, sample, KEYS)
+
+
+def test_without_cases_every_row_stands_for_itself(fresh):
+    keys = Keys(None, None, ("state", "a"))
+    for sql, fair in (
+        ("SELECT row, x AS state, a FROM log", True),
+        ("SELECT row, lag(x) OVER (ORDER BY row) AS state, a FROM log", False),
+    ):
+        assert looks_back_only(sql, fresh, keys, case=None, order=None) is fair
+
+
+def test_a_query_must_say_of_which_row_its_rows_are(fresh):
+    query = Query("SELECT e AS who, s AS step, x AS state, a FROM log", case="e", order="s")
+    run(fresh, query)
+    with pytest.raises(InvalidLog, match="expected the column `row`"):
+        check_no_look_ahead(fresh, query, Keys("who", "step", ("state", "a")))
+
+
+def test_cases_and_steps_of_any_type_are_tried():
+    """Times with a zone are fetched as texts: Python has no such values without another package."""
+    shop = workshop_of(more=["ALTER TABLE log ADD COLUMN began TIMESTAMPTZ",
+                             "UPDATE log SET began = TIMESTAMPTZ '2026-01-01 00:00+00' + to_days("
+                             "CAST(e AS INTEGER))"])  # fmt: skip
+    keys = Keys("began", "t", ("state", "a"))
+    for offset in ("lag", "lead"):
+        sql = f"SELECT *, {offset}(x) OVER (PARTITION BY began ORDER BY t) AS state FROM log"
+        assert looks_back_only(sql, shop, keys, "began", "t") is (offset == "lag")
+    query = Query("SELECT began, t, x AS state, a FROM log, range(2)", case="began", order="t")
+    with shop.loading(None) as database:
+        database.execute(f"DROP TABLE {RESULT}")
+    run(shop, query)
+    with pytest.raises(InvalidLog, match=r"2 rows for began '2026-01-01 00:00:00\+00', t "):
+        finish(shop, query, keys)
+
+
+def test_rows_without_a_case_are_not_tried_and_those_of_long_cases_by_their_first(monkeypatch):
+    shop = workshop_of(cases=2, steps=60, more=["UPDATE log SET e = NULL WHERE e = 0"])
+    monkeypatch.setattr(module.so_far, "__defaults__", (10,))
+    for offset in ("lag", "lead"):
+        sql = f"SELECT *, {offset}(x) OVER (PARTITION BY e ORDER BY s) AS state FROM log"
+        query = Query(f"{sql} WHERE e IS NOT NULL", case="e", order="s")
+        assert looks_back_only(query.sql, shop) is (offset == "lag")
+
+
+WINDOWS = st.tuples(
+    st.sampled_from(["sum", "min", "max", "count"]), st.integers(-4, 4), st.integers(0, 4)
+)
+
+
+def bound(offset):
+    return f"{abs(offset)} {'PRECEDING' if offset < 0 else 'FOLLOWING'}"
+
+
+@given(
+    window=WINDOWS,
+    shift=st.none() | st.tuples(st.sampled_from(["lag", "lead"]), st.integers(-3, 3)),
+    descending=st.booleans(),
+    whole=st.booleans(),
+)
+def test_windows_are_accepted_exactly_where_they_look_back(window, shift, descending, whole):
+    order = f"{'' if whole else 'PARTITION BY e '}ORDER BY e, s{' DESC' if descending else ''}"
+    if shift is not None:
+        function, offset = shift
+        latest = offset if function == "lead" else -offset
+        earliest = latest
+        state = f"{function}(x, {offset}) OVER ({order})"
+    else:
+        function, earliest, width = window
+        latest = earliest + width
+        state = f"{function}(x) OVER ({order} ROWS BETWEEN {bound(earliest)} AND {bound(latest)})"
+    if descending:
+        earliest, latest = -latest, -earliest
+    fair = latest <= 0 and (earliest == 0 or not whole)
+    assert looks_back_only(f"SELECT *, {state} AS state FROM log", workshop_of(6, 8)) is fair
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("1.0", "1.0000000000000002", True),
+        ("0.0", "1e-17", True),
+        ("1e+20", "1.0000000000000001e+20", True),
+        ("nan", "nan", True),
+        ("1.0", "1.001", False),
+        ("12345678901234", "12345678901235", False),  # numbers of people, not sums
+        ("fever", "fewer", False),
+        ("1.5", None, False),
+        (None, "1.5", False),
+        (None, None, True),
+        ("1.5", "ill", False),
+    ],
+)
+def test_only_last_bits_may_differ(one, other, same):
+    assert alike(one, other) is same
+
+
+# ---- keys, and the rows as a file -------------------------------------------------------------
+
+
+def test_rows_come_in_their_order_with_a_digest_of_them_all(fresh):
+    import duckdb
+
+    query = Query("SELECT e, s, x AS state, a FROM log ORDER BY hash(row)", case="e", order="s")
+    run(fresh, query)
+    file, digest = finish(fresh, query, KEYS)
+    rows = duckdb.sql(f"SELECT e, s FROM '{file}'").fetchall()
+    assert rows == sorted(rows)
+    assert digest.startswith(f"{5 * 9}-")
+    for more in ("UPDATE log SET x = 0 WHERE row = 7", "DELETE FROM log WHERE row = 7",
+                 "ALTER TABLE log RENAME a TO b"):  # fmt: skip
+        other = workshop_of(more=[more])
+        said = Query(query.sql.replace(", a ", ", b " if "RENAME" in more else ", a "), "e", "s")
+        run(other, said)
+        assert finish(other, said, KEYS)[1] != digest
+
+
+def test_rows_that_nothing_tells_apart_are_refused(fresh):
+    query = Query("SELECT x AS state, a FROM log")
+    run(fresh, query)
+    with pytest.raises(InvalidLog, match="nothing tells the rows"):
+        finish(fresh, query, Keys(None, None, ("state", "a")))
+
+
+# ---- one case ---------------------------------------------------------------------------------
+
+
+def rows_so_far(number):
+    return [
+        {"e": 5, "s": s, "x": s / 4, "n": 2, "a": "up", "t": f"2026-01-0{s + 1} 12:00+02"}
+        for s in range(number)
+    ]
+
+
+@pytest.mark.parametrize("number", [1, 2, 7])
+@pytest.mark.parametrize("row", ["row, ", ""])
+def test_the_last_row_is_prepared_as_in_the_log(number, row):
+    sql = f"SELECT {row}e, s, lag(x) OVER {PAST} AS state, a FROM log ORDER BY hash(s)"
+    got = prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows_so_far(number), {})
+    expected = {"e": 5, "s": number - 1, "state": (number - 2) / 4 if number > 1 else None}
+    assert got.items() >= expected.items()
+
+
+def test_a_last_row_that_the_query_leaves_out_is_not_answered_by_an_earlier_one():
+    query = Query("SELECT *, x AS state FROM log WHERE x < 1", "e", "s")
+    assert prepared_case(query, KEYS, TYPES, rows_so_far(4), {})["state"] == 0.75
+    with pytest.raises(InvalidParameter, match="makes no row of the last of the 5 given"):
+        prepared_case(query, KEYS, TYPES, rows_so_far(5), {})
+    with pytest.raises(InvalidParameter, match="no rows are given"):
+        prepared_case(query, KEYS, TYPES, [], {})
+
+
+def test_of_several_decisions_of_the_last_row_the_latest_is_taken():
+    sql = "SELECT row, e, s * 10 + i AS s, i AS state, a FROM log, range(n) AS t(i) ORDER BY i DESC"
+    assert prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows_so_far(3), {})["s"] == 21
+
+
+def test_further_tables_are_there(tmp_path):
+    (tmp_path / "wards.csv").write_text("e,ward\n5,north\n")
+    query = Query("SELECT log.*, ward AS state FROM log JOIN wards USING (e)", "e", "s")
+    tables = {"wards": str(tmp_path / "wards.csv")}
+    assert prepared_case(query, KEYS, TYPES, rows_so_far(2), tables)["state"] == "north"
+    with pytest.raises(FileFailure, match=r"table wards: .*none\.csv cannot be read"):
+        prepared_case(query, KEYS, TYPES, rows_so_far(2), {"wards": str(tmp_path / "none.csv")})
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("n", "many"), ("n", 1.5), ("n", "1.5"), ("n", [1]), ("n", {}), ("n", 10**30),
+        ("n", float("nan")), ("n", np.float64(0.5)), ("x", "1,5"), ("x", object()), ("x", 1j),
+        ("t", "yesterday"), ("t", 3), ("a", "\ud800"),
+    ],
+)  # fmt: skip
+def test_values_of_another_type_are_refused_by_their_row_and_column(column, value):
+    rows = rows_so_far(3)
+    rows[1][column] = value
+    with pytest.raises(InvalidParameter, match=f"row 2: column '{column}' is .*, expected "):
+        prepared_case(Query("SELECT *, x AS state FROM log"), KEYS, TYPES, rows, {})
+
+
+def test_values_are_of_the_types_of_the_log():
+    rows = rows_so_far(2)
+    rows[1] |= {"n": np.int64(4), "x": "0.5", "a": 7, "t": datetime.datetime(2026, 1, 5)}
+    sql = "SELECT row, e, s, a, n + 1 AS n, 2 * x AS state, a || '!' AS b FROM log"
+    got = prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows, {})
+    assert got == {"row": 2, "e": 5, "s": 1, "a": "7", "n": 5, "state": 1.0, "b": "7!"}
+    del rows[1]["x"], rows[1]["a"]  # what is not known yet
+    assert prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows, {})["state"] is None
+    with pytest.raises(
+        InvalidParameter, match=r"row 2: the log has no column 'xx'; did you mean x"
+    ):
+        prepared_case(Query(sql, "e", "s"), KEYS, TYPES, [rows[0], {"xx": 1}], {})
+
+
+def test_the_rows_of_a_case_cannot_be_read_from_elsewhere():
+    with pytest.raises(InvalidLog, match=r"does not exist|disabled"):
+        prepared_case(Query("FROM '/etc/passwd'"), KEYS, TYPES, rows_so_far(1), {})
