@@ -317,8 +317,12 @@ def at(description: Description, path: str) -> Any:
 
 def files_of(description: Description) -> tuple[str, ...]:
     """Returns the files that a description names."""
-    given = description.files or ()
-    return (given,) if isinstance(given, str) else given
+    return several(description.files)
+
+
+def several(given: Several | None) -> tuple[str, ...]:
+    """Returns texts, of which one may be given alone."""
+    return (given,) if isinstance(given, str) else given or ()
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:
