@@ -40,12 +40,13 @@ docs-all: | .cache/tmp ## the same, with all pages of the gallery
 	.venv/bin/python -m sphinx -E -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
 	@echo "site/index.html"
 
-test: | .cache/tmp ## format, lint, types, layers, tests and doctests, wheel
+test: | .cache/tmp ## format, lint, types, layers, line budgets, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
 	@# Each takes one core, so they run side by side.
 	"$(PYTHON)" tools/check_wheel.py & wheel=$$!; \
 		.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/mypy && \
-		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter; \
+		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter && \
+		.venv/bin/python tools/lines.py src/surestep --check > .cache/lines.txt; \
 		checked=$$?; wait $$wheel && exit $$checked
 	.venv/bin/pytest -n 2 --dist worksteal --durations 15 --durations-min 2 -m "not slow"
 

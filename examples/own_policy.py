@@ -16,9 +16,7 @@ import surestep
 from surestep import Improvement, Policy, Problem, improvement_of
 from surestep.pipeline import explain, verify_result
 
-HERE = Path(__file__).parent
-LOG, HABIT = HERE / "pumps.csv", HERE / "pumps_policy.csv"
-COLUMNS = {"state": ["condition", "demand"], "action": "decision"}
+LOG = Path(__file__).with_name("pumps.toml")
 
 
 @dataclass(frozen=True)
@@ -42,12 +40,8 @@ def main() -> None:
     """Prints what the log says of the rule, and what a saved folder knows of it."""
     surestep.register(Handbook)
     result = surestep.improve(
-        surestep.read_log(str(LOG), columns=COLUMNS),
+        LOG,
         Handbook(),
-        discount=0.95,
-        behavior=str(HABIT),
-        running=(-140, 160),  # what a week may earn, and the week in which a pump goes
-        ending=(-400, 500),
         least_visits=1,  # the rule is the rule, also where the log says little
         certificates=["stitched", "posterior:draws=99"],
         worlds=0,
@@ -60,7 +54,7 @@ def main() -> None:
         result.save(saved)
         reasons = explain(surestep.load(saved), ("worn", "low"))
         print(*(f"{each.action[0]} {each.probability:.2g}" for each in reasons.actions), sep=", ")
-        print(verify_result(saved, str(LOG), behavior=str(HABIT)).level)
+        print(verify_result(saved, LOG).level)
 
 
 if __name__ == "__main__":

@@ -220,8 +220,7 @@ import sys
 from surestep.cli.main import main
 
 COLUMNS = ("--state", "place", "--state", "level", "--action", "move", "--discount", "0.9")
-KINDS = ("--kind", "hopeful", "--kind", "robust")
-OWN = ("--algorithm", "halfway", "--set", "method.n_wedge=5", *KINDS)
+OWN = ("--algorithm", "halfway:n_wedge=5", "--kind", "hopeful", "--kind", "robust")
 VERBS = (
     ("improve", "log.csv", *COLUMNS, *OWN, "--worlds", "1", "--workers", "2", "-o", "out"),
     ("verify", "out", "log.csv"),

@@ -39,7 +39,7 @@ class Part(
     def given(self) -> dict[str, Any]:
         """Returns what was given, as JSON has it; a list of one text is that text."""
         content: dict[str, Any] = singled(plain(msgspec.to_builtins(self)))
-        return content
+        return {name: value for name, value in content.items() if value != {}}
 
 
 Several = str | tuple[str, ...]

@@ -34,9 +34,11 @@ from surestep.certificates.stitched_plans import (
     span_of,
 )
 from surestep.errors import RefutedBounds
-from surestep.kernels.stitched import BOTH, OURS, THEIRS
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course
 
-COURSE = SimpleNamespace(limits=(0.0, 2.0), discount=0.5, start_chances=np.empty((0, 2)))
+COURSE = Course(*[None] * 8)._replace(
+    limits=(0.0, 2.0), discount=0.5, start_chances=np.empty((0, 2))
+)
 STACKS = SimpleNamespace(sizes=np.array([3, 0, 1]), starts=np.zeros(7, int))
 UNPLANNED = Plan(Way(BOTH), 0.1)
 

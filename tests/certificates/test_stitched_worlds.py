@@ -25,6 +25,7 @@ from surestep import (
 from surestep.algorithms import SPIBB
 from surestep.certificates import Stitched, stitched_plans
 from surestep.certificates.bets import lower_limit
+from surestep.certificates.certifying import certify_each
 from surestep.certificates.episodes import held_out_part, training_part
 from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of
 from surestep.environments import make
@@ -634,6 +635,19 @@ def test_robust_tails_prove_more_where_rollouts_are_cut():
         assert Statement("rewards-known") in claims[0].assumptions
         wrong += claims[0].lower > truth
     assert wrong <= allowed_failures(12)
+
+
+def test_claims_at_several_levels_are_those_of_each_alone():
+    """What they share changes no bit; another share of tails and another seed are not shared."""
+    problem, better, _ = going_on(0, episodes=300)
+    certifiers = [
+        replace(kind, delta=delta)
+        for kind in (ADAPTIVE, replace(ADAPTIVE, tails=0.0), replace(ADAPTIVE, seed=1))
+        for delta in (0.1, 0.5)
+    ]
+    found = certify_each([problem] * 6, [better] * 6, certifiers)
+    assert found == [certify(problem, better, certifier) for certifier in certifiers]
+    assert len({claim.lower for claim in found}) == 6
 
 
 def test_robust_tails_need_to_know_what_rewards_there_are():

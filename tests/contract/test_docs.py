@@ -1,4 +1,4 @@
-"""The tables of docs/algorithms.md are what the classes declare."""
+"""Tables of docs/algorithms.md are what the classes declare, that of docs/logs.md has every key."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 from contract.settings import SETTINGS, reads_returns
 from surestep.algorithms import ALGORITHMS, Promise
+from surestep.description import TABLES, Description
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms.md"
 ONE_STEP_ON_RETURNS = 'either, with q from `"monte-carlo"`'
@@ -52,3 +53,14 @@ def test_the_page_lists_no_other_algorithms():
 def test_the_columns_are_the_promises():
     for column, promise in zip(COLUMNS, Promise, strict=True):
         assert column.split()[0] in promise.value
+
+
+LOGS = Path(__file__).parents[2] / "docs" / "logs.md"
+
+
+@pytest.mark.parametrize("table", ["", *TABLES])
+def test_the_page_on_logs_names_every_key_of_a_description(table):
+    page = LOGS.read_text(encoding="utf-8").split("## All keys of a description\n")[1]
+    keys = page.split("\n## ")[0]
+    for name in TABLES.get(table, Description).__struct_fields__:
+        assert any(f"{before}{name}" in keys for before in ("`", "[")), name

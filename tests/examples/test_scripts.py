@@ -43,8 +43,8 @@ def as_before(monkeypatch):
     numba.set_num_threads(before)
 
 
-# Those that start many processes, and one whose cases tests/bounds tries one by one.
-LONG = ("algorithms", "logs", "planning", "where_bounds_fail")
+# Those that start many processes, and two whose parts have tests of their own.
+LONG = ("algorithms", "logs", "own_policy", "planning", "where_bounds_fail")
 
 
 def case(script):

@@ -82,9 +82,8 @@ def test_the_command_line_and_inspect_take_them(log, plain, tmp_path):
     given = (*columns, "--set", f"names.{action}.{text}=call it so")
     printed = run_surestep("inspect", log, *given, "-o", tmp_path / "log.html").output
     assert "call it so" in printed
-    assert (
-        f"--set 'names.{action}.{text}=\"call it so\"'" in printed
-    )  # in the command to go on with
+    words = f"--set 'names.{action}.{text}=\"call it so\"'"
+    assert words in printed  # in the command to go on with
     assert "call it so" in (tmp_path / "log.html").read_text()
     assert (
         "call it so" not in run_surestep("inspect", log, *given, "--json").output.split("names")[0]

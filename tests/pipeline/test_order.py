@@ -233,7 +233,7 @@ def test_the_order_of_a_file_is_named_among_the_assumptions():
 
 # ---- bins from data -----------------------------------------------------------------------------
 
-BINS = {"columns": {"state": "age"}, "bins": ["age:quantiles=3"]}
+BINS = {"columns": {"state": "age"}, "bins": {"age": {"quantiles": 3}}}
 
 
 def edges(table, share, **reading):
@@ -295,5 +295,7 @@ def test_a_result_with_such_bins_is_made_again(number, tmp_path):
 
 
 def test_a_part_drawn_at_random_says_no_edges():
-    with pytest.raises(InvalidParameter, match="'age:quantiles=3', whose edges the part of the"):
+    with pytest.raises(
+        InvalidParameter, match="the bins of 'age' follow from the part of the log that"
+    ):
         surestep.improve(read_log(visits(), **BINS), discount=0.9, worlds=0, logger="fixed")

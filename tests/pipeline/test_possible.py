@@ -69,7 +69,7 @@ def chances(table, state):
 def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
     free, _ = improved(home, tmp_path / "free", "--set", "method.n_wedge=5")
     assert chances(free.table, "a")["up"] > 0.9
-    given = ("--set", "method.n_wedge=5", "--set", f"limits.allowed={home}" / "allowed.csv")
+    given = ("--set", "method.n_wedge=5", "--set", f"limits.allowed={home / 'allowed.csv'}")
     result, screen = improved(home, tmp_path / "out", *given)
     table = result.table
     before = table.behavior[table.vocabulary.action_index("up")]
@@ -190,7 +190,7 @@ def test_an_algorithm_that_likes_the_unknown_keeps_to_what_was_seen():
 
 
 def test_declared_pairs_are_the_pairs(home, tmp_path):
-    given = ("--set", "method.n_wedge=5", "--set", f"limits.possible={home}" / "possible.csv")
+    given = ("--set", "method.n_wedge=5", "--set", f"limits.possible={home / 'possible.csv'}")
     result, screen = improved(home, tmp_path / "out", *given)
     table = result.table
     assert "What is possible was declared: 5 pairs of a situation and an action." in screen
@@ -274,7 +274,7 @@ def test_the_command_makes_it_again_and_verify_confirms(given, files, home, tmp_
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes(), file.name
     alone = verify_result(out, "log.csv")
     assert (alone.level, alone.taken_from_folder) == ("same bytes", files)
-    tables = [word for name in files for word in (f"--{name}", f"{name}.csv")]
+    tables = [word for name in files for word in ("--set", f"limits.{name}={name}.csv")]
     confirmed = run_surestep("verify", out, "log.csv", *tables)
     assert (confirmed.exit_code, "confirmed" in confirmed.stdout) == (0, True), confirmed.output
     again = run_surestep("certify", out, "log.csv", "--kind", "robust:set=l1")
@@ -282,7 +282,7 @@ def test_the_command_makes_it_again_and_verify_confirms(given, files, home, tmp_
 
 
 def test_other_limits_are_no_confirmation(home, tmp_path):
-    improved(home, tmp_path / "out", "--set", f"limits.allowed={home}" / "allowed.csv")
+    improved(home, tmp_path / "out", "--set", f"limits.allowed={home / 'allowed.csv'}")
     other = write(tmp_path / "allowed.csv", pairs({"a": ("left",), "b": ("left",)}))
     with pytest.raises(surestep.errors.ResultMismatch):
         verify_result(tmp_path / "out", home / "log.csv", allowed=other)

@@ -1,6 +1,8 @@
 """Lines of code are counted without what is only for readers."""
 
-from lines import lines_of_code, main
+from collections import Counter
+
+from lines import beyond, lines_of_code, main
 
 TEXT = '''"""A module.
 
@@ -35,3 +37,12 @@ def test_rooms_are_listed_with_their_modules(tmp_path, capsys):
         ["room", "2", "modules", "14", "lines"],
         ["all", "3", "modules", "21", "lines"],
     ]
+
+
+def test_rooms_above_their_budget_are_told():
+    lines = Counter({".": 5, "room": 14, "room/small": 3, "hall": 7})
+    assert beyond(lines, {".": 5, "room": 17, "hall": 7}) == []
+    assert beyond(lines, {".": 5, "room": 14, "room/small": 3, "hall": 7}) == []
+    (fault,) = beyond(lines, {".": 5, "room": 16, "hall": 7})
+    assert fault == "room has 17 lines of code, and its budget is 16"
+    assert len(beyond(lines, {".": 4, "room": 17, "cellar": 9})) == 3  # too many, gone, without

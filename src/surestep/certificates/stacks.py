@@ -154,16 +154,21 @@ def tally_each(
 ) -> Tallies:
     """Returns what the rounds of several ways in each case add up to; none of them is kept.
 
-    Each case has as many ways.
+    Each case has as many ways. A case that comes again with the same ways is rolled out once.
     """
-    tallies = Tallies(*np.empty((3, len(cases), len(ways[0]), 2)))
-    for group in alike(cases, 0):
-        some = [ways[c] for c in group]
-        tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=False)
+    number: dict[tuple[object, ...], int] = {}
+    asked = [(id(case), *several) for case, several in zip(cases, ways, strict=True)]
+    place = [number.setdefault(key, len(number)) for key in asked]
+    first = [place.index(n) for n in range(len(number))]
+    different = [cases[c] for c in first]
+    tallies = Tallies(*np.empty((3, len(first), len(ways[0]), 2)))
+    for group in alike(different, 0):
+        some = [ways[first[c]] for c in group]
+        tallied = roll_out_group([different[c] for c in group], some, purpose, runs, keep=False)
         turns = np.array([[way.who for way in several] for several in some])
         for figure, part in zip(tallies, tallies_of(tallied, turns, runs), strict=True):
             figure[group] = part
-    return tallies
+    return Tallies(*(figure[place] for figure in tallies))
 
 
 def alike(cases: Sequence[Case], series: int) -> Iterator[list[int]]:

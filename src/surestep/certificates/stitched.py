@@ -279,13 +279,18 @@ class Stitched:
     ) -> list[Claim]:
         """Returns what each certifier claims of its problem's policy, or why it does not.
 
-        All plan at once, and all certify at once.
+        All plan at once, and all certify at once. What differs in δ alone shares its folds.
         """
         claims: dict[int, Claim] = {}
         asked: dict[int, Judging] = {}
+        same: dict[tuple[Stitched, int, int], Judging] = {}
         for place, (certifier, problem) in enumerate(zip(certifiers, problems, strict=True)):
+            key = replace(certifier, delta=0.5), id(problem), id(policies[place])
             try:
-                judging = certifier.judging_of(problem, policies[place])
+                check_level(certifier.delta)
+                if key not in same:
+                    same[key] = certifier.judging_of(problem, policies[place])
+                judging = same[key]._replace(certifier=certifier)
                 if judging.figures["changed_pairs"]:
                     asked[place] = judging
                 else:
@@ -302,7 +307,6 @@ class Stitched:
     def judging_of(self, problem: Problem, policy: Policy) -> Judging:
         """Returns what is to be judged by the log of a problem; refused where it cannot be."""
         log = usable_log(problem)
-        check_level(self.delta)
         folds = self.folds(log)
         changed = int(np.count_nonzero(policy.probability != problem.behavior.probability))
         if changed:  # where nothing is, nothing is compared with the estimate
@@ -326,16 +330,19 @@ class Stitched:
         return Judging(self, problem, policy, folds, figures)
 
     def planning(self, problem: Problem, policy: Policy, folds: Folds) -> Planning:
-        """Returns how fold 1 is to plan for the policy."""
+        """Returns how fold 1 is to plan for the policy, without a robust set."""
         # An end that only the second fold shows is on its stacks; plans must not know of it.
         course = course_of(problem, policy, self.limits(problem), self.initial(problem))._replace(
             over=known_ends(problem, folds.first)
         )
-        tails = None
-        if self.may_have_tails(problem, folds.first):  # what judges must not decide it
-            part = training_part(problem, self.train_share or PLANNING_SHARE, self.split_seed)
-            tails = self.robust_tails(grown(part, 1 + folds.ratio), policy)
-        return Planning(self, stacks_of(folds.first), course, folds.ratio, tails)
+        return Planning(self, stacks_of(folds.first), course, folds.ratio, None)
+
+    def planned_tails(self, problem: Problem, policy: Policy, folds: Folds) -> Tails | None:
+        """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
+        if not self.may_have_tails(problem, folds.first):  # what judges must not decide it
+            return None
+        part = training_part(problem, self.train_share or PLANNING_SHARE, self.split_seed)
+        return self.robust_tails(grown(part, 1 + folds.ratio), policy)
 
     def may_have_tails(self, problem: Problem, log: DecisionLog | None) -> bool:
         """Tells whether a robust set may say something, and soon enough.
@@ -517,9 +524,14 @@ def lower_limits(
     """Returns L of each second fold, with the figures of its rounds, or why there is none."""
     answers: dict[int, tuple[float, dict[str, Scalar]] | CertificateRefused] = {}
     planning: dict[int, Planning] = {}
+    same: dict[int, tuple[Planning, Stacks]] = {}  # of folds: only robust sets differ with δ
     for place, (certifier, problem, policy, folds, _) in enumerate(judging):
         try:
-            planning[place] = certifier.planning(problem, policy, folds)
+            if id(folds) not in same:
+                plain = certifier.planning(problem, policy, folds)
+                same[id(folds)] = plain, stacks_of(folds.second)
+            tails = certifier.planned_tails(problem, policy, folds)
+            planning[place] = same[id(folds)][0]._replace(certifier=certifier, tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
     found = plans_of([*planning.values()], LAST_REHEARSALS)
@@ -531,7 +543,7 @@ def lower_limits(
         whole = certifier.robust_tails(problem, policy) if plan.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
-        stacks = stacks_of(folds.second)
+        stacks = same[id(folds)][1]
         most = most_rounds(stacks, course)
         cases[place] = Case(stacks, course, one.stacks.sizes > 0, int(certifier.seed), most)
     ways = [plans[place].way for place in cases]

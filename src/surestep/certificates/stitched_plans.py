@@ -83,12 +83,17 @@ class Bets(NamedTuple):
 def plans_at(folds: Sequence[Fold], runs: int) -> list[Plan]:
     """Returns the bet of each fold on both policies at once, or in turn where it expects more.
 
-    That has to be clearly more. All folds are rolled out together, in so many runs.
+    That has to be clearly more. All folds are rolled out together, in so many runs, those that
+    differ in the bet alone once.
     """
-    cases = [
-        Case(stacks, course, stacks.sizes > 0, seed, most_rounds(stacks, course))
-        for stacks, course, _, _, seed in folds
-    ]
+    different: dict[tuple[int, ...], Case] = {}
+    cases = []
+    for stacks, course, _, _, seed in folds:
+        key = seed, id(stacks), *map(id, course)
+        if key not in different:
+            most = most_rounds(stacks, course)
+            different[key] = Case(stacks, course, stacks.sizes > 0, seed, most)
+        cases.append(different[key])
     levels, sides = Levels.of(folds), (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
     lengths = [horizons_of(fold, number) for fold in folds]

@@ -8,6 +8,7 @@ import click
 
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
+from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, say_json, terminal
 from surestep.description import DEFAULTS, READING, Description, files_of
 from surestep.description import command as command_of
@@ -52,8 +53,10 @@ def command(
 
     if any(map(is_counts_file, files_of(description))):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
-    source = open_log(description, memory_limit=memory_limit)
-    inspection = inspect(source, n_wedge=n_wedge)
+    with task_progress() as progress:
+        progress("looking at the log", 0, 1)
+        source = open_log(description, memory_limit=memory_limit)
+        inspection = inspect(source, n_wedge=n_wedge)
     following = next_command(description, ends=source.says_ends)
     if output is not None:
         from surestep._files import write_together

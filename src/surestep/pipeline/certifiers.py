@@ -92,13 +92,16 @@ def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) 
         except CertificateRefused as refusal:
             return Claims(no_claim(problem, policy, certifier, refusal), ())
         return Claims(claims[levels.index(certifier.delta)], tuple(claims))
-    own = certified(problem, policy, certifier)
+    alike = [with_delta(certifier, delta) for delta in levels]
+    made = certify_each([problem] * len(levels), [policy] * len(levels), alike)
+    own = made[levels.index(certifier.delta)]
+    if isinstance(own, RefutedBounds):
+        raise own
+    if isinstance(own, CertificateRefused):
+        return Claims(no_claim(problem, policy, certifier, own), ())
     if own.lower is None:
         return Claims(own, ())
-    others = [with_delta(certifier, delta) for delta in levels if delta != own.delta]
-    made = certify_each([problem] * len(others), [policy] * len(others), others)
-    claims = [own, *(claim for claim in made if isinstance(claim, Certificate))]
-    return Claims(own, tuple(sorted(claims, key=lambda claim: claim.delta)))
+    return Claims(own, tuple(claim for claim in made if isinstance(claim, Certificate)))
 
 
 def suits(certifier: Certifier, delta: float) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_owners
 from surestep._files import read_path, read_whole
 from surestep.certificates import verify
-from surestep.description import SEEN, Description, at, described, files_of, merged
+from surestep.description import SEEN, Description, at, described, files_of, singled
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -173,22 +173,18 @@ def open_again(
     if counted == made_from_log(record):
         then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")
         raise ResultMismatch(f"the result was made from {then}, and {now} given; expected {then}")
-    content = merged({}, record.description)
-    mine = {name: value for name, value in own.given().items() if name in ("files", "tables")}
-    content = {name: value for name, value in content.items() if name not in ("files", "tables")}
+    files = ("files", "tables")
+    content = {name: value for name, value in record.description.items() if name not in files}
+    mine = {name: value for name, value in own.given().items() if name in files}
     theirs = content.get("query")
     if theirs is not None and own.query != theirs and not allow_query:
         raise InvalidParameter(
             f"the result was made by a query that is not yours: {theirs!r}; read it, then allow it "
             f"with {said('allow_query=True', '--allow-query')}, or give a description that has it"
         )
-    if bins is not None:
-        content["bins"] = bins
-    content["columns"] = {
-        role: names[0] if len(names) == 1 else names
-        for role, names in record.parameters["columns"].items()
-        if made_from_log(record)
-    }
+    if made_from_log(record):
+        content["columns"] = singled(record.parameters["columns"])
+        content |= {} if bins is None else {"bins": bins}
     return open_source(described({**content, **mine}), frame, memory_limit)
 
 

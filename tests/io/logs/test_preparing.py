@@ -132,8 +132,8 @@ def test_what_makes_no_sense_is_refused(changes, reading, says):
     [
         ({}, "a value (leave such rows out, or give them a value, in the query of a "
          "description); 2 rows are affected"),
-        ({"bins": {"x": {"width": 2}}}, "a number, since the column is binned (leave such"),
-        ({"bins": {"x": {"quantiles": 2}}}, "a finite number, since the column is binned (leave"),
+        ({"bins": {"x": {"width": 2}}}, "expected a number, since the column is binned"),
+        ({"bins": {"x": {"quantiles": 2}}}, "expected a finite number, since the column is"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named_with_what_can_be_done(settings, says):

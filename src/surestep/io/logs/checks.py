@@ -80,9 +80,9 @@ def places_where(table: Table, database: Any, condition: str, column: str) -> It
     for file in table.files or (None,):
         rows = table.scan(database, () if file is None else (file,), numbered=True)
         hits = database.execute(
-            f"SELECT {ROW}, CAST({sql_name(column)} AS VARCHAR) FROM ({rows}) "
+            f"SELECT {ROW}, CAST({sql_name(column)} AS VARCHAR), {table.raw_row} FROM ({rows}) "
             f"WHERE {condition} ORDER BY {ROW} LIMIT 2"
         ).fetchall()
-        for row, value in hits:
-            where = f"{table.name if file is None else file}, row {row:,}, column {column!r}"
-            yield Place(where, value)
+        for row, value, raw in hits:
+            before = "" if raw is None else f" ({table.raw_place(database, raw)})"
+            yield Place(f"{table.name_of(file)}, row {row:,}{before}, column {column!r}", value)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from os import SEEK_CUR, SEEK_END
 from pathlib import Path
 from typing import IO
 
@@ -12,7 +14,8 @@ from surestep.errors import FileFailure, InvalidLog
 
 COMPRESSED = (".gz", ".zst")
 MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}  # RFC 1952 and RFC 8878
-PIECE = 1 << 20  # bytes
+WORDS = {"": "not compressed", ".gz": "compressed by gzip", ".zst": "compressed by Zstandard"}
+PIECE = 1 << 16  # bytes
 # RFC 8878, section 3.1: frames, their headers, and what may stand between them.
 ZSTANDARD, SKIPPABLE = 0xFD2FB528, range(0x184D2A50, 0x184D2A60)
 DICTIONARY_BYTES, CONTENT_BYTES = (0, 1, 2, 4), (0, 2, 4, 8)
@@ -45,20 +48,19 @@ def check_compression(files: tuple[Path, ...]) -> None:
                 f"{known[name]} and {file} are one table by their names, and its rows would count "
                 "twice; expected one of them"
             )
-        with opened(file) as stream:
-            begin = stream.read(4)
-            found = next((ending for magic, ending in MAGIC.items() if begin.startswith(magic)), "")
-            if begin and found != said:
-                raise InvalidLog(misnamed(file, said, found))
-            stream.seek(0)
-            if said == ".zst" and not is_whole_zstandard(stream):
-                raise InvalidLog(cut_short(file))
-
-
-def misnamed(file: Path, said: str, found: str) -> str:
-    """Returns what is wrong with a name that says another compression than a file has."""
-    words = {"": "not compressed", ".gz": "compressed by gzip", ".zst": "compressed by Zstandard"}
-    return f"{file} is {words[found]}, but its ending says that it is {words[said]}; rename it"
+        try:
+            with file.open("rb") as stream:
+                begin = stream.read(4)
+                whole = said != ".zst" or is_whole_zstandard(stream)
+        except OSError as problem:
+            raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None
+        found = next((ending for magic, ending in MAGIC.items() if begin.startswith(magic)), "")
+        if begin and found != said:
+            raise InvalidLog(
+                f"{file} is {WORDS[found]}, but its ending says that it is {WORDS[said]}; rename it"
+            )
+        if not whole:
+            raise InvalidLog(cut_short(file))
 
 
 def cut_short(file: Path) -> str:
@@ -66,25 +68,23 @@ def cut_short(file: Path) -> str:
     return f"{file} is cut short or damaged; copy or compress it again"
 
 
-def why_not_whole(files: Sequence[Path]) -> str | None:
-    """Returns what is wrong with the first file of gzip that is not whole, once reading failed."""
-    for file in files:
-        if split_ending(file)[1] == ".gz" and not is_whole_gzip(file):
-            return cut_short(file)
-    return None
-
-
-def is_whole_gzip(file: Path) -> bool:
-    """Tells whether a file of gzip is whole and undamaged; reads all of it."""
+def pieces(file: Path) -> Iterator[bytes]:
+    """Yields the bytes of a file, decompressed if it is of gzip; refuses one that is not whole."""
     try:
-        with gzip.open(file) as stream:
-            while stream.read(PIECE):
-                pass
-        return True
+        with gzip.open(file) if split_ending(file)[1] == ".gz" else file.open("rb") as stream:
+            while piece := stream.read(PIECE):
+                yield piece
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        return False
+        raise InvalidLog(cut_short(file)) from None
     except OSError as problem:
         raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None
+
+
+def check_gzip(files: Sequence[Path]) -> None:
+    """Refuses a file of gzip that is cut short or damaged; reads all of it."""
+    for file in files:
+        if split_ending(file)[1] == ".gz":
+            deque(pieces(file), maxlen=0)
 
 
 def is_whole_zstandard(stream: IO[bytes]) -> bool:
@@ -92,51 +92,39 @@ def is_whole_zstandard(stream: IO[bytes]) -> bool:
 
     Nothing is decompressed. DuckDB takes a frame that stops early for a whole one.
     """
+    end = stream.seek(0, SEEK_END)
+    stream.seek(0)
     try:
-        while begin := stream.read(4):
-            magic = number(begin, 4)
+        while stream.tell() < end:
+            magic = number(stream, 4)
             if magic in SKIPPABLE:
-                skip(stream, number(stream.read(4), 4))
+                stream.seek(number(stream, 4), SEEK_CUR)
             elif magic == ZSTANDARD:
                 skip_frame(stream)
             else:
                 return False
     except EOFError:
         return False
-    return True
+    return stream.tell() == end
 
 
 def skip_frame(stream: IO[bytes]) -> None:
-    """Reads on to the end of a frame."""
-    descriptor = number(stream.read(1), 1)
-    single, content = descriptor >> 5 & 1, CONTENT_BYTES[descriptor >> 6]
-    content = content or single  # a single segment always says its size
-    skip(stream, (1 - single) + DICTIONARY_BYTES[descriptor & 3] + content)
+    """Goes on to the end of a frame, or beyond that of the file."""
+    descriptor = number(stream, 1)
+    single = descriptor >> 5 & 1
+    content = CONTENT_BYTES[descriptor >> 6] or single  # a single segment always says its size
+    stream.seek((1 - single) + DICTIONARY_BYTES[descriptor & 3] + content, SEEK_CUR)
     last = False
     while not last:
-        block = number(stream.read(3), 3)
+        block = number(stream, 3)
         last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
-        skip(stream, 1 if kind == 1 else size)  # of a repeated byte, one is there
-    skip(stream, 4 * (descriptor >> 2 & 1))  # the checksum
+        stream.seek(1 if kind == 1 else size, SEEK_CUR)  # of a repeated byte, one is there
+    stream.seek(4 * (descriptor >> 2 & 1), SEEK_CUR)  # the checksum
 
 
-def number(given: bytes, size: int) -> int:
-    """Returns the whole number that so many bytes say; EOFError where there are fewer."""
+def number(stream: IO[bytes], size: int) -> int:
+    """Reads the whole number that so many bytes say; EOFError where there are fewer."""
+    given = stream.read(size)
     if len(given) < size:
         raise EOFError
     return int.from_bytes(given, "little")
-
-
-def skip(stream: IO[bytes], size: int) -> None:
-    """Goes on by so many bytes; EOFError where there are fewer."""
-    if size:
-        stream.seek(size - 1, 1)
-        number(stream.read(1), 1)
-
-
-def opened(file: Path) -> IO[bytes]:
-    """Opens a file to read."""
-    try:
-        return file.open("rb")
-    except OSError as problem:
-        raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None

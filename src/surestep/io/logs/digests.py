@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surestep.errors import FileFailure, InvalidLog
-from surestep.io.logs.compression import cut_short, is_whole_gzip, split_ending
+from surestep.io.logs.compression import check_gzip, split_ending
 from surestep.io.logs.lanes import rows_of
 from surestep.io.logs.tables import Table
 
@@ -26,8 +26,7 @@ def file_sources(table: Table, database: Any) -> tuple[str, ...]:
         )
     known = dict[str, Path]()
     for file in files:
-        if split_ending(file)[1] == ".gz" and not is_whole_gzip(file):
-            raise InvalidLog(cut_short(file))  # DuckDB does not look at its checksum
+        check_gzip([file])  # DuckDB does not look at its checksum
         digest = digest_of(file, header=table.format.has_header)
         if split_ending(file)[1] and not has_row(table, database, file):
             digest = None

@@ -317,7 +317,7 @@ class Look:
         )
         self.database.execute("SET preserve_insertion_order = true")
         for file in self.table.files or (None,):
-            name, files = (None, ()) if file is None else (str(file), (file,))
+            name, files = (None, ()) if file is None else (self.table.name_of(file), (file,))
             rows = self.table.scan(self.database, files, numbered=True)
             answer = self.one(f"SELECT {asked} FROM ({rows})")
             for i, (number, first) in enumerate(zip(answer[::2], answer[1::2], strict=True)):

@@ -18,7 +18,7 @@ from surestep.io.logs.text_tables import (
     text_names,
     typed_text,
 )
-from surestep.io.logs.xes import xes_conversion
+from surestep.io.logs.xes import convert_xes
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]  # (files, a new folder)
@@ -164,7 +164,9 @@ FORMATS = {
         compressed=COMPRESSED,
         typed=typed_json,
     ),
-    "xes": Format((".xes",), scan_parquet, conversion=xes_conversion, compressed=(".gz",)),
+    "xes": Format(
+        (".xes",), scan_parquet, conversion=lambda *given: convert_xes, compressed=(".gz",)
+    ),
 }
 
 

@@ -143,6 +143,7 @@ class Made:
     keys: Keys
     digest: str  # of its rows
     types: dict[str, str]  # of the columns of the log
+    keeps_rows: bool  # its rows say of which row of the log they are
 
 
 # ---- running ----------------------------------------------------------------------------------

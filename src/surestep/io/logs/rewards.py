@@ -68,7 +68,9 @@ class RewardSql:
     def is_number(self) -> str:
         """Returns SQL: there is a finite number."""
         if self.type == "VARCHAR":
-            return f"coalesce(regexp_full_match({self.text}, '{NUMBER}'), false)"
+            name = sql_name(self.column)  # DuckDB would also take 1_000, and words
+            number = f"isfinite(TRY_CAST({name} AS DOUBLE)) AND NOT contains({name}, '_')"
+            return f"coalesce({number}, false)"
         if self.type in FLOATING:
             return f"coalesce(isfinite({sql_name(self.column)}), false)"
         return f"{sql_name(self.column)} IS NOT NULL"
@@ -102,7 +104,7 @@ class RewardSql:
         """Returns SQL: a double holds all that is written."""
         if self.type == "VARCHAR":
             double = f"TRY_CAST({sql_name(self.column)} AS DOUBLE) IS NOT NULL"
-            return f"length({self.text}) <= {SHORT_TEXT} AND {double}"
+            return f"strlen({sql_name(self.column)}) <= {SHORT_TEXT} AND {double}"
         if self.type.startswith("DECIMAL"):
             width = int(self.type.removeprefix("DECIMAL(").split(",")[0])
             return str(width <= SURE_DIGITS["DOUBLE"]).lower()

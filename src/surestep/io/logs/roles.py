@@ -185,7 +185,9 @@ class RoleSql:
             return f"CAST({sql_name(column)} AS BIGINT)"
         text = f"trim({self.text(column)})"
         whole = rf"regexp_full_match({text}, '[0-9]{{1,18}}(\.0*)?')"
-        return f"CASE WHEN {whole} THEN TRY_CAST(split_part({text}, '.', 1) AS BIGINT) END"
+        number, slow = f"TRY_CAST({sql_name(column)} AS BIGINT)", f"split_part({text}, '.', 1)"
+        plain = f"CAST({number} AS VARCHAR) = {self.text(column)} AND {number} >= 0"
+        return f"CASE WHEN {plain} THEN {number} WHEN {whole} THEN TRY_CAST({slow} AS BIGINT) END"
 
     def flag(self, column: str | None) -> str:
         """True or false, NULL where the column says neither; false without a column."""

@@ -47,8 +47,8 @@ from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, m
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
-from surestep.io.logs.tables import Table, connected, find_table, watched
-from surestep.io.sql import ROW, limit_memory, sql_name, sql_text
+from surestep.io.logs.tables import Table, connected, explained, find_table, watched
+from surestep.io.sql import ROW, first_lines, limit_memory, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
@@ -403,8 +403,7 @@ def open_log(
     columns = description.columns.given()
     table = find_table(description, frame)
     if description.query is not None:
-        with named_in_errors(table):
-            table = table_of_query(table, columns, memory_limit)
+        table = table_of_query(table, columns, memory_limit)
     lacking = table.lacking()
     with connected(table, memory_limit) as database, named_in_errors(table):
         types = types_of(database)
@@ -428,16 +427,20 @@ def table_of_query(
     """Returns the table of the rows that the query of a description makes."""
     description = raw.description
     assert description.query is not None
+    if queries.LOG in description.tables:
+        raise InvalidParameter("tables has 'log', the name of the log itself; name it otherwise")
     workshop = queries.Workshop()
     with workshop.loading(memory_limit) as database:
         if raw.frame is not None:
             register(database, raw.frame)
-        types = load_raw(database, queries.LOG, raw.typed(database))
+        types = load_raw(database, queries.LOG, raw)
         for name, file in description.tables.items():
-            further = find_table(Description(files=(file,), reader=description.reader))
-            load_raw(database, name, further.typed(database))
+            further = Description(files=(file,), reader=description.reader)
+            load_raw(database, name, find_table(further))
     query = queries.Query(description.query, memory_limit=memory_limit)
-    mapping = meaning_of(description, queries.run(workshop, query), [], columns)
+    kinds = queries.run(workshop, query)
+    with named_in_errors(raw):
+        mapping = meaning_of(description, kinds, [], columns)
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]
     case = description.case or (mapping.episode if mapping.episode in types else None)
     if not single and case not in types:
@@ -454,16 +457,23 @@ def table_of_query(
     told_by = (None, None) if single else (mapping.episode, mapping.step)
     keys = queries.Keys(*told_by, tuple(decided))
     rows, digest = queries.finish(workshop, query, keys)
-    made = queries.Made(workshop, query, keys, digest, types)
+    made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     name, parquet = f"the query of {raw.name}", FORMATS["parquet"]
     return Table(name, (rows,), parquet, description=description, raw=raw, made=made)
 
 
-def load_raw(database: Any, name: str, rows: str) -> dict[str, str]:
+def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     """Loads a table for a query, with the places of its rows; returns the types of its columns."""
-    known = queries.ROW in queries.columns_of(database, rows)
-    place = "" if known else ", row_number() OVER () AS row"
-    database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
+    import duckdb
+
+    rows = raw.typed(database)
+    try:
+        known = queries.ROW in queries.columns_of(database, rows)
+        place = "" if known else f", row_number() OVER () AS {sql_name(queries.ROW)}"
+        database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
+    except duckdb.Error as problem:
+        words = f"{raw.name} cannot be read: {first_lines(problem)}"
+        raise InvalidLog(explained(raw) or words) from None
     return queries.columns_of(database, sql_name(name))
 
 

@@ -7,19 +7,20 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from surestep._files import read_path, temporary_folder
 from surestep.description import Description, files_of
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
-from surestep.io.logs.compression import check_compression, why_not_whole
+from surestep.io.logs.compression import check_compression, check_gzip
 from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format, scan_parquet
 from surestep.io.logs.frames import explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
+from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.query import Made
-from surestep.io.sql import ROW, first_lines, in_memory, interruptible, lacks_room
+from surestep.io.sql import ROW, first_lines, in_memory, interruptible, lacks_room, sql_name
 
 BETWEEN_LOOKS = 0.2  # seconds
 
@@ -54,6 +55,26 @@ class Table:
             rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({rows})"
         rows = self.preparation.sql(rows)
         return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
+
+    def name_of(self, file: Path | None) -> str:
+        """Returns what a file is called in messages; that of a query's rows is none of a user's."""
+        return self.name if file is None or self.raw is not None else str(file)
+
+    @property
+    def raw_row(self) -> str:
+        """Returns SQL: of which row of the files a row is, where a query keeps that; else NULL."""
+        return "NULL" if self.made is None or not self.made.keeps_rows else sql_name(PLACE)
+
+    def raw_place(self, database: Any, row: int) -> str:
+        """Returns the file and the number there of a row of all files, from 1."""
+        assert self.raw is not None
+        for file in self.raw.files:
+            one = replace(self.raw, files=(file,))
+            (rows,) = database.execute(f"SELECT count(*) FROM ({one.typed(database)})").fetchone()
+            if row <= rows:
+                return f"{file}, row {row:,}"
+            row -= rows
+        return f"{self.raw.name}, row {row:,}"
 
     def typed(self, database: Any) -> str:
         """Returns the SQL that reads all rows for a query, values of their types."""
@@ -146,7 +167,8 @@ def explained(table: Table) -> str | None:
     if table.format is IN_MEMORY:
         words = explain_frame(table.frame)
         return None if words is None else f"{table.name}: {words}"
-    return why_not_whole(table.files) or table.format.explain(table.files, table.description.reader)
+    check_gzip(table.files)
+    return table.format.explain(table.files, table.description.reader)
 
 
 @contextmanager

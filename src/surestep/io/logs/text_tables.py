@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from surestep.description import Reader
 from surestep.errors import FileFailure, InvalidLog, said
-from surestep.io.logs.compression import split_ending, why_not_whole
+from surestep.io.logs.compression import check_gzip, split_ending
 from surestep.io.sql import file_list, first_lines, in_memory, lacks_room, sql_name, sql_text
 
 DELIMITERS = (",", ";", "|", "\t")
@@ -111,8 +111,8 @@ def convert_text(files: Sequence[Path], reader: Reader, folder: Path) -> dict[Pa
             if lacks_room(problem):
                 raise
             words = f"{files[0]} and other files cannot be put together: {first_lines(problem)}"
-            why = why_not_whole(files) or explain_text(files, reader)
-            raise InvalidLog(why or words) from None
+            check_gzip(files)
+            raise InvalidLog(explain_text(files, reader) or words) from None
     return converted
 
 
@@ -235,8 +235,8 @@ def packed_lines(file: Path) -> Iterator[str]:
         try:
             first = database.execute(f"SELECT line FROM {lines} LIMIT {SAMPLE + 2}").fetchall()
         except duckdb.Error as problem:
-            words = f"{file} cannot be read: {first_lines(problem)}"
-            raise InvalidLog(why_not_whole([file]) or words) from None
+            check_gzip([file])
+            raise InvalidLog(f"{file} cannot be read: {first_lines(problem)}") from None
     yield from (str(line or "").removeprefix("\ufeff") for (line,) in first)
 
 
