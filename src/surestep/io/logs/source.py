@@ -586,11 +586,7 @@ def count_on_ray(
     """
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
-    columns = {
-        role: names[0] if len(names) == 1 else names
-        for role, names in source.columns_in_files.items()
-    }
-    said = {**source.description.given(), "columns": columns}
+    said = {**source.description.given(), "columns": source.columns_in_files}
     shards = [
         (described({**said, "files": [str(file.absolute())]}), None, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command
