@@ -26,9 +26,7 @@ help: ## show this list
 demo: | .cache/tmp ## improve the policy behind the example log, into the folder demo
 	@"$(PYTHON)" tools/environment.py demo
 	@rm -rf demo
-	.venv/bin/surestep improve examples/pumps.csv --state condition --state demand \
-		--action decision --behavior examples/pumps_policy.csv --discount 0.95 \
-		--running -140 160 --ending -400 500 -o demo
+	.venv/bin/surestep improve examples/pumps.toml -o demo
 
 docs: CHANGED := --changed
 docs: docs-all ## run the pages of the gallery that changed, and build the site of the documentation, into the folder site

@@ -261,7 +261,7 @@ def test_numbers_of_numpy_paths_and_tuples_are_taken(tmp_path):
             "method": {"worlds": np.int64(3)},
         }
     )
-    assert got.files == (str(tmp_path / "a.csv"),)
+    assert got.files == str(tmp_path / "a.csv")
     assert (got.stakes.discount, got.stakes.running, got.method.worlds) == (0.5, (0, 1), 3)
 
 

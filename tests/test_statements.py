@@ -157,6 +157,7 @@ LOOKING = re.compile(
 )
 ALLOWED = {  # mostly messages of other programs, which have no codes
     "_json.py": "errors of msgspec",
+    "description.py": "errors of msgspec",
     "experiments/experiment.py": "settings in a column of a table, by their own reader",
     "experiments/store.py": "the number of an error, which a file system tells in words only",
     "io/labels/binning.py": "the label of a bin, by the reader beside its writer",

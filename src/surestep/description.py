@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -175,14 +175,8 @@ class Description(Part, frozen=True):
     names: dict[str, dict[str, str]] = {}
 
 
-TABLES: dict[str, type[Part]] = {
-    "columns": Columns,
-    "reader": Reader,
-    "bins": Bin,
-    "behavior": Behavior,
-    "stakes": Stakes,
-    "limits": Limits,
-    "method": Method,
+TABLES: dict[str, type[Part]] = {"bins": Bin} | {
+    kind.__name__.lower(): kind for kind in (Columns, Reader, Behavior, Stakes, Limits, Method)
 }
 HELP = {
     "files": "The files of the log, or patterns of them.",
@@ -293,7 +287,7 @@ def described(content: Mapping[str, Any], source: str = "") -> Description:
     `source` is the file that they stand in.
     """
     try:
-        return msgspec.convert(plain(content), Description)
+        return msgspec.convert(singled(plain(content)), Description)
     except msgspec.ValidationError as problem:
         raise InvalidParameter(f"{source and f'{source}: '}{refusal(problem, content)}") from None
 
@@ -317,8 +311,12 @@ def at(description: Description, path: str) -> Any:
 
 def files_of(description: Description) -> tuple[str, ...]:
     """Returns the files that a description names."""
-    given = description.files or ()
-    return (given,) if isinstance(given, str) else given
+    return several(description.files)
+
+
+def several(given: Several | None) -> tuple[str, ...]:
+    """Returns texts, of which one may be given alone."""
+    return (given,) if isinstance(given, str) else given or ()
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:
@@ -349,7 +347,7 @@ def assignment(text: str) -> dict[str, Any]:
     for line in (text, f"{name} = {json.dumps(value.strip())}"):  # a key may have a = in quotes
         if not equals or "\n" in name or (line is text and "\n" in text):
             continue
-        with suppress(tomllib.TOMLDecodeError):
+        with suppress(ValueError, RecursionError):  # also numbers of more digits than Python reads
             return tomllib.loads(line)
     raise InvalidParameter(f"--set is {text!r}, expected KEY=VALUE such as stakes.discount=0.9")
 
@@ -438,7 +436,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as problem:
         raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except (ValueError, RecursionError) as problem:
         raise InvalidParameter(f"{path} is not written as TOML: {problem}") from None
 
 
@@ -448,20 +446,25 @@ def with_folder(content: dict[str, Any], folder: Path) -> dict[str, Any]:
     def inside(name: Any) -> Any:
         return os.path.join(folder, name) if isinstance(name, str) and str(folder) != "." else name
 
-    moved = merged({}, content)
+    return with_files(content, inside)
+
+
+def with_files(content: Mapping[str, Any], renamed: Callable[[Any], Any]) -> dict[str, Any]:
+    """Returns nested values in which files have other names."""
+    moved = dict(content)
     for name in ("files", "tables"):
         match moved.get(name):
             case str(file):
-                moved[name] = inside(file)
+                moved[name] = renamed(file)
             case list(files):
-                moved[name] = [inside(file) for file in files]
+                moved[name] = [renamed(file) for file in files]
             case dict(tables):
-                moved[name] = {table: inside(file) for table, file in tables.items()}
+                moved[name] = {table: renamed(file) for table, file in tables.items()}
     for path in FILE_KEYS:
         table, _, name = path.partition(".")
-        said = moved.get(table, {}) if isinstance(moved.get(table, {}), dict) else {}
-        if said.get(name, SEEN) not in (SEEN, *WORDS_FOR_BEHAVIOR):
-            moved[table] = said | {name: inside(said[name])}
+        said = moved.get(table)
+        if isinstance(said, dict) and said.get(name, SEEN) not in (SEEN, *WORDS_FOR_BEHAVIOR):
+            moved[table] = said | {name: renamed(said[name])}
     return moved
 
 
@@ -499,8 +502,7 @@ def leaves(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
 def command(verb: str, description: Description, *more: str) -> str:
     """Returns the command that says all of a description, with options where there are some."""
     content = description.given()
-    files = content.pop("files", ["LOG"])
-    files = [files] if isinstance(files, str) else files
+    files = several(content.pop("files", "LOG"))
     words = ["surestep", verb, *(f"./{x}" if x.startswith("-") else x for x in files)]  # no option
     for path, value in leaves(content):
         match path in OPTIONS, value:
@@ -517,17 +519,4 @@ def command(verb: str, description: Description, *more: str) -> str:
 
 def without_folders(description: Description) -> Description:
     """Returns a description as a result keeps it: files by their names alone."""
-    content = description.given()
-    for name in ("files", "tables"):
-        match content.get(name):
-            case str(file):
-                content[name] = Path(file).name
-            case list(files):
-                content[name] = [Path(file).name for file in files]
-            case dict(tables):
-                content[name] = {table: Path(file).name for table, file in tables.items()}
-    for path in FILE_KEYS:
-        table, _, name = path.partition(".")
-        if name in content.get(table, {}):
-            content[table][name] = Path(content[table][name]).name
-    return described(content)
+    return described(with_files(description.given(), lambda file: Path(file).name))

@@ -13,8 +13,8 @@ from surestep.errors import InvalidLog, install, said, speaking_of_options
 
 SOURCE = Path(surestep.__file__).parent
 OPTION = re.compile(r"(^|[\s(`'\"])--[a-z]")
-# The options of keys, and a page that names a command.
-OF_COMMANDS = {"description.py", "report/pages/rehearsal.py"}
+# The options of keys, a command to repeat a rehearsal, and a page that names one.
+OF_COMMANDS = {"description.py", "pipeline/rehearse.py", "report/pages/rehearsal.py"}
 
 
 def modules():

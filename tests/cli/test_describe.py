@@ -85,7 +85,7 @@ def test_numbers_get_bins_and_a_policy_beside_the_log_is_found(tmp_path):
         assert run_surestep("describe", tmp_path / "pumps.csv", *given).exit_code == 0
         found = read_description(target)  # its files are those that there are
         assert (found.columns.action, found.columns.reward) == ("decision", "reward")
-        assert os.path.samefile(found.files[0], tmp_path / "pumps.csv")
+        assert os.path.samefile(found.files, tmp_path / "pumps.csv")
         assert os.path.samefile(found.behavior.policy, tmp_path / "pumps_policy.csv")
     lines, _ = KINDS["patients and times"]
     run_surestep("describe", write_lines(tmp_path / "other.csv", lines))

@@ -277,7 +277,7 @@ def test_a_broken_file_is_told_in_one_line(name, content, parts, tmp_path):
         ([POLICY[0].replace("demand", "demnd"), *POLICY[1:]], ["no column 'demand'", "'demnd'"]),
         (
             [line for line in POLICY if not line.startswith(f"{FIRST[0]},{FIRST[1]},")],
-            ["log.csv, row", "column 'condition': the log decides in the unknown state"],
+            ["log.csv, row", "column 'condition': the log has the state"],
         ),
         (
             never(*FIRST),

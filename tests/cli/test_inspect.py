@@ -80,7 +80,7 @@ def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
         "✗ 2 steps missing between others of their episode (in 1 episode)",
         "! 1 episode without an end: no column says whether an episode is over",
         "next, once the rows marked ✗ are mended:",
-        f"surestep improve {shlex.quote(str(log))} --ends complete|clock --discount GAMMA",
+        f"surestep improve {shlex.quote(str(log))} --ends (complete|clock) --discount GAMMA",
     ):
         assert expected in result.stdout
 

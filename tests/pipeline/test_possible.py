@@ -105,7 +105,7 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
             "no action has 'lift' in column 'action'; did you mean",
         ),
         (["state,action", "a,left", "c,left"], "no state has 'c' in column 'state'"),
-        (["state,deed", "a,left"], "there is no column 'action', which the action has in the log"),
+        (["state,deed", "a,left"], "there is no column 'action' for the action"),
         (["state,action"], "has no row"),
         (["state,action", "(end),left"], "has no pair of a state and an action that is possible"),
     ],
@@ -217,7 +217,7 @@ def test_declared_pairs_are_the_pairs(home, tmp_path):
             pairs({"a": ACTIONS, "b": ("left",)}),
             "log.csv, row 82, column 'action': the log takes action 'right' in state 'b' 10 times",
         ),
-        (pairs({"a": ACTIONS}), "row 2, column 'state': the log decides in the unknown state 'b'"),
+        (pairs({"a": ACTIONS}), "row 2, column 'state': the log has the state 'b'"),
     ],
 )
 def test_a_log_with_other_pairs_is_refused_with_its_row(lines, message, home, tmp_path):

@@ -24,6 +24,7 @@ from surestep.description import (
     merged,
     put,
     read_toml,
+    singled,
     with_folder,
 )
 from surestep.description import described as as_description
@@ -226,7 +227,7 @@ GROUPS = {
     **dict.fromkeys(IMPROVING, "For experts"),
 }
 RANGES = ("stakes.running", "stakes.ending")
-SEVERAL = ("columns.state", "columns.action", "columns.next_state", "method.certificates")
+SEVERAL = (*READING[:-1], "method.certificates")  # columns of which there is one are checked later
 METAVARS = {
     **dict.fromkeys(READING, "COLUMN"),
     **dict.fromkeys(RANGES, "LOW HIGH"),
@@ -326,7 +327,7 @@ def declared_range(name: str) -> Callable[[Command], Command]:
 def value_of(path: str, given: Any) -> Any:
     """Returns what was typed for a key: names and words as they are, numbers as numbers."""
     if path in SEVERAL:
-        return list(given)
+        return singled(list(given))
     if path.startswith(("stakes.", "method.delta", "method.worlds")):
         numbers = [number_of(path, text) for text in (given if path in RANGES else [given])]
         return numbers if path in RANGES else numbers[0]

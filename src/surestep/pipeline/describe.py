@@ -120,10 +120,7 @@ def has_hint(name: str, hints: Sequence[str]) -> bool:
 
 
 def text_of(
-    description: Description,
-    columns: Sequence[Column],
-    guesses: Mapping[str, Guess],
-    folder: Path,
+    description: Description, columns: Sequence[Column], guesses: Mapping[str, Guess], folder: Path
 ) -> str:
     """Returns the text of the file."""
     files = files_of(description)

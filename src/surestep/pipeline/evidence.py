@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -28,14 +28,11 @@ from surestep.description import (
     Description,
     at,
     files_of,
+    several,
 )
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
-from surestep.io.counts.labelled import (
-    LabelledCounts,
-    known_places,
-    merge_counts,
-)
+from surestep.io.counts.labelled import LabelledCounts, merge_counts
 from surestep.io.labels.behavior import (
     BehaviorTable,
     check_log_fits,
@@ -43,7 +40,7 @@ from surestep.io.labels.behavior import (
     propensities_vary,
     read_behavior_table,
 )
-from surestep.io.labels.label import Label, joined
+from surestep.io.labels.label import Label
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
 from surestep.io.labels.pair_table import PairTable, read_pair_table
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
@@ -150,18 +147,12 @@ def gather(
     for role, name in (*named.items(), *(("tables", name) for name in log.tables)):
         if role not in ("behavior", "possible") or name not in (SEEN, *WORDS_FOR_BEHAVIOR):
             files += [InputFile.of(role, path) for path in matching(read_path(name))]
-    known = {role: "observed" if listed is None else "listed" for role, listed in lists.items()}
+    known = {role: "observed" if labels is None else "listed" for role, labels in lists.items()}
     if kind == "table" or declared is not None:
         known = dict.fromkeys(known, "behavior table" if kind == "table" else "possible pairs")
     locate = log.place_of if isinstance(log, LogSource) else nowhere
-    assembly = assemble(
-        counts,
-        table,
-        states=lists["state"],
-        actions=lists["action"],
-        possible=declared,
-        locate=locate,
-    )
+    listed = {"states": lists["state"], "actions": lists["action"]}
+    assembly = assemble(counts, table, **listed, possible=declared, locate=locate)
     if isinstance(log, LogSource) and log.learnt:
         words = replace(assembly.vocabulary, learnt=log.learnt)
         assembly = replace(assembly, vocabulary=words)
@@ -173,7 +164,7 @@ def gather(
         actions=known["action"],
         possible=SEEN if seen else "all" if declared is None else "listed",
         allowed="all" if limits is None else "listed",
-        columns=columns_of(log),
+        columns=log.columns_in_files,
         description=log.description,
         files=tuple(files),
         defaults=("behavior",) if behavior is None else (),
@@ -200,7 +191,7 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
 def with_learnt_states(log: LogSource, discount: float) -> LogSource:
     """Returns the log with the states that measurements teach, by the part that chooses."""
     for name, rule in log.to_learn.items():
-        columns = (rule.columns,) if isinstance(rule.columns, str) else tuple(rule.columns or ())
+        columns = several(rule.columns)
         missing = next((column for column in columns if column not in log.types), None)
         if missing is not None:
             raise unknown(f"there is no column {missing!r} to learn from", missing, log.types)
@@ -214,8 +205,8 @@ def with_learnt_states(log: LogSource, discount: float) -> LogSource:
         values = np.stack([rows[column] for column in columns], axis=1)
         returns = returns_of(episode, rows["surestep reward"], discount)
         kind: Literal["tree", "kmeans"] = "kmeans" if rule.tree is None else "tree"
-        size = rule.kmeans if rule.tree is None else rule.tree
-        log = log.with_states(learn(name, kind, size or AUTO, columns, values, returns, episode))
+        size = rule.tree or rule.kmeans or AUTO
+        log = log.with_states(learn(name, kind, size, columns, values, returns, episode))
     return log
 
 
@@ -227,6 +218,11 @@ class CountsSource:
     files: tuple[Path, ...] = ()
     description: Description = field(default_factory=Description)
     tables: tuple[str, ...] = ()
+
+    @property
+    def columns_in_files(self) -> dict[str, tuple[str, ...]]:
+        """Returns the columns of each role that there are."""
+        return {"state": self.labelled.state_columns, "action": self.labelled.action_columns}
 
     def counts(self) -> LabelledCounts:
         """Returns the counts, as a log gives them."""
@@ -242,21 +238,19 @@ def open_source(
     if not isinstance(frame, LabelledCounts) and not any(hold_counts):
         return open_log(description, frame, memory_limit)
     if not all(hold_counts):
+        has, lacks = (files[hold_counts.index(holds)] for holds in (True, False))
         raise InvalidParameter(
-            f"{files[hold_counts.index(True)]} holds counts, but "
-            f"{files[hold_counts.index(False)]} does not; "
-            "expected a log or counts, not both"
+            f"{has} holds counts, but {lacks} does not; expected a log or counts, not both"
         )
-    said = [name for name in HOW_TO_READ if name in description.given()]
-    if said:
-        raise InvalidParameter(
-            f"{said[0]} is given beside counts, which were read already; expected no way to read a "
-            "log"
-        )
+    for name in HOW_TO_READ:
+        if name in description.given():
+            raise InvalidParameter(
+                f"{name} is given beside counts, which were read already; expected no way to read "
+                "a log"
+            )
     if isinstance(frame, LabelledCounts):
         return CountsSource(frame, description=description)
-    counts = merge_counts([read_counts(path) for path in files])
-    return CountsSource(counts, files, description)
+    return CountsSource(merge_counts([*map(read_counts, files)]), files, description)
 
 
 def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
@@ -268,20 +262,16 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
         return "estimate"
     if behavior is None:
         return "row-propensities" if propensities_vary(counts) else "propensities"
-    word = behavior if isinstance(behavior, str) else ""
-    if word == "estimate":
-        return "estimate"
-    if word == "uniform":
-        return "uniform"
-    if word in ("propensities", "row-propensities"):
-        if not logged:
-            raise InvalidParameter(
-                f"behavior is {word!r}, but no column of the log says with which probability its "
-                f"actions were taken; name it with {naming('propensity')}"
-            )
-        return "propensities" if word == "propensities" else "row-propensities"
-    columns = counts.state_columns, counts.action_columns
-    return read_behavior_table(behavior, *columns, counts.binnings)
+    if not isinstance(behavior, str) or behavior not in WORDS_FOR_BEHAVIOR:
+        columns = counts.state_columns, counts.action_columns
+        return read_behavior_table(behavior, *columns, counts.binnings)
+    word = cast(Inferred, behavior)
+    if word in ("propensities", "row-propensities") and not logged:
+        raise InvalidParameter(
+            f"behavior is {word!r}, but no column of the log says with which probability its "
+            f"actions were taken; name it with {naming('propensity')}"
+        )
+    return word
 
 
 def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, ...] | None:
@@ -291,9 +281,8 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
         return None
     if not isinstance(given, list | tuple):
         return read_label_list(given, role, columns, counts.binnings)
-    return read_labels(
-        role, columns, [(label,) if isinstance(label, str) else label for label in given]
-    )
+    labels = [(label,) if isinstance(label, str) else label for label in given]
+    return read_labels(role, columns, labels)
 
 
 def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
@@ -301,13 +290,6 @@ def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
     if given is None or isinstance(given, PairTable):
         return given
     return read_pair_table(given, counts.state_columns, counts.action_columns, counts.binnings)
-
-
-def columns_of(log: LogSource | CountsSource) -> dict[str, tuple[str, ...]]:
-    """Returns the columns of each role that there are."""
-    if isinstance(log, CountsSource):
-        return {"state": log.labelled.state_columns, "action": log.labelled.action_columns}
-    return log.columns_in_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,37 +331,27 @@ def assemble(
 
     `locate` finds the row of the log that a table or a list does not allow.
     """
-    tables = [
-        table for table in (behavior, possible) if isinstance(table, BehaviorTable | PairTable)
-    ]
+    tables = [each for each in (behavior, possible) if isinstance(each, BehaviorTable | PairTable)]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
-        which = (
-            "behavior table"
-            if isinstance(tables[0], BehaviorTable)
-            else "table of what is possible"
-        )
+        which = "behavior table" if tables[0] is behavior else "table of what is possible"
         raise InvalidParameter(
             f"the {which} says which states and actions there are, and which of them in which "
             "state; expected no other list of them beside it"
         )
+    premises = of_recording(counts)
     for table in tables:
         check_log_fits(table, counts, locate)
-    if not isinstance(behavior, BehaviorTable):
-        vocabulary, pairs, quiet = (
-            observed_pairs(counts, states, actions, locate)
-            if possible is None
-            else table_pairs(counts, possible)
-        )
-        observed = counts.to_counts(pairs)
-        policy, said = inferred_policy(behavior, counts, observed)
-        nothing_else = only_observed(states, actions) if possible is None else (AS_DECLARED,)
-        premises = (*nothing_else, *of_recording(counts), *said)
-        return Assembly(vocabulary, observed, policy, quiet, premises)
-    vocabulary, pairs, quiet = table_pairs(counts, behavior)
-    certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
-    policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
+        vocabulary, pairs, quiet = table_pairs(counts, table)
+    if not tables:
+        vocabulary, pairs, quiet = observed_pairs(counts, states, actions, locate)
     observed = counts.to_counts(pairs)
-    return Assembly(vocabulary, observed, policy, quiet, of_recording(counts))
+    if isinstance(behavior, BehaviorTable):
+        certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
+        policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
+        return Assembly(vocabulary, observed, policy, quiet, premises)
+    policy, said = inferred_policy(behavior, counts, observed)
+    nothing_else = (AS_DECLARED,) if tables else only_observed(states, actions)
+    return Assembly(vocabulary, observed, policy, quiet, (*nothing_else, *premises, *said))
 
 
 def within(assembly: Assembly, limits: PairTable) -> Assembly:
@@ -409,15 +381,11 @@ def inferred_policy(
 def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[Statement, ...]]:
     """Returns π_b from the propensities of the log, and what that takes for granted."""
     rows, pairs = counts.transitions, numbered.pairs
-    state = known_places("state", [joined(label) for label in counts.states], pairs.state_labels)
-    action = known_places(
-        "action", [joined(label) for label in counts.actions], pairs.action_labels
-    )
-    pair = pairs.find(state[rows.state], action[rows.action])
+    pair = counts.pairs_of_rows(pairs)
     order = np.argsort(pair, kind="stable")
     seen, first = np.unique(pair[order], return_index=True)
-    if rows.lowest is None or rows.highest is None:
-        raise InvalidLog("no column of the log says with which probability actions were taken")
+    assert rows.lowest is not None
+    assert rows.highest is not None
     low = np.minimum.reduceat(rows.lowest[order], first)
     high = np.maximum.reduceat(rows.highest[order], first)
     logged = policy_from_propensities(pairs, seen, low, high)

@@ -266,8 +266,10 @@ def fine_columns(facts: LogFacts, columns: ColumnMapping) -> Iterator[Caution]:
     def rule(*names: str) -> str:
         number = 4 if len(names) > 1 else 10
         rules = {name: {"quantiles": number} for name in names}
-        options = [f"--set bins.{key_text(name)}.quantiles={number}" for name in names]
-        return said(f"bins={rules!r}", " ".join(options))
+        return said(
+            f"bins={rules!r}",
+            " ".join(f"--set bins.{key_text(name)}.quantiles={number}" for name in names),
+        )
 
     states = different_numbers(facts.states, columns.state, facts)
     for column, texts in (states | different_numbers(facts.actions, columns.action, facts)).items():

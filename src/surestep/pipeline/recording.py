@@ -23,13 +23,7 @@ from surestep.pipeline.terms import SEED, Terms
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
-from surestep.results.record import (
-    Estimates,
-    Parameters,
-    Record,
-    current_machine,
-    current_versions,
-)
+from surestep.results.record import Estimates, Parameters, Record, current_machine, current_versions
 
 
 class Rehearsed(NamedTuple):

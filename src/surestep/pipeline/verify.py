@@ -25,7 +25,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_owners
 from surestep._files import read_path, read_whole
 from surestep.certificates import verify
-from surestep.description import SEEN, Description, at, described, files_of, singled
+from surestep.description import SEEN, Description, at, described, files_of
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -183,7 +183,7 @@ def open_again(
             f"with {said('allow_query=True', '--allow-query')}, or give a description that has it"
         )
     if made_from_log(record):
-        content["columns"] = singled(record.parameters["columns"])
+        content["columns"] = record.parameters["columns"]
         content |= {} if bins is None else {"bins": bins}
     return open_source(described({**content, **mine}), frame, memory_limit)
 

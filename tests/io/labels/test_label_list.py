@@ -53,18 +53,12 @@ def test_a_last_line_may_end_or_not(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [
-        (
-            "s.txt",
-            b"a\nb\na\n",
-            InvalidLog,
-            r"s\.txt, row 3: the state 'a' is there again, after r",
-        ),
-        ("s.txt", b"", InvalidLog, "is empty, expected one label a line"),
-        ("s.txt", b"\n", InvalidLog, "is empty, expected one label a line"),
+        ("s.txt", b"a\nb\na\n", InvalidLog, r"s\.txt, row 3: state 'a' is there again, after r"),
+        ("s.txt", b"", InvalidLog, "row 1, column 'x': found nothing"),
         ("s.txt", b"a\n\nb", InvalidLog, "row 2, column 'x': found nothing, expected a value"),
         ("s.txt", b"\xff\xfe", InvalidLog, "not UTF-8"),
-        ("s.csv", b"x\n1\n01\n1\n", InvalidLog, r"s\.csv, row 3: the state '1' is there again"),
-        ("s.csv", b"y\n1\n", InvalidLog, "no column 'x', which the state has in the log"),
+        ("s.csv", b"x\n1\n01\n1\n", InvalidLog, r"s\.csv, row 3: state '1' is there again"),
+        ("s.csv", b"y\n1\n", InvalidLog, "no column 'x' for the state"),
         ("s.csv", b"x\n", InvalidLog, "has no row"),
         ("s.csv", b"x,y\n,1\n", InvalidLog, "row 1, column 'x': found nothing"),
         ("s.doc", b"x", InvalidParameter, "no known ending"),
@@ -84,9 +78,9 @@ def test_a_number_that_cannot_be_binned_is_named(tmp_path):
         read_label_list(path, "state", ("x",), {"x": Binning(width=1)})
 
 
-def test_plain_text_has_one_column(tmp_path):
-    with pytest.raises(InvalidParameter, match=r"the state has 2 columns \(a, b\); expected a tab"):
-        read_label_list(tmp_path / "s.txt", "state", ("a", "b"))
+def test_plain_text_of_several_columns_is_a_table(tmp_path):
+    (tmp_path / "t.txt").write_text("b;a\n1;2\n")
+    assert read_label_list(tmp_path / "t.txt", "state", ("a", "b")) == (("2", "1"),)
     with pytest.raises(FileFailure, match="cannot be read"):
         read_label_list(tmp_path / "s.txt", "state", ("a",))
     with pytest.raises(SurestepError):

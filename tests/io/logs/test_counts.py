@@ -204,5 +204,5 @@ def test_json_may_leave_out_what_is_unknown(tmp_path):
 def test_every_bad_memory_limit_is_refused():
     with pytest.raises(Exception, match="expected a size such as '2GB'"):
         read_log({"state": np.array([1])}, memory_limit="much")
-    with pytest.raises(InvalidLog, match="no column says what the action is"):
+    with pytest.raises(InvalidLog, match="no column says what the action and the reward are"):
         read_log({"state": np.array([1])})

@@ -130,7 +130,7 @@ def test_what_makes_no_sense_is_refused(changes, reading, says):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({}, "a value (leave such rows out, or give them a value, in the query of a "
+        ({}, "expected a value (leave such rows out, or give them a value, in the query of a "
          "description); 2 rows are affected"),
         ({"bins": {"x": {"width": 2}}}, "expected a number, since the column is binned"),
         ({"bins": {"x": {"quantiles": 2}}}, "expected a finite number, since the column is"),
@@ -139,7 +139,7 @@ def test_what_makes_no_sense_is_refused(changes, reading, says):
 def test_what_is_missing_is_named_with_what_can_be_done(settings, says):
     with pytest.raises(InvalidLog) as refused:
         read_log(WITH_GAPS, columns={"state": ["x"]}, ends="clock", **settings).counts()
-    assert f"row 3, column 'x': found nothing, expected {says}" in str(refused.value)
+    assert f"row 3, column 'x': found nothing, {says}" in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["1.250,75", "-0,5", "1'000"])

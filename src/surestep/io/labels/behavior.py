@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,19 +26,18 @@ from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import joined
 from surestep.io.labels.label_tables import (
+    PROBABILITY,
     LabelTable,
     Locate,
+    check_listed,
     found_at,
     nowhere,
     others,
     places_or_none,
 )
 from surestep.io.labels.pair_table import PairTable, read_pairs
-from surestep.io.labels.vocabulary import Vocabulary, unknown_label
-from surestep.io.logs.columns import closest
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Pairs, Policy
-
-PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +47,6 @@ class BehaviorTable:
     name: str  # for messages
     vocabulary: Vocabulary  # labels in order
     policy: Policy
-
-    for_states: ClassVar = "rows that say what the policy does there"  # expected of the table
-    for_pairs: ClassVar = "a probability above 0"
 
     @property
     def pairs(self) -> Pairs:
@@ -74,50 +70,29 @@ def read_behavior_table(
     States and actions have the columns of the log, or the usual names of a single one, and
     `probability` says π_b(a|s). In a binned column stand numbers or labels of bins.
     """
-    rows = read_pairs(
-        *(source, state_columns, action_columns, binnings, InvalidPolicy),
-        beside=lambda columns: (probability_column(columns),),
-    )
-    probability = np.zeros(rows.pairs.num_pairs)
-    probability[rows.pair] = read_probabilities(rows.table)
+    roles = {"state": state_columns, "action": action_columns, "probability": PROBABILITY[:1]}
+    table, pair, read = read_pairs(source, roles, binnings)
+    probability = np.zeros(table.pairs.num_pairs)
+    probability[pair] = read_probabilities(read)
     try:
-        policy = Policy(rows.pairs, probability)
+        policy = Policy(table.pairs, probability)
     except InvalidPolicy as problem:
-        raise InvalidPolicy(f"{rows.table.name}: {problem}") from None
-    return BehaviorTable(rows.table.name, rows.vocabulary, policy)
-
-
-def probability_column(columns: Sequence[str]) -> str:
-    """The column of probabilities, by its name or one of its aliases, in any case of letters."""
-    if PROBABILITY[0] in columns:
-        return PROBABILITY[0]
-    matches = [name for name in columns if name.lower() in PROBABILITY]
-    if len(matches) > 1:
-        raise InvalidLog(
-            f"the probability may be column {' or '.join(map(repr, matches))}; call the right one "
-            f"{PROBABILITY[0]!r}"
-        )
-    if not matches:
-        raise InvalidLog(
-            f"no column says what the probability is; {closest(PROBABILITY[0], columns)}; call it "
-            f"{PROBABILITY[0]!r}"
-        )
-    return matches[0]
+        raise InvalidPolicy(f"{table.name}: {problem}") from None
+    return BehaviorTable(table.name, table.vocabulary, policy)
 
 
 def read_probabilities(table: LabelTable) -> FloatArray:
     """The last column as numbers from 0 to 1, where a comma can only be that of decimals."""
-    cells = [row[-1] for row in table.rows]
-    known = dict[str | None, float]()
-    for text in dict.fromkeys(cells):
-        plain = "" if text is None else text.replace(",", ".")
+    known = dict[str, float]()
+    for text in dict.fromkeys(table.last):
+        plain = text.replace(",", ".")
         known[text] = float(plain) if re.fullmatch(DECIMAL, plain) else np.nan
         if not 0 <= known[text] <= 1:
             raise InvalidPolicy(
-                f"{table.name}, row {cells.index(text) + 1:,}, column {table.columns[-1]!r}: found "
-                f"{'nothing' if text is None else repr(text)}, expected a number from 0 to 1"
+                f"{table.name}, row {table.last.index(text) + 1:,}, column {table.column!r}: found "
+                f"{text!r}, expected a number from 0 to 1"
             )
-    return np.array([known[text] for text in cells])
+    return np.array([known[text] for text in table.last])
 
 
 def check_log_fits(
@@ -130,39 +105,12 @@ def check_log_fits(
     fault.
     """
     words, rows = table.vocabulary, counts.transitions
-    for role in ("state", "action"):
-        ours, theirs = getattr(words, f"{role}_columns"), getattr(counts, f"{role}_columns")
-        if ours != theirs:
-            raise ShapeMismatch(
-                f"the {role} is {', '.join(ours)} in {table.name} and {', '.join(theirs)} in the "
-                "log; expected the same columns"
-            )
-    state = places_or_none(words.state_places, counts.states)
-    action = places_or_none(words.action_places, counts.actions)
-    missing = np.flatnonzero(counts.decided & (state < 0))
-    if missing.size:
-        label = counts.states[missing[0]]
-        hint = unknown_label("state", words.state_columns, label, words.state_places)
-        raise ShapeMismatch(
-            f"{found_at(locate({'state': label}))}the log decides in the unknown state "
-            f"{joined(label)!r}: in {table.name}, {hint}; expected {table.for_states}"
-            f"{others(missing.size, 'states')}"
-        )
-    check_possible(table, counts, state[rows.state], action[rows.action], locate)
-
-
-def check_possible(
-    table: BehaviorTable | PairTable,
-    counts: LabelledCounts,
-    state: IntArray,
-    action: IntArray,
-    locate: Locate,
-) -> None:
-    """Refuses a log that takes an action which the policy never takes, or which is not listed."""
-    rows = counts.transitions
+    decided = [label for label, yes in zip(counts.states, counts.decided, strict=True) if yes]
+    check_listed("state", words.state_columns, words.states, decided, locate, table.name)
+    state = places_or_none(words.state_places, counts.states)[rows.state]
+    action = places_or_none(words.action_places, counts.actions)[rows.action]
     pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
-    listed = pair >= 0
-    impossible = ~listed | ~table.possible[pair]
+    impossible = (pair < 0) | ~table.possible[pair]
     if not impossible.any():
         return
     first = int(np.argmax(impossible))
@@ -170,11 +118,13 @@ def check_possible(
     times = int(rows.times[same].sum())
     taken = np.stack([rows.state[impossible], rows.action[impossible]])
     there, what = counts.states[rows.state[first]], counts.actions[rows.action[first]]
+    expected = "does not list it there; expected a row for it"
+    if pair[first] >= 0:
+        expected = "gives it probability 0 there; expected a probability above 0"
     raise ShapeMismatch(
         f"{found_at(locate({'state': there, 'action': what}))}the log takes action "
         f"{joined(what)!r} in state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
-        f"but {table.name} {'gives it probability 0' if listed[first] else 'does not list it'} "
-        f"there; expected {table.for_pairs}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
+        f"but {table.name} {expected}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
     )
 
 

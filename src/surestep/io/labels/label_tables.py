@@ -1,10 +1,10 @@
-"""Small tables about labels: rows of text in the order they are written, from a file or memory."""
+"""Small tables about labels, from a file or memory: lists, pairs, and policies are read by it."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,98 +16,142 @@ from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import label_text, unknown_label
-from surestep.io.logs.columns import by_name, closest
+from surestep.io.logs.columns import ROLES, closest
 from surestep.io.logs.tables import connected, find_table
 from surestep.io.sql import sql_name
 
-Choose = Callable[[Sequence[str]], Sequence[str]]
-WITH_COMMA = r"\s*[+-]?([0-9]+,[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*"  # of decimals, maybe
-OF_THOUSANDS = r"\s*[+-]?[0-9]{1,3},[0-9]{3}([eE][+-]?[0-9]+)?\s*"
-Text = str | None  # None where a cell is empty
+PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
 Locate = Callable[[Mapping[str, Label]], str]  # where a log has these labels, by role
+Text = str | None  # None where a cell is empty
 
 
 class LabelTable(NamedTuple):
-    """The chosen columns of a table, as text."""
+    """The labels of a table in the order of its rows, and its probabilities as text."""
 
     name: str  # for messages
-    columns: tuple[str, ...]
-    rows: list[tuple[Text, ...]]
-
-    def labels(self, columns: slice, binnings: Mapping[str, Binning], names: Label) -> list[Label]:
-        """The labels in some of the columns; `names` says which binnings belong to them."""
-        texts = [
-            self.texts(place, binnings.get(name))
-            for place, name in zip(range(len(self.columns))[columns], names, strict=True)
-        ]
-        return list(zip(*texts, strict=True))
-
-    def texts(self, place: int, binning: Binning | None) -> list[str]:
-        """One column, in which every row says something; numbers are binned where they are bins."""
-        column, cells = self.columns[place], [row[place] for row in self.rows]
-        known = dict[Text, str]()
-        for cell in dict.fromkeys(cells):
-            try:
-                if cell is None:
-                    raise InvalidParameter(f"column {column!r}: found nothing, expected a value")
-                number = cell if binning is None else with_point(column, cell)
-                known[cell] = label_text(column, number, binning)
-            except InvalidParameter as problem:
-                row = cells.index(cell) + 1
-                raise InvalidLog(f"{self.name}, row {row:,}, {problem}") from None
-        return [known[cell] for cell in cells]
+    labels: dict[str, list[Label]]  # by role
+    column: str  # of the probabilities, or of what comes last
+    last: list[str]  # its texts
 
 
-def with_point(column: str, cell: str) -> str:
-    """Returns a number with a decimal comma as it is usually written; all else as it is.
+def read_label_table(
+    source: object, roles: Mapping[str, Sequence[str]], binnings: Mapping[str, Binning] | None
+) -> LabelTable:
+    """Reads the columns of each role: 'state' and 'action' as in the log, or 'probability'.
 
-    Refused where the comma may be one between thousands.
-
-    >>> with_point("age", "40,5"), with_point("age", "40 to < 60")
-    ('40.5', '40 to < 60')
+    A role of one column may have it under a usual name. Every cell says something, and no labels
+    are there twice. In a binned column stand numbers or labels of bins. A text file (.txt) of a
+    single column has one label a line.
     """
-    if not re.fullmatch(WITH_COMMA, cell, re.ASCII):
-        return cell
-    if re.fullmatch(OF_THOUSANDS, cell, re.ASCII):
-        raise InvalidParameter(
-            f"column {column!r}: found {cell!r}, expected a number, since the column is binned; "
-            "its comma may be that of decimals or one between thousands: write a decimal point"
-        )
-    return cell.replace(",", ".")
+    wanted = [(role, column) for role, columns in roles.items() for column in columns]
+    is_path = isinstance(source, str | os.PathLike)
+    if is_path and len(wanted) == 1 and read_path(source).suffix.lower() == ".txt":
+        name, columns, rows = str(source), [wanted[0][1]], lines_of(read_path(source))
+    else:
+        name, columns, rows = read_cells(source, roles)
+    texts: dict[str, list[list[str]]] = {role: [] for role in roles}
+    for (role, asked), column, cells in zip(wanted, columns, zip(*rows, strict=True), strict=True):
+        binning = (binnings or {}).get(asked) if role in ROLES else None
+        texts[role].append(texts_of(name, column, list(cells), binning))
+    labels = {role: [*zip(*texts[role], strict=True)] for role in roles if role in ROLES}
+    check_each_once(name, labels)
+    return LabelTable(name, labels, columns[-1], texts[role][-1])
 
 
-def read_label_table(source: object, choose: Choose) -> LabelTable:
-    """The columns that `choose` picks among those there are, row by row."""
+def lines_of(path: Path) -> list[tuple[Text, ...]]:
+    """Returns the lines of a text file as rows of one column."""
+    try:
+        text = read_whole(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidLog(f"{path} is not UTF-8; save it as UTF-8") from None
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return [(line or None,) for line in lines]
+
+
+def read_cells(
+    source: object, roles: Mapping[str, Sequence[str]]
+) -> tuple[str, list[str], list[tuple[Text, ...]]]:
+    """Returns the name of a table, its columns of these roles, and their cells row by row."""
     if isinstance(source, str | os.PathLike):
         table = find_table(Description(files=str(read_path(source))))
     else:
         table = find_table(Description(), source)
     with connected(table) as database:
-        described = database.execute("DESCRIBE SELECT * FROM log").fetchall()
+        there = [str(row[0]) for row in database.execute("DESCRIBE SELECT * FROM log").fetchall()]
         try:
-            columns = tuple(choose([str(row[0]) for row in described]))
+            named = [columns_of(role, columns, there) for role, columns in roles.items()]
         except InvalidLog as problem:
             raise InvalidLog(f"{table.name}: {problem}") from None
+        columns = [column for each in named for column in each]
         database.execute("SET preserve_insertion_order = true")
         texts = ", ".join(f"CAST({sql_name(column)} AS VARCHAR)" for column in columns)
         rows = database.execute(f"SELECT {texts} FROM log").fetchall()
     if not rows:
         raise InvalidLog(f"{table.name} has no row, expected at least one")
-    return LabelTable(table.name, columns, rows)
+    return table.name, columns, rows
 
 
-def columns_of(role: str, wanted: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a role: called as in the log, or, if it is one only, as the role often is."""
+def columns_of(role: str, wanted: Sequence[str], columns: Sequence[str]) -> Sequence[str]:
+    """Returns the columns of a role: those wanted, or, if it is one only, one of a usual name."""
     missing = [name for name in wanted if name not in columns]
     if not missing:
-        return tuple(wanted)
-    names = by_name(role, columns) if len(wanted) == 1 else ()
-    if not names:
+        return wanted
+    usual = ROLES[role].aliases if role in ROLES else PROBABILITY
+    near = [name for name in columns if name.lower() in usual and len(wanted) == 1]
+    if usual[0] in near:
+        near = [usual[0]]
+    if len(near) > 1:
         raise InvalidLog(
-            f"there is no column {missing[0]!r}, which the {role} has in the log; "
-            f"{closest(missing[0], columns)}"
+            f"the {role} may be column {' or '.join(map(repr, near))}; call the right one "
+            f"{missing[0]!r}"
         )
-    return names
+    if not near:
+        raise InvalidLog(
+            f"there is no column {missing[0]!r} for the {role}; {closest(missing[0], columns)}"
+        )
+    return near
+
+
+def texts_of(name: str, column: str, cells: list[Text], binning: Binning | None) -> list[str]:
+    """Returns a column in which every row says something; numbers are binned where it is."""
+    known = dict[Text, str]()
+    for cell in dict.fromkeys(cells):
+        try:
+            if cell is None:
+                raise InvalidParameter(f"column {column!r}: found nothing, expected a value")
+            if binning is not None and "," in cell:
+                raise InvalidParameter(
+                    f"column {column!r}: found {cell!r}, expected a number with a decimal point, "
+                    "since the column is binned"
+                )
+            known[cell] = label_text(column, cell, binning)
+        except InvalidParameter as problem:
+            row = cells.index(cell) + 1
+            raise InvalidLog(f"{name}, row {row:,}, {problem}") from None
+    return [known[cell] for cell in cells]
+
+
+def check_each_once(name: str, labels: Mapping[str, list[Label]]) -> None:
+    """Refuses a row whose labels are those of an earlier one."""
+    first = dict[tuple[Label, ...], int]()
+    for row, each in enumerate(zip(*labels.values(), strict=True), start=1):
+        if first.setdefault(each, row) != row:
+            pairs = zip(labels, map(joined, each), strict=True)
+            raise InvalidLog(
+                f"{name}, row {row:,}: {', '.join(f'{role} {text!r}' for role, text in pairs)} is "
+                f"there again, after row {first[each]:,}; expected each once"
+            )
+
+
+def read_label_list(
+    source: object, role: str, columns: Sequence[str], binnings: Mapping[str, Binning] | None = None
+) -> tuple[Label, ...]:
+    """Returns the labels of a role, 'state' or 'action', in the order they are written.
+
+    A table (CSV, Parquet, JSON lines, or in memory) has the columns of the log and one row a label;
+    a text file (.txt) has one label a line, for a role of one column.
+    """
+    return tuple(read_label_table(source, {role: columns}, binnings).labels[role])
 
 
 def nowhere(labels: Mapping[str, Label]) -> str:
@@ -128,51 +172,6 @@ def others(count: int, nouns: str) -> str:
 def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
     """Returns the place of each label, −1 for one that is unknown."""
     return np.array([known.get(label, -1) for label in labels], np.int64)
-
-
-def read_label_list(
-    source: object,
-    role: str,
-    columns: Sequence[str],
-    binnings: Mapping[str, Binning] | None = None,
-) -> tuple[Label, ...]:
-    """The labels of a role, 'state' or 'action', in the order they are written.
-
-    A table (CSV, Parquet, JSON lines, or in memory) has the columns of the log and one row a label;
-    a text file (.txt) has one label a line, for a role of one column.
-    """
-    names = tuple(columns)
-    if isinstance(source, str | os.PathLike) and read_path(source).suffix.lower() == ".txt":
-        table = read_lines(source, role, names)
-    else:
-        table = read_label_table(source, lambda there: columns_of(role, names, there))
-    labels = table.labels(slice(None), binnings or {}, names)
-    first = dict[Label, int]()
-    for row, label in enumerate(labels, start=1):
-        if first.setdefault(label, row) != row:
-            raise InvalidLog(
-                f"{table.name}, row {row:,}: the {role} {joined(label)!r} is there again, after "
-                f"row {first[label]:,}; expected each once"
-            )
-    return tuple(labels)
-
-
-def read_lines(source: str | os.PathLike[str], role: str, columns: Label) -> LabelTable:
-    """The lines of a text file as a table of one column."""
-    path = read_path(source)
-    if len(columns) > 1:
-        raise InvalidParameter(
-            f"{path} has one label a line, but the {role} has {len(columns)} columns "
-            f"({', '.join(columns)}); expected a table with these columns"
-        )
-    try:
-        text = read_whole(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidLog(f"{path} is not UTF-8; save it as UTF-8") from None
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    if lines == [""]:
-        raise InvalidLog(f"{path} is empty, expected one label a line")
-    return LabelTable(str(path), columns, [(line or None,) for line in lines])
 
 
 def check_listed(

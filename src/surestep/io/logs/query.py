@@ -22,14 +22,7 @@ from typing import Any, NamedTuple
 from surestep._files import temporary_folder
 from surestep._names import unknown
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
-from surestep.io.sql import (
-    first_lines,
-    interruptible,
-    lacks_room,
-    limit_memory,
-    sql_name,
-    sql_text,
-)
+from surestep.io.sql import first_lines, interruptible, lacks_room, limit_memory, sql_name, sql_text
 
 LOG, RESULT = "log", '"surestep result"'
 ROW = "row"  # the place of a row in the files

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from surestep._arrays import AnyArray
 from surestep._reprs import short_html, short_repr
@@ -23,6 +23,7 @@ from surestep.description import (
     in_words,
     merged,
     read_toml,
+    several,
     with_folder,
 )
 from surestep.errors import InvalidLog, InvalidParameter, said
@@ -31,6 +32,7 @@ from surestep.io.labels.bin_rules import Quantiles, number_sql, resolve_binnings
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.labels.learnt_states import LearntStates
+from surestep.io.logs import query as queries
 from surestep.io.logs.checks import advice, check_rows, first_where, no_row, places_where
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
@@ -42,17 +44,6 @@ from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
-from surestep.io.logs.query import (
-    LOG,
-    Keys,
-    Made,
-    Query,
-    Workshop,
-    check_no_look_ahead,
-    finish,
-    run,
-)
-from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
@@ -131,7 +122,7 @@ class LogSource:
         They are those of the part that chooses a policy, where the log is split, and else all.
         """
         with connected(self.table, self.memory_limit) as database:
-            roles, rows = RoleSql.of(self.columns, self.types, {}), "log"
+            roles = RoleSql.of(self.columns, self.types, {})
             read = {name: number_sql(name, self.types[name]) for name in columns}
             for name, number in read.items():
                 wrong = f"NOT coalesce(isfinite({number}), false)"
@@ -144,17 +135,21 @@ class LogSource:
             assert roles.codes.episode is not None
             episode, reward = roles.codes.episode.sql, RewardSql.of(roles).double
             wanted = [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)]
-            if self.edges_from is not None:
-                numbered = self.table.preparation.changes
-                rows = first_rows(database, roles, wanted, self.edges_from, numbered=numbered)
+            rows = self.rows_that_teach(database, wanted)
             listed = ", ".join(f"{number} AS {sql_name(name)}" for name, number in read.items())
-            return dict(
-                database.execute(
-                    f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
-                    f'"surestep episode", {reward} AS "surestep reward" FROM {rows} '
-                    f"ORDER BY {episode}, {roles.whole(str(self.columns.step))}"
-                ).fetchnumpy()
+            taught = database.execute(
+                f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
+                f'"surestep episode", {reward} AS "surestep reward" FROM {rows} '
+                f"ORDER BY {episode}, {roles.whole(str(self.columns.step))}"
             )
+            return dict(taught.fetchnumpy())
+
+    def rows_that_teach(self, database: Any, columns: Sequence[str]) -> str:
+        """Returns a table of some columns of the part that chooses a policy; else the log."""
+        if self.edges_from is None or not columns:
+            return "log"
+        roles, numbered = RoleSql.of(self.columns, self.types, {}), self.table.preparation.changes
+        return first_rows(database, roles, columns, self.edges_from, numbered=numbered)
 
     def with_states(self, states: LearntStates) -> LogSource:
         """Returns the log with a column of states that were learnt."""
@@ -179,7 +174,7 @@ class LogSource:
             )
         made = self.table.made
         if made is not None:
-            check_no_look_ahead(made.workshop, made.query, made.keys)
+            queries.check_no_look_ahead(made.workshop, made.query, made.keys)
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = file_sources(self.table.raw or self.table, database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
@@ -215,22 +210,20 @@ class LogSource:
     def says_ends(self) -> bool:
         """Tells whether anybody says how episodes end."""
         columns = self.columns
-        flags = (columns.terminated, columns.truncated, *columns.next_state)
-        return any(flag is not None for flag in flags)
+        return bool(columns.terminated or columns.truncated or columns.next_state)
 
     def check_ends_said(self) -> None:
         """Refuses a log of which nobody says how episodes end: all bad ends may be missing."""
-        if self.says_ends:
-            return
-        raise InvalidLog(
-            f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
-            f"missing; expected a column of it ({naming('terminated')}, or "
-            f"{naming('truncated')} where a clock stopped the recording), one of next states "
-            f"({naming('next_state')}), or a word for all{said(' (to read_log)', '')}: "
-            f"{ends_said('complete')} (the last row of every episode ends it), or "
-            f"{ends_said('clock')} (recording stops after so many "
-            "steps, or at a date with steps of equal length)"
-        )
+        if not self.says_ends:
+            raise InvalidLog(
+                f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
+                f"missing; expected a column of it ({naming('terminated')}, or "
+                f"{naming('truncated')} where a clock stopped the recording), one of next states "
+                f"({naming('next_state')}), or a word for all{said(' (to read_log)', '')}: "
+                f"{ends_said('complete')} (the last row of every episode ends it), or "
+                f"{ends_said('clock')} (recording stops after so many steps, or at a date with "
+                "steps of equal length)"
+            )
 
     def load(
         self,
@@ -254,12 +247,8 @@ class LogSource:
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            numbered = self.table.preparation.changes
-            return load_steps(
-                *(database, roles, counted, pairs),
-                numbered=numbered,
-                propensities=propensities,
-            )
+            how = {"numbered": self.table.preparation.changes, "propensities": propensities}
+            return load_steps(database, roles, counted, pairs, **how)
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
         """Finds where the log first decides with these labels, by role: file, row and column.
@@ -311,8 +300,7 @@ class LogSource:
 
     def unbinned_labels(self) -> list[str]:
         """The columns of labels that are the text that is written there."""
-        binned = self.description.bins
-        columns = self.columns
+        binned, columns = self.description.bins, self.columns
         following = dict(zip(columns.next_state, columns.state, strict=False))
         labels = (*columns.state, *columns.action, *columns.next_state)
         return [name for name in labels if following.get(name, name) not in binned]
@@ -330,14 +318,12 @@ class LogSource:
             return f"{place.where}: found {place.value}", advice(place.text)
 
         quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
-        rows = "log"
-        if quantiles and self.edges_from is not None:
-            plain = RoleSql.of(self.columns, self.types, {})
-            numbered = self.table.preparation.changes
-            rows = first_rows(database, plain, [*quantiles], self.edges_from, numbered=numbered)
+        rows = self.rows_that_teach(database, [*quantiles])
         by_quantile = resolve_binnings(database, quantiles, following, refused_at, rows)
-        edges = {name: rule for name, rule in rules.items() if isinstance(rule, Binning)}
-        binnings = {name: (by_quantile | edges)[name] for name in rules}
+        binnings = {
+            name: rule if isinstance(rule, Binning) else by_quantile[name]
+            for name, rule in rules.items()
+        }
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 
@@ -414,30 +400,24 @@ def open_log(
     """Finds a log and the meaning of its columns; see `read_log`."""
     if isinstance(frame, LogSource):
         return replace(frame, table=replace(frame.table, description=description))
-    columns = {
-        role: names for role, names in description.columns.given().items() if names is not None
-    }
+    columns = description.columns.given()
     table = find_table(description, frame)
     if description.query is not None:
         table = table_of_query(table, columns, memory_limit)
-    with connected(table, memory_limit) as database:
-        types = types_of(database)
-        row = first_steps(database, types, columns)
-    unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
     lacking = table.lacking()
-    beyond = [name for name in (*unreadable, *lacking) if name not in types]
-    with named_in_errors(table):
+    with connected(table, memory_limit) as database, named_in_errors(table):
+        types = types_of(database)
+        unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
+        beyond = [name for name in (*unreadable, *lacking) if name not in types]
         mapping = meaning_of(description, types, beyond, columns)
-    check_readable(table, mapping, unreadable, lacking)
-    stamped = steps_are_stamps(description, types, mapping, row)
-    with named_in_errors(table):
+        check_readable(table, mapping, unreadable, lacking)
+        stamped = steps_are_stamps(database, description, types, mapping)
         preparation = prepared(description, mapping, types, stamped)
+        check_bins(description.bins, mapping, [*types, *preparation.added])
     if preparation.changes:
         table = replace(table, preparation=preparation)
         with connected(table, memory_limit) as database:
             types = types_of(database)
-    with named_in_errors(table):
-        check_bins(description.bins, mapping, tuple(types))
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
@@ -447,20 +427,20 @@ def table_of_query(
     """Returns the table of the rows that the query of a description makes."""
     description = raw.description
     assert description.query is not None
-    workshop = Workshop()
-    if LOG in description.tables:
-        raise InvalidParameter(f"tables has {LOG!r}, the name of the log itself; name it otherwise")
+    if queries.LOG in description.tables:
+        raise InvalidParameter("tables has 'log', the name of the log itself; name it otherwise")
+    workshop = queries.Workshop()
     with workshop.loading(memory_limit) as database:
         if raw.frame is not None:
             register(database, raw.frame)
-        types = load_raw(database, LOG, raw)
+        types = load_raw(database, queries.LOG, raw)
         for name, file in description.tables.items():
             further = Description(files=(file,), reader=description.reader)
             load_raw(database, name, find_table(further))
-    query = Query(description.query, memory_limit=memory_limit)
-    made = run(workshop, query)
+    query = queries.Query(description.query, memory_limit=memory_limit)
+    kinds = queries.run(workshop, query)
     with named_in_errors(raw):
-        mapping = meaning_of(description, made, [], columns)
+        mapping = meaning_of(description, kinds, [], columns)
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]
     case = description.case or (mapping.episode if mapping.episode in types else None)
     if not single and case not in types:
@@ -473,18 +453,13 @@ def table_of_query(
     decided = list[str]()
     for name in (*mapping.state, *mapping.action):
         rule = description.bins.get(name)
-        measured = None if rule is None else rule.columns
-        decided += [measured] if isinstance(measured, str) else measured or [name]
-    keys = Keys(*((None, None) if single else (mapping.episode, mapping.step)), tuple(decided))
-    rows, digest = finish(workshop, query, keys)
-    return Table(
-        f"the query of {raw.name}",
-        (rows,),
-        FORMATS["parquet"],
-        description=description,
-        raw=raw,
-        made=Made(workshop, query, keys, digest, types, PLACE in made),
-    )
+        decided += several(None if rule is None else rule.columns) or (name,)
+    told_by = (None, None) if single else (mapping.episode, mapping.step)
+    keys = queries.Keys(*told_by, tuple(decided))
+    rows, digest = queries.finish(workshop, query, keys)
+    made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
+    name, parquet = f"the query of {raw.name}", FORMATS["parquet"]
+    return Table(name, (rows,), parquet, description=description, raw=raw, made=made)
 
 
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
@@ -493,15 +468,13 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
 
     rows = raw.typed(database)
     try:
-        described = database.execute(f"DESCRIBE {rows}").fetchall()
-        known = any(str(row[0]) == PLACE for row in described)
-        place = "" if known else f", row_number() OVER () AS {sql_name(PLACE)}"
+        known = queries.ROW in queries.columns_of(database, rows)
+        place = "" if known else f", row_number() OVER () AS {sql_name(queries.ROW)}"
         database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
     except duckdb.Error as problem:
         words = f"{raw.name} cannot be read: {first_lines(problem)}"
         raise InvalidLog(explained(raw) or words) from None
-    columns = database.execute(f"DESCRIBE {sql_name(name)}").fetchall()
-    return {str(row[0]): str(row[1]) for row in columns}
+    return queries.columns_of(database, sql_name(name))
 
 
 def check_readable(
@@ -517,50 +490,27 @@ def check_readable(
                 )
             if name in unreadable:
                 raise InvalidLog(
-                    f"{table.name}: column {name!r}, chosen for {role}, is of type "
-                    f"{kind_of(table.frame, name)}, which cannot be read; turn it into numbers or "
-                    "text"
+                    f"column {name!r}, chosen for {role}, is of type {kind_of(table.frame, name)}, "
+                    "which cannot be read; turn it into numbers or text"
                 )
 
 
 def types_of(database: Any) -> dict[str, str]:
     """Returns the type of each column of the log, as DuckDB calls it."""
-    rows = database.execute("DESCRIBE SELECT * FROM log").fetchall()
-    return {str(row[0]): str(row[1]) for row in rows if str(row[0]) != ROW.strip('"')}
-
-
-def first_steps(
-    database: Any, types: Mapping[str, str], chosen: Mapping[str, str | Sequence[str]]
-) -> dict[str, str | None]:
-    """Returns what the first row has in the columns of text that may hold its step."""
-    named = chosen.get("step", ROLES["step"].aliases)
-    wanted = {named} if isinstance(named, str) else {*named}
-    columns = [
-        name
-        for name, kind in types.items()
-        if kind == "VARCHAR" and (name in wanted or name.lower() in wanted)
-    ]
-    if not columns:
-        return {}
-    row = database.execute(
-        f"SELECT {', '.join(map(sql_name, columns))} FROM log LIMIT 1"
-    ).fetchone()
-    return dict(zip(columns, row or (), strict=False))
+    kinds = queries.columns_of(database, "SELECT * FROM log")
+    return {name: kind for name, kind in kinds.items() if name != ROW.strip('"')}
 
 
 def steps_are_stamps(
-    description: Description,
-    types: Mapping[str, str],
-    mapping: ColumnMapping,
-    row: Mapping[str, Any],
+    database: Any, description: Description, types: Mapping[str, str], mapping: ColumnMapping
 ) -> bool:
     """Tells whether the steps are time stamps, by their type, or by the first row."""
-    if mapping.step is None or mapping.step not in types:
-        return False
-    if is_stamp_type(types[mapping.step]):
-        return True
-    text = row.get(mapping.step)
-    if not isinstance(text, str) or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", text):
+    kind = types.get(str(mapping.step), "")
+    if kind != "VARCHAR":
+        return is_stamp_type(kind)
+    first = f"SELECT {sql_name(str(mapping.step))} FROM log LIMIT 1"
+    text = next((row[0] for row in database.execute(first).fetchall()), None)
+    if text is None or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", text):
         return False
     return description.reader.timestampformat is not None or reads_stamp(text)
 
@@ -624,13 +574,6 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
     return count_as_hoped(database, query, rows)
 
 
-class Shard(NamedTuple):
-    """A file that a task counts."""
-
-    content: dict[str, Any]  # of its description
-    memory_limit: str | None
-
-
 def count_on_ray(
     source: LogSource,
     *,
@@ -643,11 +586,9 @@ def count_on_ray(
     """
     if not source.table.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
-    columns = {role: list(names) for role, names in source.columns_in_files.items()}
-    one = {role: names[0] if len(names) == 1 else names for role, names in columns.items()}
-    said = {**source.description.given(), "columns": one}
+    said = {**source.description.given(), "columns": source.columns_in_files}
     shards = [
-        Shard({**said, "files": [str(file.absolute())]}, source.memory_limit)
+        (described({**said, "files": [str(file.absolute())]}), None, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command
     ]
     parts = list[LabelledCounts]()
@@ -658,6 +599,6 @@ def count_on_ray(
     return merge_counts(parts)
 
 
-def count_shard(shard: Shard) -> LabelledCounts:
+def count_shard(shard: tuple[Description, None, str | None]) -> LabelledCounts:
     """The counts of one file."""
-    return open_log(described(shard.content), None, shard.memory_limit).counts()
+    return open_log(*shard).counts()
