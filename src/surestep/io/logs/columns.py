@@ -11,6 +11,7 @@ from typing import NamedTuple
 from surestep._names import did_you_mean
 from surestep.errors import InvalidLog, InvalidParameter, said
 
+Types = Mapping[str, str]  # column → type, as DuckDB calls it
 ALMOST = 0.82  # alike are rewrad and reward; ward and reward, date and state are not
 
 

@@ -18,6 +18,7 @@ from surestep.io.logs.roles import RoleSql
 
 REFUTED = "surestep: a row is not as hoped"
 TERMINATED, TRUNCATED, BEGINS = 1, 2, 4  # bits of the `kind` of a group
+FLAGS = {TERMINATED: "terminated", TRUNCATED: "truncated"}
 IN_ORDER = "PARTITION BY episode ORDER BY step"
 
 
@@ -42,10 +43,8 @@ class CountQuery:
         if roles.codes.episode is not None:
             conditions += [f"{roles.codes.episode.sql} IS NOT NULL"]
             conditions += [f"{roles.whole(str(mapping.step))} >= 0"]
-        codes = (*roles.codes.state, *roles.codes.action, *roles.codes.next_state)
-        conditions += [
-            f"NOT coalesce({check.condition}, false)" for code in codes for check in code.checks
-        ]
+        checks = roles.codes.checks
+        conditions += [f"NOT coalesce({check.condition}, false)" for check in checks]
         return " AND ".join(conditions)
 
     def steps(self, scan: str, place: str = "") -> str:
@@ -58,17 +57,15 @@ class CountQuery:
         columns |= {f"action_{i}": code.sql for i, code in enumerate(codes.action)}
         columns |= {f"next_{i}": code.sql for i, code in enumerate(codes.next_state)}
         columns |= {"usable": self.usable, "units": self.units.number}
-        columns |= {"terminated": roles.flag(mapping.terminated)}
-        columns |= {"truncated": roles.flag(mapping.truncated)}
+        columns |= {name: roles.flag(getattr(mapping, name)) for name in FLAGS.values()}
         if place:
             columns["place"] = place
         if codes.episode is not None:
             columns |= {"episode": codes.episode.sql, "step": roles.whole(str(mapping.step))}
         if mapping.propensity is not None:
             columns["propensity"] = roles.propensity
-        return (
-            f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in columns.items())} FROM {scan}"
-        )
+        listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+        return f"SELECT {listed} FROM {scan}"
 
     # ---- chains -------------------------------------------------------------------------------
 
@@ -139,8 +136,7 @@ class CountQuery:
     @property
     def marks(self) -> dict[int, str]:
         """Returns SQL by bit: how a step ended, and that it begins an episode."""
-        flags = {TERMINATED: "terminated", TRUNCATED: "truncated"}
-        marks = {bit: name for bit, name in flags.items() if getattr(self.roles.mapping, name)}
+        marks = {bit: name for bit, name in FLAGS.items() if getattr(self.roles.mapping, name)}
         if self.roles.codes.episode is not None:
             marks[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
         return marks

@@ -349,15 +349,13 @@ def explain_episodes(look: Look) -> InvalidLog | None:
     """
     look.read()
     refused = (each for each in look.ask(look.of_episodes()) if each.expected is not None)
-    for suspicion in (each for found in refused for each in look.with_places([found])):
-        if not suspicion.examples:
-            continue
+    places = (each for found in refused for each in look.with_places([found]))
+    for suspicion in (each for each in places if each.examples):
         first, finding = suspicion.examples[0], FINDINGS[suspicion.kind]
         column = look.roles.mapping.by_role()[finding.refused_at][0]
         same = [e.row for e in suspicion.examples if (e.file, *e[2:]) == (first.file, *first[2:])]
-        others, found = "", first.value
-        if suspicion.times > 1:
-            others = f"; {suspicion.times:,} {finding.of}s are affected"
+        found, times = first.value, suspicion.times
+        others = f"; {times:,} {finding.of}s are affected" if times > 1 else ""
         if suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
             stamp = written_at(look, first.file, same[-1], column)
             found = f"more than one row has the time {stamp!r}"

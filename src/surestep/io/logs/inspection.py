@@ -169,9 +169,7 @@ def rewards_of(look: Look) -> Rewards | None:
         return None
     low, high, reach = lowest, highest, FAR * (quartiles[2] - quartiles[0])
     if math.isfinite(reach):
-        inside = (
-            f"reward BETWEEN {quartiles[0] - reach!r}::DOUBLE AND {quartiles[2] + reach!r}::DOUBLE"
-        )
+        inside = between(quartiles[0] - reach, quartiles[2] + reach)
         near = look.one(f"SELECT min(reward), max(reward), sum(times) FROM rewards WHERE {inside}")
         if number - near[2] <= max(1, number // RARE):
             low, high = near[:2]
@@ -179,11 +177,12 @@ def rewards_of(look: Look) -> Rewards | None:
     if 0 < high - low < math.inf:
         bins, share = REWARD_BINS, f"(reward - {low!r}::DOUBLE) / {high - low!r}::DOUBLE"
         place = f"least(floor({share} * {bins}), {bins - 1})::INTEGER"
-    times = dict(
-        look.all(
-            f"SELECT {place}, sum(times)::BIGINT FROM rewards "
-            f"WHERE reward BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE GROUP BY 1"
-        )
-    )
+    counted = f"SELECT {place}, sum(times)::BIGINT FROM rewards"
+    times = dict(look.all(f"{counted} WHERE {between(low, high)} GROUP BY 1"))
     heights = tuple(times.get(i, 0) for i in range(bins))
     return Rewards(number, lowest, tuple(quartiles), highest, low, high, heights)
+
+
+def between(low: float, high: float) -> str:
+    """Returns SQL: a reward is in a range."""
+    return f"reward BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from surestep.description import Description
 from surestep.errors import InvalidLog, said
-from surestep.io.logs.columns import SINGLE, ColumnMapping, by_name, naming, resolve
+from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
 from surestep.io.logs.roles import flag_sql
 from surestep.io.logs.stamps import TIME, stamp_sql
 from surestep.io.sql import sql_name, sql_text
@@ -42,7 +42,7 @@ NONE = Preparation()
 
 def meaning_of(
     description: Description,
-    types: Mapping[str, str],
+    types: Types,
     beyond: Sequence[str],
     chosen: Mapping[str, str | Sequence[str]],
 ) -> ColumnMapping:
@@ -50,9 +50,10 @@ def meaning_of(
 
     `beyond` are columns that cannot be read, and `chosen` those that somebody chose, by role.
     """
-    columns = [*types, *beyond, *learnt_names(description)]
-    if learnt_names(description) and "state" not in chosen and not by_name("state", list(types)):
-        chosen = {**chosen, "state": learnt_names(description)}
+    learnt = learnt_names(description)
+    columns = [*types, *beyond, *learnt]
+    if learnt and "state" not in chosen and not by_name("state", list(types)):
+        chosen = {**chosen, "state": learnt}
     if description.ends is not None:
         role = "terminated" if description.ends == "complete" else "truncated"
         named = (chosen[role],) if role in chosen else by_name(role, list(types))
@@ -61,10 +62,7 @@ def meaning_of(
 
 
 def prepared(
-    description: Description,
-    mapping: ColumnMapping,
-    types: Mapping[str, str],
-    steps_are_stamps: bool,
+    description: Description, mapping: ColumnMapping, types: Types, steps_are_stamps: bool
 ) -> Preparation:
     """Returns what a description does to the rows of files with columns of these types."""
     selects, stamped = list[str](), steps_are_stamps and mapping.episode is not None
@@ -87,10 +85,11 @@ def prepared(
             f"column {mapping.time!r} is that of the step and of the time at which episodes began, "
             "but its steps are numbers; expected time stamps"
         )
-    selects += [learnt_select(name) for name in learnt_names(description)]
-    if learnt_names(description) and mapping.next_state:
+    learnt = learnt_names(description)
+    selects += map(learnt_select, learnt)
+    if learnt and mapping.next_state:
         raise InvalidLog(
-            f"{learnt_names(description)[0]!r} is learnt from the rows of episodes, but column "
+            f"{learnt[0]!r} is learnt from the rows of episodes, but column "
             f"{mapping.next_state[0]!r} says which state follows; expected episodes and steps only"
         )
     named = [name for columns in mapping.by_role().values() for name in columns]
@@ -112,21 +111,19 @@ def learnt_select(name: str, label: str = "NULL::VARCHAR") -> str:
     return f"SELECT *, {label} AS {sql_name(name)}"
 
 
-def plain_numbers(
-    description: Description, mapping: ColumnMapping, types: Mapping[str, str]
-) -> list[str]:
+def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> list[str]:
     """Returns SQL: numbers of text files with a decimal comma, or signs between thousands, plain.
 
     What is no number in that notation becomes none in the usual one, and is refused as such.
     """
-    point, thousands = description.reader.decimal_separator or ".", description.reader.thousands
+    point, thousands = told.reader.decimal_separator or ".", told.reader.thousands
     if point == "." and thousands is None:
         return []
     following = dict(zip(mapping.next_state, mapping.state, strict=False))
     numbers = {mapping.reward, mapping.step, mapping.propensity}
     texts = list[str]()
     for name, kind in types.items():
-        if kind == "VARCHAR" and (name in numbers or following.get(name, name) in description.bins):
+        if kind == "VARCHAR" and (name in numbers or following.get(name, name) in told.bins):
             text = f"trim({sql_name(name)})"
             if thousands is not None:
                 text = f"replace({text}, {sql_text(thousands)}, '')"
@@ -141,18 +138,15 @@ def ends_said(how: str) -> str:
     return said(f"ends={how!r}", f"--ends {how}")
 
 
-def numbered_by_stamps(
-    description: Description, mapping: ColumnMapping, types: Mapping[str, str]
-) -> tuple[str, str]:
+def numbered_by_stamps(told: Description, mapping: ColumnMapping, types: Types) -> tuple[str, str]:
     """Returns SQL: steps that are stamps, numbered in their order.
 
     Equal stamps of an episode get the same number, so that they are refused like a step that is
     given twice. What is no stamp stays, and is refused as what it is.
     """
     episode, step = sql_name(str(mapping.episode)), sql_name(str(mapping.step))
-    stamp = stamp_sql(
-        str(mapping.step), types[str(mapping.step)], description.reader.timestampformat
-    )
+    kind = types[str(mapping.step)]
+    stamp = stamp_sql(str(mapping.step), kind, told.reader.timestampformat)
     number = f"dense_rank() OVER (PARTITION BY {episode} ORDER BY {STAMP}) - 1"
     text = f"CASE WHEN {STAMP} IS NULL THEN CAST({step} AS VARCHAR) ELSE CAST({number} AS VARCHAR)"
     time = f", {STAMP} AS {TIME}" if mapping.time == mapping.step else ""
@@ -162,16 +156,14 @@ def numbered_by_stamps(
     )
 
 
-def with_last_rows(
-    description: Description, mapping: ColumnMapping, types: Mapping[str, str]
-) -> str:
+def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> str:
     """Returns SQL: a flag that is true at the last row of every episode, unless another one is."""
 
     def flag(column: str | None) -> str:
         return flag_sql(column, types[column]) if column in types and column else "false"
 
     column, other = mapping.terminated, mapping.truncated
-    if description.ends == "clock":
+    if told.ends == "clock":
         column, other = other, column
     step = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
     near = f"PARTITION BY {sql_name(str(mapping.episode))} ORDER BY {step}"
@@ -180,7 +172,7 @@ def with_last_rows(
     return f"SELECT * REPLACE ({marked})" if column in types else f"SELECT *, {marked}"
 
 
-def check_said_of_all(ends: str, mapping: ColumnMapping, types: Mapping[str, str]) -> None:
+def check_said_of_all(ends: str, mapping: ColumnMapping, types: Types) -> None:
     """Refuses logs whose ends are told otherwise, and those without episodes."""
     told = f"{ends_said(ends)} tells of every episode how its last row ends"
     if ends == "complete" and mapping.terminated in types:

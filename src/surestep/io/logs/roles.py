@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.labels.binning import Binning
-from surestep.io.logs.columns import ColumnMapping
+from surestep.io.logs.columns import ColumnMapping, Types
 from surestep.io.logs.stamps import time_column
 from surestep.io.sql import sql_name
 
+Bins = Mapping[str, Binning]  # by column of state or action
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 FLOATING = ("FLOAT", "DOUBLE")
 NUMBER = "a number"  # what a column of numbers should have where nothing is
@@ -56,10 +57,14 @@ class LabelCodes:
     next_state: tuple[LabelCode, ...]
     episode: LabelCode | None
 
+    @property
+    def checks(self) -> list[Check]:
+        """Returns the checks of labels that are there."""
+        labels = (*self.state, *self.action, *self.next_state)
+        return [check for code in labels for check in code.checks]
 
-def label_codes(
-    mapping: ColumnMapping, types: Mapping[str, str], binnings: Mapping[str, Binning]
-) -> LabelCodes:
+
+def label_codes(mapping: ColumnMapping, types: Types, binnings: Bins) -> LabelCodes:
     """The codes of a log with these columns of these types, some of them binned.
 
     The column of a next state has the bins of its column of the state.
@@ -71,17 +76,14 @@ def label_codes(
         return code_of(name, types[name])
 
     state = [code(name, name) for name in mapping.state]
-    following = [
-        code(name, like) for name, like in zip(mapping.next_state, mapping.state, strict=False)
-    ]
+    following = [*map(code, mapping.next_state, mapping.state)]
     for i, (here, there) in enumerate(zip(state, following, strict=False)):
         kinds = {here.type, there.type}
         if len(kinds) > 1 and not kinds <= {*WHOLE}:
             # Whole numbers become doubles where one of them is missing: 2 and 2.0 are one state.
             as_text = number_text_code if kinds <= {*WHOLE, *FLOATING} else text_code
-            state[i], following[i] = (
-                as_text(label.column, types[label.column]) for label in (here, there)
-            )
+            state[i] = as_text(here.column, types[here.column])
+            following[i] = as_text(there.column, types[there.column])
     return LabelCodes(
         tuple(state),
         tuple(code(name, name) for name in mapping.action),
@@ -164,14 +166,12 @@ class RoleSql:
     """SQL expressions over the columns of a user's table."""
 
     mapping: ColumnMapping
-    types: Mapping[str, str]  # column → type, as DuckDB calls it
-    binnings: Mapping[str, Binning]  # by column of state or action
+    types: Types
+    binnings: Bins
     codes: LabelCodes
 
     @classmethod
-    def of(
-        cls, mapping: ColumnMapping, types: Mapping[str, str], binnings: Mapping[str, Binning]
-    ) -> RoleSql:
+    def of(cls, mapping: ColumnMapping, types: Types, binnings: Bins) -> RoleSql:
         """The roles of these columns, some of them binned."""
         return cls(mapping, types, binnings, label_codes(mapping, types, binnings))
 
@@ -211,21 +211,15 @@ class RoleSql:
     def checks(self, reward: str) -> list[Check]:
         """Everything that can be wrong with one row by itself; `reward` says if that is usable."""
         mapping, codes = self.mapping, self.codes
-        checks = [missing(code) for code in codes.state]
-        checks += [missing(code) for code in codes.action]
-        if codes.episode is not None:
-            checks.append(missing(codes.episode))
-        labels = (*codes.state, *codes.action, *codes.next_state)
-        checks += [check for code in labels for check in code.checks]
+        needed = (*codes.state, *codes.action, codes.episode)
+        checks = [missing(code) for code in needed if code is not None]
+        checks += codes.checks
         checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
             checks.append(Check(step, mapping.step, STEP))
-        checks += [
-            Check(f"({self.flag(name)}) IS NULL", name, "true or false")
-            for name in (mapping.terminated, mapping.truncated)
-            if name is not None
-        ]
+        for name in filter(None, (mapping.terminated, mapping.truncated)):
+            checks.append(Check(f"({self.flag(name)}) IS NULL", name, "true or false"))
         return [*checks, *self.next_checks(), *self.rare_checks()]
 
     def next_checks(self) -> list[Check]:
@@ -235,13 +229,10 @@ class RoleSql:
             return []
         over = f"coalesce({self.flag(mapping.terminated)}, true)"
         stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
-        label = self.codes.next_state[0].expected
-        expected = f"{label}, or true as terminated or truncated"
+        expected = f"{self.codes.next_state[0].expected}, or true as terminated or truncated"
         condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
-        return [
-            Check(condition, mapping.next_state[0], expected),
-            *(missing(code, f" AND NOT ({self.no_next})") for code in self.codes.next_state),
-        ]
+        partly = [missing(code, f" AND NOT ({self.no_next})") for code in self.codes.next_state]
+        return [Check(condition, mapping.next_state[0], expected), *partly]
 
     def rare_checks(self) -> list[Check]:
         """Returns the checks of a propensity and of a time."""
@@ -257,5 +248,4 @@ class RoleSql:
 
 def missing(code: LabelCode, where: str = "") -> Check:
     """Returns the check for a missing label where there must be one."""
-    condition = f"{sql_name(code.column)} IS NULL{where}"
-    return Check(condition, code.column, code.expected)
+    return Check(f"{sql_name(code.column)} IS NULL{where}", code.column, code.expected)
