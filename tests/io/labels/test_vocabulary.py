@@ -136,8 +136,8 @@ def test_listed_pairs_in_any_order():
     ("enabled", "error", "message"),
     [
         ([(0, 0), (0, 0)], InvalidParameter, "state '< 40, 3', action 'wait' is enabled twice"),
-        ([(4, 0)], InvalidParameter, "state 4 is enabled, expected 0 to 3"),
-        ([(0, -1)], InvalidParameter, "action -1 is enabled, expected 0 to 1"),
+        ([(4, 0)], InvalidParameter, r"enabled state\[0\] is 4, expected 0 to 3"),
+        ([(0, -1)], InvalidParameter, r"enabled action\[0\] is -1, expected 0 to 1"),
         ([(0, 0)], InvalidModel, "state '40 to < 50, 3' has no action"),
         ([], InvalidParameter, "expected one"),
         ([0, 1], InvalidParameter, "expected one"),
@@ -168,10 +168,10 @@ def test_a_vocabulary_is_a_value():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"state_columns": ()}, "at least one name"),
+        ({"state_columns": ()}, "expected names, each once"),
         ({"state_columns": "x"}, "state columns is of type str"),
-        ({"state_columns": (1,)}, "at least one name"),
-        ({"state_columns": ("x", "x")}, "expected each once"),
+        ({"state_columns": ("x", "x")}, "expected names, each once"),
+        ({"names": {"z": {"1": "low"}}}, "column 'z' has names, but is neither"),
         ({"states": (("a", "b"),)}, "label of state 0 is .*, expected 1 text, one a column"),
         ({"states": (("a",), "b")}, "label of state 1 is 'b', expected 1 text"),
         ({"states": ((1,),)}, "label of state 0 is"),

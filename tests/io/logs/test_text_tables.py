@@ -173,15 +173,19 @@ def test_a_damaged_file_of_gzip_is_refused(folder):
         (
             "a.csv",
             lines(*LINES, "a,x,1,5,b"),
-            r"row 3: found 5 values, exp.* decimal comma",
+            r"row 3: found 'a,x,1,5,b', 5 values, exp.* decimal comma",
         ),
         (
             "a.txt",
             lines("state|action|reward|next_state", "a|x|1|b|2"),
-            r"row 1: found 5 values, expected 4: 'a\|x\|1\|b\|2'$",
+            r"row 1: found 'a\|x\|1\|b\|2', 5 values, expected 4$",
         ),
-        ("a.csv.gz", lines(*LINES, "a,x,1"), "row 3, column 'next_state': found 3 values, exp"),
-        ("a.csv", lines(*LINES, '"a,x,1,b'), "row 3, column 'state': found a quote"),
+        (
+            "a.csv.gz",
+            lines(*LINES, "a,x,1"),
+            "row 3, column 'next_state': found 'a,x,1', 3 values, exp",
+        ),
+        ("a.csv", lines(*LINES, '"a,x,1,b'), "row 3, column 'state': found .*, with a quote"),
         (
             "a.csv",
             lines(*LINES) + b"\xff,x,1,b\n",

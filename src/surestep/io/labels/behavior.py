@@ -14,8 +14,6 @@ from surestep._arrays import (
     BoolArray,
     FloatArray,
     IntArray,
-    floats,
-    indices,
     refuse_where,
     run_lengths,
     run_sums,
@@ -152,43 +150,25 @@ def propensities_vary(counts: LabelledCounts) -> bool:
     return bool((most - least > SAME * most).any())
 
 
-def policy_from_propensities(pairs: Pairs, seen: object, low: object, high: object) -> LoggedPolicy:
+def policy_from_propensities(
+    pairs: Pairs, seen: IntArray, least: FloatArray, most: FloatArray
+) -> LoggedPolicy:
     """π_b from the lowest and the highest probability that the log gives each pair it shows.
 
-    `seen` [n] numbers the pairs that the log shows, `low` and `high` [n] are in (0, 1]. What the
-    actions seen in a state leave of 1 is shared evenly by the actions never seen there.
+    `seen` [n] numbers the pairs that the log shows, each once; `least` and `most` [n] are in
+    (0, 1]. What the actions seen in a state leave of 1 is shared evenly by the actions never seen
+    there.
     """
-    pair = indices("pairs seen", seen, pairs.num_pairs, InvalidLog).astype(np.int64)
 
-    def name(i: int) -> str:
-        return pairs.pair_name(int(pair[i]))
-
-    least = floats("lowest probability", low, pair.shape, InvalidLog, name)
-    most = floats("highest probability", high, pair.shape, InvalidLog, name)
-    check_propensities(pairs, pair, least, most)
-    logged = np.zeros(pairs.num_pairs)
-    logged[pair] = most
-    known = np.zeros(pairs.num_pairs, np.bool_)
-    known[pair] = True
-    return completed(pairs, logged, known)
-
-
-def check_propensities(pairs: Pairs, pair: IntArray, least: FloatArray, most: FloatArray) -> None:
-    """Checks that each pair is there once, with one probability above 0."""
-    state = pairs.state
-
-    def where(i: int) -> str:
-        action = pairs.action_name(int(pairs.action[pair[i]]))
-        return f"{action} in {pairs.state_name(int(state[pair[i]]))}"
+    def found(i: int) -> str:
+        span = str(least[i]) if least[i] == most[i] else f"between {least[i]} and {most[i]}"
+        return f"the logged probability of {pairs.pair_name(int(seen[i]))} is {span}"
 
     of_rows = said("behavior='row-propensities'", "--behavior row-propensities")
-    twice = np.bincount(pair, minlength=pairs.num_pairs)[pair] > 1
-    refuse_where(twice, lambda i: f"{where(i)} is there twice, expected once", "pair", InvalidLog)
     refuse_where(
         ~((least > 0) & (least <= most) & (most <= 1)),
         lambda i: (
-            f"the logged probability of {where(i)} is {spoken(least[i], most[i])}, expected above "
-            "0 and at most 1: it is that of an action that was taken"
+            f"{found(i)}, expected above 0 and at most 1: it is that of an action that was taken"
         ),
         "pair",
         InvalidLog,
@@ -196,20 +176,17 @@ def check_propensities(pairs: Pairs, pair: IntArray, least: FloatArray, most: Fl
     refuse_where(
         most - least > SAME * most,
         lambda i: (
-            f"the logged probability of {where(i)} is {spoken(least[i], most[i])}: the policy that "
-            "made the log looks at more than the state columns, or changed on the way; add the "
-            "columns that it looks at to the state, or say "
-            f"{of_rows}: then it is "
-            "estimated in every state, and whole episodes are weighted by what their rows say"
+            f"{found(i)}: the policy that made the log looks at more than the state columns, or "
+            "changed on the way; add the columns that it looks at to the state, or say "
+            f"{of_rows}: then it is estimated in every state, and whole episodes are weighted by "
+            "what their rows say"
         ),
         "pair",
         InvalidLog,
     )
-
-
-def spoken(least: float, most: float) -> str:
-    """'0.3', or 'between 0.3 and 0.4'."""
-    return f"{least!s}" if least == most else f"between {least!s} and {most!s}"
+    logged, known = np.zeros(pairs.num_pairs), np.zeros(pairs.num_pairs, np.bool_)
+    logged[seen], known[seen] = most, True
+    return completed(pairs, logged, known)
 
 
 def completed(pairs: Pairs, logged: FloatArray, known: BoolArray) -> LoggedPolicy:
@@ -217,27 +194,18 @@ def completed(pairs: Pairs, logged: FloatArray, known: BoolArray) -> LoggedPolic
     lengths = run_lengths(pairs.offsets)
     total = run_sums(logged, pairs.offsets)
     decided = run_sums(known.astype(np.int64), pairs.offsets)
-    unseen = lengths - decided
+    unseen, nobody = lengths - decided, decided == 0
+    short = ~nobody & (total < 1 - SUM_TOLERANCE)
     refuse_where(
-        total > 1 + SUM_TOLERANCE,
+        (total > 1 + SUM_TOLERANCE) | (short & (unseen == 0)),
         lambda s: (
             f"the logged probabilities of the actions seen in {pairs.state_name(s)} sum to "
-            f"{total[s]:.10g}, expected at most 1; check the column of probabilities"
+            f"{total[s]:.10g}, expected {'at most ' if unseen[s] else ''}1; check the column of "
+            "probabilities, and list all actions if there are more"
         ),
         "state",
         InvalidLog,
     )
-    short = (decided > 0) & (total < 1 - SUM_TOLERANCE)
-    refuse_where(
-        short & (unseen == 0),
-        lambda s: (
-            f"the logged probabilities of all actions of {pairs.state_name(s)} sum to "
-            f"{total[s]:.10g}, expected 1; if there are more actions, list them"
-        ),
-        "state",
-        InvalidLog,
-    )
-    nobody = decided == 0
     left = np.where(short | nobody, 1 - total, 0.0)
     share = np.repeat(left / np.maximum(unseen, 1), lengths)
     policy = Policy(pairs, np.where(known, logged, share))

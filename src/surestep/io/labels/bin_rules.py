@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray, floats, whole_numbers
+from surestep._arrays import FloatArray, IntArray
 from surestep.description import Bin
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.labels.binning import Binning, written
 from surestep.io.logs.columns import closest
 from surestep.io.sql import sql_name
 
-MOST_QUANTILES = 1000
 DECIMAL = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
 
 
@@ -28,14 +27,6 @@ class Quantiles:
     """About equally many rows in each of `number` bins."""
 
     number: int
-
-    def __post_init__(self) -> None:
-        """Checks that there are 2 to 1,000 bins."""
-        whole = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
-        if not whole or not 2 <= self.number <= MOST_QUANTILES:
-            raise InvalidParameter(
-                f"the number of quantiles is {self.number!r}, expected 2 to {MOST_QUANTILES}"
-            )
 
 
 BinRule = Quantiles | Binning
@@ -55,33 +46,26 @@ def rules_of(bins: Mapping[str, Bin]) -> dict[str, BinRule]:
     return rules
 
 
-def quantile_edges(values: object, times: object, number: int) -> tuple[float, ...]:
+def quantile_edges(values: FloatArray, times: IntArray, number: int) -> tuple[float, ...]:
     """Edges of about `number` bins with equally many rows, for distinct values that occur `times`.
 
     Edge j is the value below which there are as close to j / number of the rows as below any other;
     the lower one of two that are equally close. Equal edges are one edge, so there are fewer
     than `number` − 1 where the column has few values. No bin is empty.
     """
-    Quantiles(number)
-    distinct = floats("values", values, None, InvalidParameter)
-    counted = whole_numbers("times", times, distinct.shape, InvalidParameter)
-    order = np.argsort(distinct)
-    distinct, counted = distinct[order], counted[order]
-    if distinct.size == 0 or (distinct[1:] == distinct[:-1]).any() or (counted < 1).any():
-        raise InvalidParameter("values are not distinct, or some occur less than once")
+    order = np.argsort(values)
+    distinct, counted = values[order], times[order]
     if distinct.size == 1:
         raise InvalidParameter(
             f"the only value is {written(distinct[0])}, and bins need at least two different ones"
         )
-    below: AnyArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
+    below: IntArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
     # Shares are compared as whole numbers: below / rows with j / number, both times rows · number.
     wanted = np.arange(1, number) * int(counted.sum())
     reached = np.searchsorted(below * number, wanted)
     left, right = np.maximum(reached - 1, 0), np.minimum(reached, below.size - 1)
-    lower_is_closer = np.abs(below[left] * number - wanted) <= np.abs(
-        below[right] * number - wanted
-    )
-    chosen = np.unique(np.where(lower_is_closer, left, right))
+    away_left, away_right = (np.abs(below[each] * number - wanted) for each in (left, right))
+    chosen = np.unique(np.where(away_left <= away_right, left, right))
     return tuple((distinct[chosen + 1] + 0.0).tolist())
 
 
@@ -137,13 +121,10 @@ def check_numbers(
     """Refuses the first value that is no finite number; a next state may be missing."""
     wrong = dict[str, str]()
     for column in rules:
-        number = number_sql(column, types[column])
-        wrong[column] = f"NOT coalesce(isfinite({number}), false)"
-        then = following.get(column)
-        if then is not None:
-            number = number_sql(then, types[then])
-            unusable = f"NOT coalesce(isfinite({number}), false)"
-            wrong[then] = f"{sql_name(then)} IS NOT NULL AND {unusable}"
+        for each in filter(None, (column, following.get(column))):
+            unusable = f"NOT coalesce(isfinite({number_sql(each, types[each])}), false)"
+            given = "true" if each == column else f"{sql_name(each)} IS NOT NULL"
+            wrong[each] = f"{given} AND {unusable}"
     if not wrong:
         return
     counts = ", ".join(f"count_if({condition})" for condition in wrong.values())

@@ -42,11 +42,6 @@ class Binning:
         else:
             object.__setattr__(self, "edges", read_edges(self.edges))
 
-    @property
-    def num_bins(self) -> int | None:
-        """Counts the bins; None for a width, which has them everywhere."""
-        return None if self.edges is None else len(self.edges) + 1
-
     def open_labels(self) -> set[str]:
         """Returns the labels of the bins that have no end on one side."""
         return set() if self.edges is None else {self.label(0), self.label(len(self.edges))}
@@ -79,15 +74,12 @@ class Binning:
         '0.3 to < 0.4'
         """
         first, last = self.outermost()
-        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
-        if not whole or not first <= index <= last:
+        if not first <= index <= last:
             raise InvalidParameter(f"bin is {index!r}, expected {first} to {last}")
-        place = int(index)
-        if place == first:
-            return f"< {written(self.edge(place + 1))}"
-        if place == last:
-            return f">= {written(self.edge(place))}"
-        return f"{written(self.edge(place))} to < {written(self.edge(place + 1))}"
+        if index == last:
+            return f">= {written(self.edge(index))}"
+        below = "" if index == first else f"{written(self.edge(index))} to "
+        return f"{below}< {written(self.edge(index + 1))}"
 
     def place(self, label: str) -> int | None:
         """Finds the bin of a label; None where it is the label of none.
@@ -115,11 +107,8 @@ class Binning:
     def sql(self, expression: str) -> str:
         """SQL for the BIGINT bin of a DOUBLE expression, NULL where that is no finite number."""
         value = f"({expression})"
-        index = (
-            searched(value, self.edges, 0)
-            if self.edges is not None
-            else Steps.of(self.width).sql(value)
-        )
+        steps = None if self.edges is not None else Steps.of(self.width)
+        index = searched(value, self.edges or (), 0) if steps is None else steps.sql(value)
         return f"CASE WHEN isfinite({value}) THEN {index} END"
 
     def to_json(self) -> dict[str, Any]:

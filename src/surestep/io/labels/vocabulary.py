@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import expect, is_number, offsets_of, whole_numbers
-from surestep._names import did_you_mean, unknown
+from surestep._arrays import expect, indices, is_number, offsets_of, whole_numbers
+from surestep._names import did_you_mean
 from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
@@ -54,14 +54,18 @@ class Vocabulary:
             set_field(self, f"{role}s", labels)
             places = {label: index for index, label in enumerate(labels)}
             set_field(self, f"{role}_places", MappingProxyType(places))
+        expect("binnings", self.binnings, Mapping)
         known = (*self.state_columns, *self.action_columns)
-        set_field(self, "binnings", read_binnings(self.binnings, known))
-        for column in self.names:
-            if column not in known:
-                raise InvalidParameter(
-                    f"column {column!r} has labels, but is neither of the state nor of the action"
-                    f"{nearest(column, known)}"
-                )
+        for what, given in (("is binned", self.binnings), ("has names", self.names)):
+            for column in given:
+                if column not in known:
+                    raise InvalidParameter(
+                        f"column {column!r} {what}, but is neither of the state nor of the action"
+                        f"{nearest(column, known)}"
+                    )
+        for column, binning in self.binnings.items():
+            expect(f"the binning of column {column!r}", binning, Binning)
+        set_field(self, "binnings", MappingProxyType(dict(self.binnings)))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled and copied by its settings: read-only mappings are neither."""
@@ -89,27 +93,33 @@ class Vocabulary:
 
     def index(self, role: str, given: Given) -> int:
         """Returns the place of the label among those of the role."""
-        columns = self.state_columns if role == "state" else self.action_columns
-        places = self.state_places if role == "state" else self.action_places
-        label = self.label_of(role, given)
-        if label not in places:
-            given = self.with_learnt(given)
-            values = zip(columns, given_values(role, columns, given), label, strict=True)
-            binned = binned_words([value for value in values if value[0] in self.binnings])
-            raise InvalidParameter(f"{binned}{unknown_label(role, columns, label, places)}")
-        return places[label]
+        places: Mapping[Label, int] = getattr(self, f"{role}_places")
+        columns, values, label = self.read(role, given)
+        if label in places:
+            return places[label]
+        fell = [
+            f"{value} in column {column!r} falls into the bin {text!r}"
+            for column, value, text in zip(columns, values, label, strict=True)
+            if column in self.binnings and value != text
+        ]
+        binned = f"{' and '.join(fell)}: " if fell else ""
+        raise InvalidParameter(f"{binned}{unknown_label(role, columns, label, places)}")
 
     def label_of(self, role: str, given: Given) -> Label:
         """Returns the label of a state or an action, given like a state, be it known or not."""
-        columns = self.state_columns if role == "state" else self.action_columns
-        places = self.state_places if role == "state" else self.action_places
+        return self.read(role, given)[2]
+
+    def read(self, role: str, given: Given) -> tuple[tuple[str, ...], list[object], Label]:
+        """Returns the columns of a role, the values that are given for them, and their label."""
+        columns: tuple[str, ...] = getattr(self, f"{role}_columns")
+        places: Mapping[Label, int] = getattr(self, f"{role}_places")
         values = given_values(role, columns, self.with_learnt(given))
         label = tuple(
             label_text(column, value, self.binnings.get(column))
             for column, value in zip(columns, values, strict=True)
         )
         whole = as_whole(label, values)
-        return whole if label not in places and whole in places else label
+        return columns, values, whole if label not in places and whole in places else label
 
     def with_learnt(self, given: Given) -> Given:
         """Returns a row with the states that its measurements are in, unless it says them."""
@@ -125,18 +135,13 @@ class Vocabulary:
         Every state needs an action; one that ends episodes has an action that leads nowhere.
         """
         listed = whole_numbers("enabled pairs", enabled, None, InvalidParameter)
-        if listed.ndim != 2 or listed.shape[1] != 2:
+        if listed.shape[1:] != (2,):
             raise InvalidParameter(
                 f"enabled pairs have shape {listed.shape}, expected one (state, action) each"
             )
         texts = tuple(map(joined, self.states)), tuple(map(joined, self.actions))
         for role, column, labels in zip(("state", "action"), listed.T, texts, strict=True):
-            outside = (column < 0) | (column >= len(labels))
-            if outside.any():
-                raise InvalidParameter(
-                    f"{role} {column[np.argmax(outside)]} is enabled, expected 0 to "
-                    f"{len(labels) - 1}"
-                )
+            indices(f"enabled {role}", column, len(labels), InvalidParameter)
         state, action = listed[np.lexsort((listed[:, 1], listed[:, 0]))].T
         twice = np.flatnonzero((state[1:] == state[:-1]) & (action[1:] == action[:-1]))
         if twice.size:
@@ -228,19 +233,6 @@ def label_text(column: str, value: object, binning: Binning | None) -> str:
     return binning.label(binning.index(number))
 
 
-def binned_words(values: Sequence[tuple[str, object, str]]) -> str:
-    """Returns which numbers fell into which bins, as the beginning of a sentence; empty: none.
-
-    Each value comes with its column, and with the label of its bin.
-    """
-    fell = [
-        f"{value} in column {column!r} falls into the bin {text!r}"
-        for column, value, text in values
-        if value != text
-    ]
-    return f"{' and '.join(fell)}: " if fell else ""
-
-
 def unknown_label(
     role: str, columns: Sequence[str], label: Label, known: Mapping[Label, int]
 ) -> str:
@@ -261,20 +253,20 @@ def nearest(text: str, known: Sequence[str]) -> str:
     return f"; known are {', '.join(map(repr, known[:3]))}{', …' if len(known) > 3 else ''}"
 
 
-def read_columns(role: str, columns: object) -> tuple[str, ...]:
+def read_columns(role: str, columns: Any) -> tuple[str, ...]:
     """Checks and returns names of columns, at least one, each once."""
-    names = listed(f"{role} columns", columns)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidParameter(f"{role} columns are {columns!r}, expected at least one name")
-    if len(set(names)) < len(names):
-        raise InvalidParameter(f"{role} columns are {columns!r}, expected each once")
-    return names
+    expect(f"{role} columns", columns, (tuple, list))
+    texts = all(isinstance(name, str) for name in columns)
+    if not columns or not texts or len(set(columns)) < len(columns):
+        raise InvalidParameter(f"{role} columns are {columns!r}, expected names, each once")
+    return tuple(columns)
 
 
-def read_labels(role: str, columns: Sequence[str], labels: object) -> tuple[Label, ...]:
+def read_labels(role: str, columns: Sequence[str], labels: Any) -> tuple[Label, ...]:
     """Labels of one text a column, at least one, each once."""
+    expect(f"{role} labels", labels, (tuple, list))
     seen = dict[Label, None]()
-    for i, label in enumerate(listed(f"{role} labels", labels)):
+    for i, label in enumerate(labels):
         texts = tuple(label) if isinstance(label, tuple | list) else ()
         if len(texts) != len(columns) or not all(isinstance(text, str) for text in texts):
             raise InvalidParameter(
@@ -289,32 +281,9 @@ def read_labels(role: str, columns: Sequence[str], labels: object) -> tuple[Labe
     return tuple(seen)
 
 
-def listed(name: str, items: Any) -> tuple[Any, ...]:
-    """The items of a tuple or a list."""
-    expect(name, items, (tuple, list))
-    return tuple(items)
-
-
-def read_binnings(binnings: Any, columns: Sequence[str]) -> Mapping[str, Binning]:
-    """Checks and returns binnings of known columns, read-only."""
-    expect("binnings", binnings, Mapping)
-    checked: dict[str, Binning] = dict(binnings)
-    for column, binning in checked.items():
-        if column not in columns:
-            raise InvalidParameter(
-                f"column {column!r} is binned, but is neither of the state nor of the action"
-            )
-        expect(f"the binning of column {column!r}", binning, Binning)
-    return MappingProxyType(checked)
-
-
 def with_names(vocabulary: Vocabulary, names: Names) -> Vocabulary:
     """Returns the words with names by column and text; refuses names that nothing has."""
     words = replace(vocabulary, names=names)
-    known = (*words.state_columns, *words.action_columns)
-    for column in names:
-        if column not in known:
-            raise unknown(f"names are given for the column {column!r}", column, known)
     for columns, labels in (
         (words.state_columns, words.states),
         (words.action_columns, words.actions),

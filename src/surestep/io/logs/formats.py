@@ -24,20 +24,6 @@ from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_tex
 Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]  # (files, a new folder)
 
 
-def accept_labels(database: Any, files: Sequence[Path], columns: Sequence[str]) -> None:
-    """Refuses nothing: different labels are different values."""
-
-
-def as_they_are(files: Sequence[Path], reader: Reader) -> Convert | None:
-    """Returns nothing: DuckDB reads the files."""
-    return None
-
-
-def explain_nothing(files: Sequence[Path], reader: Reader) -> str | None:
-    """Returns nothing: what DuckDB says is all that is known."""
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format of files, and what reading a log of it takes."""
@@ -48,11 +34,11 @@ class Format:
     # (files, how) → the columns of each, where files of one log may have different ones
     names: Callable[[Sequence[Path], Reader], list[tuple[str, ...]]] | None = None
     # (database with the view `log`, files, columns of labels): refuses labels that became alike
-    check_labels: Callable[[Any, Sequence[Path], Sequence[str]], None] = accept_labels
+    check_labels: Callable[[Any, Sequence[Path], Sequence[str]], None] = lambda *given: None
     # (files that DuckDB failed to read, how) → what is wrong with them
-    explain: Callable[[Sequence[Path], Reader], str | None] = explain_nothing
+    explain: Callable[[Sequence[Path], Reader], str | None] = lambda *given: None
     # (files, how) → what writes them as Parquet files, which are read instead; None: as they are
-    conversion: Callable[[Sequence[Path], Reader], Convert | None] = as_they_are
+    conversion: Callable[[Sequence[Path], Reader], Convert | None] = lambda *given: None
     # (files, how) → the SQL that reads them for a query, values of their types; None: as it scans
     typed: Callable[[Sequence[Path], Reader], str] | None = None
     only_named: tuple[str, ...] = ()  # endings that a folder may have for other files too
@@ -110,36 +96,24 @@ def check_json_labels(database: Any, files: Sequence[Path], columns: Sequence[st
     """
     every = [str(row[0]) for row in database.execute("DESCRIBE SELECT * FROM log").fetchall()]
     wrong = {name: f"coalesce(json_type({sql_name(name)}) = 'DOUBLE', false)" for name in columns}
+    kinds = ", ".join(f"{sql_text(name)}: 'JSON'" for name in every)
     for file in files:
-        rows = json_rows(file, every)
+        rows = f"read_json({file_list([file])}, format='newline_delimited', columns={{{kinds}}})"
         counts = ", ".join(f"count_if({condition})" for condition in wrong.values())
         counted = database.execute(f"SELECT {counts} FROM {rows}").fetchone()
         for (name, condition), times in zip(wrong.items(), counted, strict=True):
             if times:
-                row = first_row(database, rows, condition)
+                database.execute("SET preserve_insertion_order = true")
+                (row,) = database.execute(
+                    f"SELECT min(row) FROM (SELECT *, row_number() OVER () AS row FROM {rows}) "
+                    f"WHERE {condition}"
+                ).fetchone()
                 others = "" if times == 1 else f"; {times:,} rows of the file are affected"
                 raise InvalidLog(
                     f"{file}, row {row:,}, column {name!r}: found a number with a point, expected "
                     "a string: JSON cannot tell the labels 1.10 and 1.1 apart; write them in "
                     f"quotes, or have the column binned with {said('bins', '--set bins.…')}{others}"
                 )
-
-
-def json_rows(file: Path, columns: Sequence[str]) -> str:
-    """SQL for the rows of a file, every value as the JSON that it is."""
-    kinds = ", ".join(f"{sql_text(name)}: 'JSON'" for name in columns)
-    paths = file_list([file])
-    return f"read_json({paths}, format='newline_delimited', columns={{{kinds}}})"
-
-
-def first_row(database: Any, rows: str, condition: str) -> int:
-    """Returns the number of the first row of which the condition holds."""
-    database.execute("SET preserve_insertion_order = true")
-    first = database.execute(
-        f"SELECT min(row) FROM (SELECT *, row_number() OVER () AS row FROM {rows}) "
-        f"WHERE {condition}"
-    ).fetchone()
-    return int(first[0])
 
 
 # ---- all of them ------------------------------------------------------------------------------

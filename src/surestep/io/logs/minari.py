@@ -100,15 +100,23 @@ def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 
 def episode_columns(number: int, episode: Any) -> Columns | None:
     """The columns of one episode; None if nothing was decided in it."""
-    given = [part_of(episode, name) for name in FIELDS]
-    rewards, terminated, truncated = (
-        flat(name, values) for name, values in zip(FIELDS[2:], given[2:], strict=True)
-    )
+    given = episode
+    if not isinstance(episode, Mapping):
+        given = {name: getattr(episode, name) for name in FIELDS if hasattr(episode, name)}
+    missing = [name for name in FIELDS if name not in given]
+    if missing:
+        raise InvalidLog(f"it has no {missing[0]}, expected {', '.join(FIELDS)}")
+    rewards, terminated, truncated = (as_column(name, given[name]) for name in FIELDS[2:])
+    if rewards.ndim != 1 or rewards.dtype.kind not in "biuf":
+        raise InvalidLog(
+            f"rewards are values of type {rewards.dtype} and shape {rewards.shape}, expected one "
+            "number a step"
+        )
     steps = rewards.size
     if steps == 0:
         return None
-    state = spread("state", given[0], steps + 1)
-    action = spread("action", given[1], steps)
+    state = spread("state", given["observations"], steps + 1)
+    action = spread("action", given["actions"], steps)
     for name, flags in (("terminations", terminated), ("truncations", truncated)):
         if flags.shape != rewards.shape or not np.isin(flags, (0, 1)).all():
             raise InvalidLog(
@@ -124,27 +132,6 @@ def episode_columns(number: int, episode: Any) -> Columns | None:
         "terminated": terminated.astype(np.bool_),
         "truncated": truncated.astype(np.bool_),
     }
-
-
-def part_of(episode: Any, name: str) -> Any:
-    """One of the five parts of an episode."""
-    if isinstance(episode, Mapping):
-        if name in episode:
-            return episode[name]
-    elif hasattr(episode, name):
-        return getattr(episode, name)
-    raise InvalidLog(f"it has no {name}, expected {', '.join(FIELDS)}")
-
-
-def flat(name: str, values: object) -> AnyArray:
-    """Checks and returns a row of numbers, one a step."""
-    array = as_column(name, values)
-    if array.ndim != 1 or array.dtype.kind not in "biuf":
-        raise InvalidLog(
-            f"{name} are values of type {array.dtype} and shape {array.shape}, expected one number "
-            "a step"
-        )
-    return array
 
 
 def spread(role: str, values: object, rows: int) -> Columns:
@@ -172,51 +159,42 @@ def spread(role: str, values: object, rows: int) -> Columns:
 
 def leaves(name: str, values: Any) -> Iterator[tuple[str, AnyArray]]:
     """The parts of nested observations, each as an array with one entry a step."""
-    values = by_part(values)
+    if isinstance(values, list) and values and isinstance(values[0], Mapping | tuple):
+        parts = [as_mapping(entry) for entry in values]
+        if any(part.keys() != parts[0].keys() for part in parts):
+            raise InvalidLog("observations have different parts, expected the same in each step")
+        values = {key: [part[key] for part in parts] for key in parts[0]}
     if isinstance(values, Mapping | tuple):
-        parts = values.items() if isinstance(values, Mapping) else enumerate(values)
-        for key, part in parts:
+        for key, part in as_mapping(values).items():
             yield from leaves(f"{name}_{key}", part)
     else:
         yield name, as_column(name, values)
 
 
-def by_part(values: Any) -> Any:
-    """A list of dictionaries as a dictionary of lists, one of tuples as a tuple of lists."""
-    if not isinstance(values, list) or not values:
+def as_mapping(values: Any) -> Mapping[Any, Any]:
+    """Returns the parts of a dictionary by their keys, and those of a tuple by their places."""
+    if isinstance(values, Mapping):
         return values
-    first = values[0]
-    if isinstance(first, Mapping):
-        if not all(isinstance(entry, Mapping) and entry.keys() == first.keys() for entry in values):
-            raise InvalidLog("observations are dictionaries of different keys, expected the same")
-        return {key: [entry[key] for entry in values] for key in first}
-    if isinstance(first, tuple):
-        if not all(isinstance(entry, tuple) and len(entry) == len(first) for entry in values):
-            raise InvalidLog("observations are tuples of different lengths, expected the same")
-        return tuple(list(part) for part in zip(*values, strict=True))
-    return values
+    return dict(enumerate(values)) if isinstance(values, tuple) else {}
 
 
 def as_column(name: str, values: Any) -> AnyArray:
-    """Returns numbers or texts as an array that DuckDB can read."""
+    """Returns numbers or texts as an array that DuckDB can read.
+
+    NumPy makes texts of numbers that stand beside one, which are refused.
+    """
     try:
         array = np.asarray(values)
     except (ValueError, TypeError, OverflowError) as problem:
         raise InvalidLog(f"{name} is no row of numbers or texts: {problem}") from None
-    if array.dtype.kind == "U" or (
-        array.dtype == object and array.size and all(isinstance(x, str) for x in array.flat)
-    ):
-        return texts_of(values, array)
+    if array.dtype.kind == "U" or (array.dtype == object and array.size):
+        given = values if isinstance(values, list) else array.flat
+        if all(isinstance(value, str) for value in given):
+            return array.astype(object)
+        raise InvalidLog(f"{name} holds values of several types, expected numbers or texts")
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise InvalidLog(f"{name} holds values of type {array.dtype}, expected numbers or texts")
     return array.astype(np.float32) if array.dtype == np.float16 else array
-
-
-def texts_of(values: Any, array: AnyArray) -> AnyArray:
-    """Texts as objects; NumPy makes texts of numbers that stand beside one, which are refused."""
-    if isinstance(values, list) and not all(isinstance(value, str) for value in values):
-        raise InvalidLog("texts and other values stand in one column, expected one kind")
-    return array.astype(object)
 
 
 def kinds(columns: Columns) -> dict[str, str]:

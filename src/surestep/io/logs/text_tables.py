@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,19 +32,22 @@ class Header(NamedTuple):
     names: tuple[str, ...]
     reader: Reader
 
-    @property
-    def options(self) -> dict[str, str]:
-        """Returns the options of DuckDB's reader, as SQL."""
+    def read_csv(self, files: Sequence[Path], *options: str, also: Sequence[str] = ()) -> str:
+        """Returns the SQL of files with this first line; `also` are options of the reader."""
         nothing = self.reader.nullstr or ()
         texts = ["", *([nothing] if isinstance(nothing, str) else nothing)]
         quote = sql_text(self.reader.quote or '"')
-        options = {"delim": sql_text(self.delimiter), "quote": quote, "escape": quote}
-        options["nullstr"] = f"[{', '.join(map(sql_text, texts))}]"
-        if self.reader.skip is not None:
-            options["skip"] = str(self.reader.skip)
-        if self.reader.encoding is not None:
-            options["encoding"] = sql_text(self.reader.encoding)
-        return options
+        given = [f"delim={sql_text(self.delimiter)}", f"quote={quote}", f"escape={quote}"]
+        given += [f"nullstr=[{', '.join(map(sql_text, texts))}]", f"skip={self.reader.skip or 0}"]
+        for name in ("encoding", *also):
+            if getattr(self.reader, name) is not None:
+                given.append(f"{name}={sql_text(getattr(self.reader, name))}")
+        return f"read_csv({file_list(files)}, header=true, {', '.join([*given, *options])})"
+
+    def read_texts(self, files: Sequence[Path], *options: str) -> str:
+        """Returns the SQL of files with this first line, all of whose columns are text."""
+        kinds = f"columns={as_text(self.names)}"
+        return self.read_csv(files, "auto_detect=false", kinds, *options)
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -51,25 +55,16 @@ class Header(NamedTuple):
 
 def scan_text(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads files of one first line, all of whose columns are text."""
-    return f"SELECT * FROM {read_csv(files, header_of(files[0], reader))}"
-
-
-def read_csv(files: Sequence[Path], header: Header, more: str = "") -> str:
-    """Returns the SQL of files with this first line; `more` are further options."""
-    given = header.options | {"auto_detect": "false", "header": "true"}
-    options = ", ".join(f"{name}={value}" for name, value in given.items())
-    return f"read_csv({file_list(files)}, {options}, columns={as_text(header.names)}{more})"
+    return f"SELECT * FROM {header_of(files[0], reader).read_texts(files)}"
 
 
 def typed_text(files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL of files for a query: numbers are numbers, by all rows."""
-    given = header_of(files[0], reader).options
-    for name in ("decimal_separator", "thousands", "timestampformat"):
-        if getattr(reader, name) is not None:
-            given[name] = sql_text(getattr(reader, name))
-    options = ", ".join(f"{name}={value}" for name, value in given.items())
-    more = "header=true, sample_size=-1, union_by_name=true"
-    return f"SELECT * FROM read_csv({file_list(files)}, {options}, {more})"
+    also = ("decimal_separator", "thousands", "timestampformat")
+    header = header_of(files[0], reader)
+    return (
+        f"SELECT * FROM {header.read_csv(files, 'sample_size=-1', 'union_by_name=true', also=also)}"
+    )
 
 
 def text_conversion(
@@ -79,16 +74,11 @@ def text_conversion(
 
     One scan cannot read them, and of several no window would see one sequence of rows.
     """
-    if len({header_of(file, reader) for file in files}) == 1:
-        return None
-
-    def convert(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
-        return convert_text(files, reader, folder)
-
-    return convert
+    alike = len({header_of(file, reader) for file in files}) == 1
+    return None if alike else partial(convert_text, reader)
 
 
-def convert_text(files: Sequence[Path], reader: Reader, folder: Path) -> dict[Path, Path]:
+def convert_text(reader: Reader, files: Sequence[Path], folder: Path) -> dict[Path, Path]:
     """Writes each file as a Parquet file into the folder; all have all columns, in one order."""
     import duckdb
 
@@ -104,7 +94,7 @@ def convert_text(files: Sequence[Path], reader: Reader, folder: Path) -> dict[Pa
                     for name in names
                 )
                 database.execute(
-                    f"COPY (SELECT {columns} FROM {read_csv([file], header)}) "
+                    f"COPY (SELECT {columns} FROM {header.read_texts([file])}) "
                     f"TO {sql_text(str(target))} (FORMAT parquet)"
                 )
         except duckdb.Error as problem:
@@ -244,10 +234,21 @@ def packed_lines(file: Path) -> Iterator[str]:
 
 
 def explain_text(files: Sequence[Path], reader: Reader) -> str | None:
-    """Finds the first line that cannot be read, and says what is wrong with it."""
+    """Finds the first line that DuckDB cannot read, and says what is wrong with it."""
+    import duckdb
+
     for file in files:
         header = header_of(file, reader)
-        rejected = first_rejected(file, header)
+        scan = header.read_texts([file], "store_rejects=true", "rejects_limit=1")
+        with in_memory() as database:
+            try:
+                database.execute(f"SELECT count(COLUMNS(*)) FROM {scan}").fetchall()
+                rejected = database.execute(
+                    "SELECT line, column_name, CAST(error_type AS VARCHAR), csv_line "
+                    "FROM reject_errors ORDER BY line LIMIT 1"
+                ).fetchone()
+            except duckdb.Error:
+                continue  # it is no single line
         if rejected is not None:
             line, column, kind, text = rejected
             where = f"{file}, row {line - 1:,}" + (f", column {column!r}" if column else "")
@@ -255,37 +256,19 @@ def explain_text(files: Sequence[Path], reader: Reader) -> str | None:
     return None
 
 
-def first_rejected(file: Path, header: Header) -> tuple[int, str | None, str, str] | None:
-    """Returns the line, the column, the kind and the text of what DuckDB cannot read."""
-    import duckdb
-
-    scan = read_csv([file], header, ", store_rejects=true, rejects_limit=1")
-    with in_memory() as database:
-        try:
-            database.execute(f"SELECT count(COLUMNS(*)) FROM {scan}").fetchall()
-            rejected: tuple[int, str | None, str, str] | None = database.execute(
-                "SELECT line, column_name, CAST(error_type AS VARCHAR), csv_line "
-                "FROM reject_errors ORDER BY line LIMIT 1"
-            ).fetchone()
-            return rejected
-        except duckdb.Error:
-            return None  # it is no single line
-
-
 def wrong_with(kind: str, text: str, header: Header) -> str:
     """Returns what is wrong with a line, by the kind of error that DuckDB names."""
-    columns = len(header.names)
+    columns, found = len(header.names), f"found {text.strip()[:100]!r}"
     match kind:
         case "TOO MANY COLUMNS" | "MISSING COLUMNS":
-            found = width(text, header.delimiter)
-            words = f"found {found} values, expected {columns}: {text.strip()[:100]!r}"
-            if header.delimiter == "," and found > columns:
-                words += "; a number with a decimal comma must stand in quotes here"
-            return words
+            values = width(text, header.delimiter)
+            hint = "; a number with a decimal comma must stand in quotes here"
+            comma = header.delimiter == "," and values > columns
+            return f"{found}, {values} values, expected {columns}{hint if comma else ''}"
         case "UNQUOTED VALUE":
-            return f'found a quote (") that is not closed, expected two: {text.strip()[:100]!r}'
+            return f'{found}, with a quote (") that is not closed, expected two'
         case "INVALID ENCODING":
-            return f"found {text.strip()[:100]!r}, which is not UTF-8; save the file as UTF-8"
+            return f"{found}, which is not UTF-8; save the file as UTF-8"
         case "LINE SIZE OVER MAXIMUM":
             return "found a line of more than 2,000,000 bytes, expected a shorter one"
-    return f"found {text.strip()[:100]!r}, which cannot be read ({kind.lower()})"
+    return f"{found}, which cannot be read ({kind.lower()})"
