@@ -463,13 +463,13 @@ def table_of_query(
 
 
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
-    """Loads a table for a query, with the places of its rows; returns the types of its columns."""
+    """Loads a table for a query, the log with the places of its rows; returns its types."""
     import duckdb
 
     rows = raw.typed(database)
     try:
-        known = queries.ROW in queries.columns_of(database, rows)
-        place = "" if known else f", row_number() OVER () AS {sql_name(queries.ROW)}"
+        numbered = name == queries.LOG and queries.ROW not in queries.columns_of(database, rows)
+        place = f", row_number() OVER () AS {sql_name(queries.ROW)}" if numbered else ""
         database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
     except duckdb.Error as problem:
         words = f"{raw.name} cannot be read: {first_lines(problem)}"
