@@ -56,8 +56,8 @@ def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
         with in_memory(threads=1) as database:
             for file, source in lines.items():
                 database.execute(
-                    f"COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) FROM read_json({file_list([source])}, "
-                    f"format='newline_delimited', columns={types})) "
+                    f"COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) "
+                    f"FROM read_json({file_list([source])}, format='newline_delimited', columns={types})) "
                     f"TO {sql_text(str(converted[file]))} (FORMAT parquet, ROW_GROUP_SIZE {ROWS})"
                 )
                 source.unlink()
