@@ -55,9 +55,11 @@ def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
         types = as_text([column for column, _ in columns.values()])
         with in_memory(threads=1) as database:
             for file, source in lines.items():
+                rows = (
+                    f"read_json({file_list([source])}, format='newline_delimited', columns={types})"
+                )
                 database.execute(
-                    f"COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) "
-                    f"FROM read_json({file_list([source])}, format='newline_delimited', columns={types})) "
+                    f"COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) FROM {rows}) "
                     f"TO {sql_text(str(converted[file]))} (FORMAT parquet, ROW_GROUP_SIZE {ROWS})"
                 )
                 source.unlink()
