@@ -226,7 +226,7 @@ BAD_LOGS = {
     ),
     "no rows": (SHORT[:1], ["has no row"]),
     "empty": ([], ["is empty, expected a first line"]),
-    "cut row": ([*SHORT[:40], "1,2"], ["row 40, column", "found 2 values"]),
+    "cut row": ([*SHORT[:40], "1,2"], ["row 40, column", "2 values, expected 8"]),
 }
 
 

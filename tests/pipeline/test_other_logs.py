@@ -100,7 +100,7 @@ def test_a_state_in_which_the_policy_does_not_decide_is_refused(tmp_path):
     [
         ("estimated", "odd", "does not list it there; expected a row for it"),
         ("declared", "odd", "does not list it there; expected a row for it"),
-        ("known", "odd", "does not list it there; expected a probability above 0"),
+        ("known", "odd", "does not list it there; expected a row for it"),
         ("known", "never", "gives it probability 0 there; expected a probability above 0"),
     ],
 )
