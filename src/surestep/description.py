@@ -391,6 +391,8 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
         known = kind.__struct_fields__
         return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
     words = words_for(path)
+    if "[...]" in path:
+        path = path.replace("[...]", f".{key_text(first_wrong(path, content))}", 1)
     if words:
         wanted = f"Expected one of {', '.join(words)}"
         reason = re.sub(r"^(Invalid enum value.*|Expected `.*?`)", wanted, reason)
@@ -404,6 +406,17 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
         value = inside
     found = f" is {value!r:.60}," if value is not None else ":"
     return f"{path or 'the description'}{found} {reason}"
+
+
+def first_wrong(path: str, content: Mapping[str, Any]) -> str:
+    """Returns the column of the first of bins or names that cannot be read."""
+    table = path.partition("[")[0]
+    for name, inside in content[table].items():
+        try:
+            msgspec.convert(plain(inside), Bin if table == "bins" else dict[str, str])
+        except msgspec.ValidationError:
+            return str(name)
+    return "..."
 
 
 def in_kinds(kinds: str) -> str:
