@@ -299,3 +299,16 @@ def test_a_part_drawn_at_random_says_no_edges():
         InvalidParameter, match="the bins of 'age' follow from the part of the log that"
     ):
         surestep.improve(read_log(visits(), **BINS), discount=0.9, worlds=0, logger="fixed")
+
+
+@pytest.mark.parametrize("name", ["x", "place", "kept", "begun", "Decided_at"])
+def test_the_first_rows_of_one_episode_teach_whatever_columns_are_called(name, tmp_path):
+    """Steps of a text file are text, of which "10" comes before "2"; none of the rest may teach."""
+    log = tmp_path / "log.csv"
+    rows = [f"e,{i},{1000 - i},{'ab'[i % 2]},{i},{i == 299}\n" for i in range(300)]
+    log.write_text(f"episode,step,{name},action,reward,terminated\n{''.join(rows)}")
+    bins = {"cond": {"tree": 2, "columns": [name]}}
+    source = read_log(log, bins=bins, columns={"state": "cond"})
+    taught = replace(source, edges_from=lambda episodes: 0.3).measured([name])
+    assert taught["surestep reward"].tolist() == [*range(90)]
+    assert taught[name].tolist() == [1000 - i for i in range(90)]

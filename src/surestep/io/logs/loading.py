@@ -125,8 +125,8 @@ def first_rows(
     """Makes a table of some columns of the rows that a split in time leaves to the first part.
 
     `share` says for the number of recorded episodes which share of those that `load_steps` gives
-    begins there; of one episode, of its steps. Returns its name; that of the whole log where there
-    are no two parts.
+    begins there; of one episode, of its steps. Returns its SQL; that of the whole log where there
+    are no two parts. The columns have other names within: theirs may be those used here.
     """
     mapping, episode = roles.mapping, roles.codes.episode
     assert episode is not None
@@ -134,11 +134,13 @@ def first_rows(
     stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
     if mapping.next_state:
         stopped = f"{stopped} AND {roles.no_next}"
-    names = ", ".join(map(sql_name, columns))
+    inner = {sql_name(name): f'"surestep {i}"' for i, name in enumerate(dict.fromkeys(columns))}
+    names = ", ".join(inner.values())
+    renamed = ", ".join(f"{name} AS {other}" for name, other in inner.items())
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, kept, "
-        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {names}, "
+        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {renamed}, "
         f"NOT coalesce({stopped}, false) AS kept, "
         f"{episode.sql} AS episode, {step} AS step, {ROW} AS place FROM {in_time(roles, numbered)})"
     )
@@ -151,7 +153,8 @@ def first_rows(
     if not 0 < cut < units.size:
         return "log"
     database.execute(f"DELETE FROM first_rows WHERE decided_at >= {units[cut]}")
-    return "first_rows"
+    back = ", ".join(f"{other} AS {name}" for name, other in inner.items())
+    return f"(SELECT {back} FROM first_rows)"
 
 
 def numbered_steps(
