@@ -238,3 +238,10 @@ def test_all_keys_are_listed():
     told = run_surestep("describe", "--keys").stdout
     assert all(f"{path}: " in told for path in HELP)
     assert "method.delta: δ: the chance that the claim is wrong.  [default: 0.1]" in told
+
+
+@pytest.mark.parametrize(("given", "advice"), [("2015-01", "%Y-%m"), ("1700000208", "to_timesta")])
+def test_times_of_other_forms_are_refused_with_what_to_do(given, advice, tmp_path):
+    log = write_lines(tmp_path / "log.csv", ["at,state,action,reward", f"{given},a,b,1"])
+    told = run_surestep("count", log, "--time", "at", "-o", tmp_path / "counts.parquet")
+    assert (told.exit_code, advice in told.stderr) == (2, True), told.output
