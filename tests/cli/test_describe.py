@@ -33,12 +33,12 @@ KINDS = {
     ),
     "patients and times": (
         table(
-            "patient_id,chart time,lactate,ward,dose,cost,note",
+            "patient_id,chart time,lactate,ward,dose,profit,note",
             lambda i: f"{i // 4},2024-01-{1 + i % 4:02d} 08:00,{i / 7:.3f},{'ab'[i % 2]},"
             f"{i % 3},{-i % 9},note {i}",
         ),
         {"episode": "patient_id", "step": "chart time", "state": ["lactate", "ward"],
-         "action": "dose", "reward": "cost"},
+         "action": "dose", "reward": "profit"},
     ),
     "one decision a row": (
         table("age;arm;clicked", lambda i: f"{20 + i % 40};{'ABC'[i % 3]};{i % 2}"),
@@ -93,6 +93,102 @@ def test_numbers_get_bins_and_a_policy_beside_the_log_is_found(tmp_path):
     assert bins == {"lactate": {"quantiles": 10}}
 
 
+def described(folder, lines, *more, encoding="utf-8"):
+    """Returns what describe says of a log: the content of its file, and its text."""
+    log = folder / "log.csv"
+    log.write_text("\n".join(lines) + "\n", encoding)
+    (folder / "log.toml").unlink(missing_ok=True)
+    told = run_surestep("describe", log, *(part for each in more for part in ("--set", each)))
+    assert told.exit_code == 0, told.output
+    text = (folder / "log.toml").read_text("utf-8")
+    return tomllib.loads(text), text
+
+
+def test_what_is_known_only_later_is_no_state_and_a_cost_no_reward(tmp_path):
+    lines = table(
+        "stay_id,hour,lactate,dose,died,cost",
+        lambda i: f"{i // 4},{i % 4},{'' if i % 8 == 3 else i % 5},{i % 2},{i // 4 % 2},{i % 7}",
+    )
+    content, text = described(tmp_path, lines)
+    assert content["columns"] == {
+        "episode": "stay_id", "step": "hour", "state": "lactate", "action": "dose",
+    }  # fmt: skip
+    assert '# known only after the decision? "died", "cost"\n' in text
+    assert f'# "lactate" is missing in {SIZE // 8} rows' in text
+    offered = next(line for line in text.splitlines() if "If that is a cost" in line)
+    query = tomllib.loads(offered.partition("cost: ")[2])["query"]
+    columns = {"episode": "stay_id", "step": "hour", "state": "died", "action": "dose"}
+    source = surestep.read_log(tmp_path / "log.csv", query=query, columns=columns, ends="complete")
+    assert sorted(source.load().reward) == sorted(-(i % 7) for i in range(SIZE))
+
+
+def test_rows_with_dates_are_no_cases_by_themselves(tmp_path):
+    hotels = table(
+        "hotel,stay_date,competitor_price,price,revenue",
+        lambda i: f"h{i % 6},2024-01-{1 + i // 10:02d},{90 + i % 3},{100 + i % 4},{i % 9}",
+    )
+    content, text = described(tmp_path, hotels)
+    assert content["columns"] == {
+        "step": "stay_date", "state": ["hotel", "competitor_price"], "action": "price",
+        "reward": "revenue",
+    }  # fmt: skip
+    assert '# episode = "episode"  # not found: name it; or take out step, if every row' in text
+    told = run_surestep("inspect", tmp_path / "log.toml")
+    assert (told.exit_code, "what the episode is" in told.stderr) == (2, True), told.output
+
+
+def test_one_decision_a_row_with_seconds_and_names_of_items(tmp_path):
+    clicks = table(
+        "timestamp,user_segment,item_id,propensity,reward",
+        lambda i: f"{1700000000 + 97 * i},{'abc'[i % 3]},{[101, 205][i % 2]},0.5,{i % 5 // 4}",
+    )
+    content, text = described(tmp_path, clicks)
+    assert content["columns"] == {
+        "state": "user_segment", "action": "item_id", "reward": "reward",
+        "propensity": "propensity",
+    }  # fmt: skip
+    assert content["behavior"] == {"policy": "propensities"}
+    assert '# episode = "episode"  # not found: name it; without it, every row' in text
+    assert run_surestep("inspect", tmp_path / "log.toml").exit_code == 0
+
+
+def test_how_a_file_is_written_is_asked_for_and_then_used(tmp_path):
+    mailing = table(
+        "customer_id;date;segment;offer;spend",
+        lambda i: (
+            f"{i // 4};{13 + i % 4}/01/2024;{['gold', 'silver', 'NULL'][i % 3]};{'xy'[i % 2]};"
+            + ("NULL" if i % 3 else f"{i % 50},5")
+        ),
+    )
+    settings = ["nullstr=NULL", "decimal_separator=,", "timestampformat=%d/%m/%Y"]
+    content, text = described(tmp_path, mailing)
+    assert content["columns"]["step"] == "date"
+    assert "reward" not in content["columns"]
+    # Most of what is spent is NULL here: that it has a comma shows once NULL is read.
+    asked = [f"describe the log again with --set reader.{each}\n" in text for each in settings]
+    assert asked == [True, False, True]
+    content, text = described(tmp_path, mailing, "reader.nullstr=NULL")
+    assert "describe the log again with --set reader.decimal_separator=,\n" in text
+    content, text = described(tmp_path, mailing, *(f"reader.{each}" for each in settings))
+    assert "again" not in text
+    assert content["columns"] == {
+        "episode": "customer_id", "step": "date", "state": "segment", "action": "offer",
+        "reward": "spend",
+    }  # fmt: skip
+    assert f"rewards from 0.5 to {max(i % 50 for i in range(0, SIZE, 3))}.5." in text
+
+
+def test_rlds_is_pointed_to_its_recipe(tmp_path):
+    rows = table(
+        "episode,step,state,action,reward,is_last,is_terminal",
+        lambda i: f"{i // 3},{i % 3},s{i % 4},{'xy'[i % 2]},{i % 5},{i % 3 == 2},{i % 6 == 2}",
+    )
+    _, text = described(tmp_path, rows)
+    assert "docs/recipes.md, RLDS" in text
+    told = run_surestep("inspect", tmp_path / "log.toml")
+    assert (told.exit_code, "docs/recipes.md, RLDS" in told.stderr) == (2, True), told.output
+
+
 def test_nothing_is_written_over_and_nothing_that_was_said_is_lost(tmp_path):
     log = write_lines(tmp_path / "log.csv", LINES[:50])
     (tmp_path / "log.toml").write_text("mine")
@@ -142,3 +238,10 @@ def test_all_keys_are_listed():
     told = run_surestep("describe", "--keys").stdout
     assert all(f"{path}: " in told for path in HELP)
     assert "method.delta: δ: the chance that the claim is wrong.  [default: 0.1]" in told
+
+
+@pytest.mark.parametrize(("given", "advice"), [("2015-01", "%Y-%m"), ("1700000208", "to_timesta")])
+def test_times_of_other_forms_are_refused_with_what_to_do(given, advice, tmp_path):
+    log = write_lines(tmp_path / "log.csv", ["at,state,action,reward", f"{given},a,b,1"])
+    told = run_surestep("count", log, "--time", "at", "-o", tmp_path / "counts.parquet")
+    assert (told.exit_code, advice in told.stderr) == (2, True), told.output

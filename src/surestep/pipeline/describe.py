@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from surestep.description import Description, files_of, key_text, written
-from surestep.io.labels.bin_rules import number_sql
+from surestep.io.labels.bin_rules import decimal_sql, number_sql
 from surestep.io.logs.columns import ROLES
+from surestep.io.logs.preparing import plain_text
 from surestep.io.logs.source import types_of
 from surestep.io.logs.stamps import stamp_sql
 from surestep.io.logs.tables import connected, find_table
-from surestep.io.sql import sql_name
+from surestep.io.sql import sql_name, sql_text
 
 FEW = 30  # different values of a column that may be a part of the state as it is
 LOOKED_AT = 100_000  # rows
@@ -21,8 +22,26 @@ LOOKED_AT = 100_000  # rows
 HINTS = {
     "episode": ("case", "patient", "stay", "session", "user", "customer", "trace", "id"),
     "step": ("time", "timestamp", "date", "day", "week", "hour", "index"),
-    "action": ("decision", "treatment", "dose", "choice", "arm", "activity", "event", "offer"),
-    "reward": ("return", "profit", "cost", "revenue", "payoff", "score", "click", "spend"),
+    "action": (
+        "decision", "treatment", "dose", "choice", "arm", "activity", "event", "offer", "price",
+        "item",
+    ),
+    "reward": ("return", "profit", "revenue", "payoff", "score", "click", "spend"),
+}  # fmt: skip
+NO_STATE = ("id", "time", "timestamp", "date")  # numbers that are names, or go up only
+COSTS = ("cost", "costs", "expense", "penalty", "loss")  # the more, the worse
+# Words for what is known only after the decision, though exports have it on every row.
+LATER = (
+    *HINTS["reward"], *COSTS, "died", "dead", "death", "mortality", "survived", "outcome", "result",
+    "success", "converted", "conversion", "churned", "readmitted", "recovered",
+)  # fmt: skip
+# How text files may be written: the setting of the reader, and texts that speak for it. One NULL is
+# enough; of the others most values have to be such.
+WRITINGS = {
+    "nullstr=NULL": "(?i)null|n/?a|nan",
+    "decimal_separator=,": "[+-]?[0-9.]*[0-9],[0-9]{1,2}",
+    "timestampformat=%d/%m/%Y": "[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*",
+    "timestampformat=%Y-%m": "[0-9]{4}-[0-9]{2}",
 }
 
 
@@ -36,6 +55,8 @@ class Column(NamedTuple):
     stamps: bool  # or time stamps
     least: float | None
     greatest: float | None
+    repeated: bool  # some value is there twice
+    writings: tuple[str, ...]  # settings of the reader that may be missing
 
 
 class Guess(NamedTuple):
@@ -43,6 +64,9 @@ class Guess(NamedTuple):
 
     columns: tuple[str, ...]
     why: str
+
+
+NOTHING = Guess((), "")
 
 
 def describe(description: Description, folder: Path) -> str:
@@ -53,17 +77,26 @@ def describe(description: Description, folder: Path) -> str:
     table = find_table(description)
     with connected(table) as database:
         types = types_of(database)
-        columns = look(database, types)
-        guesses = guess(database, columns)
+        columns = look(database, types, description)
+    guesses = guess(columns)
     return text_of(description, columns, guesses, folder)
 
 
-def look(database: Any, types: Mapping[str, str]) -> list[Column]:
+def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:
     """Returns what each column holds, in the first rows."""
-    parts = list[str]()
+    parts, form = list[str](), description.reader.timestampformat
+    all_text = set(types.values()) == {"VARCHAR"}  # as those of text files are
     for name, kind in types.items():
-        number, stamp = number_sql(name, kind), stamp_sql(name, kind, None)
+        text = plain_text(description, name)
+        number = decimal_sql(text) if kind == "VARCHAR" else number_sql(name, kind)
+        stamp = stamp_sql(name, kind, form)
         there = f"count({sql_name(name)})"
+        odd = [
+            f"CASE WHEN count_if(regexp_full_match(trim({sql_name(name)}), {sql_text(sign)})) > "
+            f"{0 if setting.startswith('nullstr') else f'{there} / 2'} THEN {sql_text(setting)} END"
+            for setting, sign in WRITINGS.items()
+            if all_text and setting.partition("=")[0] not in description.reader.given()
+        ]
         parts += [
             f"count(DISTINCT {sql_name(name)})",
             f"count(*) - {there}",
@@ -71,13 +104,18 @@ def look(database: Any, types: Mapping[str, str]) -> list[Column]:
             f"count({stamp}) = {there} AND {there} > 0",
             f"min({number})",
             f"max({number})",
+            f"count(DISTINCT {sql_name(name)}) < {there}",
+            f"[{', '.join(odd)}]",
         ]
     rows = f"(SELECT * FROM log LIMIT {LOOKED_AT})"
     facts = database.execute(f"SELECT {', '.join(parts)} FROM {rows}").fetchone()
-    return [Column(name, *facts[6 * i : 6 * i + 6]) for i, name in enumerate(types)]
+    return [
+        Column._make((name, *facts[8 * i : 8 * i + 7], tuple(filter(None, facts[8 * i + 7]))))
+        for i, name in enumerate(types)
+    ]
 
 
-def guess(database: Any, columns: Sequence[Column]) -> dict[str, Guess]:
+def guess(columns: Sequence[Column]) -> dict[str, Guess]:
     """Returns the columns of each role: by their names, else by hints in names and content."""
     guesses = dict[str, Guess]()
     free = {column.name: column for column in columns}
@@ -90,27 +128,51 @@ def guess(database: Any, columns: Sequence[Column]) -> dict[str, Guess]:
                 break
     for role, hints in HINTS.items():
         likely = [column for column in free.values() if has_hint(column.name, hints)]
+        if role == "episode":
+            likely = [each for each in likely if each.distinct > 1 and each.repeated]
+            likely = [each for each in likely if not is_date(each)]
+            likely.sort(key=lambda column: not has_hint(column.name, ("id",)))
         if role == "step":
-            likely = [column for column in likely if column.stamps or column.numbers]
+            likely = [each for each in likely if is_dense(each) and "episode" in guesses]
+            dates = [each for each in free.values() if is_date(each)]
+            likely = sorted([*dates, *likely], key=lambda column: not has_hint(column.name, hints))
+        if role == "action":
+            likely.sort(key=lambda column: column.name.lower() not in hints)
         if role == "reward":
             likely = [column for column in likely if column.numbers]
-        if role == "episode":
-            likely = [column for column in likely if column.distinct > 1]
-        if role not in guesses and likely and (role != "step" or "episode" in guesses):
+        if role not in guesses and likely:
             guesses[role] = Guess((likely[0].name,), "a guess by its name")
             free.pop(likely[0].name)
+        elif role == "step" and role not in guesses and "episode" in guesses:
+            named = guesses["episode"]
+            if named.why != "by its name":  # of no use without steps
+                free |= {each.name: each for each in columns if each.name in named.columns}
+                del guesses["episode"]
     if "state" not in guesses:
         following = {f"next_{name}" for name in free}
         fit = [
             column.name
             for column in free.values()
-            if column.distinct > 1 and column.name not in following and not column.stamps
-            and (column.distinct <= FEW or column.numbers)
+            if column.distinct > 1 and column.name not in following and not is_date(column)
+            and not has_hint(column.name, LATER)
+            and (column.distinct <= FEW or (column.numbers and not has_hint(column.name, NO_STATE)))
         ]  # fmt: skip
         if fit:
             why = "a guess: what varies; leave out what is known only after the decision"
             guesses["state"] = Guess(tuple(fit), why)
     return guesses
+
+
+def is_date(column: Column) -> bool:
+    """Tells whether a column seems to hold dates or times, however they are written."""
+    return column.stamps or any(each.startswith("timestamp") for each in column.writings)
+
+
+def is_dense(column: Column) -> bool:
+    """Tells whether a column holds numbers with few gaps between them, as steps are numbered."""
+    if not column.numbers or column.least is None or column.greatest is None:
+        return False
+    return column.greatest - column.least < 2 * column.distinct
 
 
 def has_hint(name: str, hints: Sequence[str]) -> bool:
@@ -130,6 +192,17 @@ def text_of(
     if description.reader.given():
         lines.append(f"reader = {written(description.reader.given())}")
     lines += ['# query = "SELECT * FROM log WHERE …"  # where rows need preparing: docs/recipes.md']
+    for setting in WRITINGS:
+        where = [column.name for column in columns if setting in column.writings]
+        if where:
+            lines.append(
+                f"# {', '.join(map(written, where))} may be written in another way: if so, "
+                f"describe the log again with --set reader.{setting}"
+            )
+    if "is_last" in by_name:
+        lines.append(
+            "# is_last marks rows without a decision: docs/recipes.md, RLDS, has the query"
+        )
     told = {"terminated", "truncated", "next_state"} & guesses.keys()
     if "episode" in guesses and not told:
         lines += [
@@ -143,12 +216,30 @@ def text_of(
             value = guesses[role].columns
             shown = written(list(value) if len(value) > 1 else value[0])
             lines.append(f"{role} = {shown}  # {guesses[role].why}")
-        elif ROLES[role].needed:
+        elif role == "episode" and "next_state" not in guesses:
+            alone = "; or take out step, if" if "step" in guesses else "; without it,"
+            lines.append(
+                f"# episode = {written('episode')}  # not found: name it{alone} every row "
+                "is a case by itself"
+            )
+        elif ROLES[role].needed or (role == "step" and "episode" in guesses):
             lines.append(f"# {role} = {written(ROLES[role].aliases[0])}  # not found: name it")
     used = {name for each in guesses.values() for name in each.columns}
     others = [column.name for column in columns if column.name not in used]
     if others:
         lines.append(f"# not used: {', '.join(map(written, others))}")
+    later = [name for name in others if has_hint(name, LATER)]
+    if later:
+        lines.append(f"# known only after the decision? {', '.join(map(written, later))}")
+    costs = [name for name in later if has_hint(name, COSTS)]
+    if costs and "reward" not in guesses:
+        sign = written(f"SELECT *, -{sql_name(costs[0])} AS reward FROM log")
+        lines.append(f"# A reward is what should grow. If that is a cost: query = {sign}")
+    lines += [
+        f"# {written(each.name)} is missing in {each.missing:,} rows: see docs/recipes.md"
+        for each in columns
+        if each.missing and each.name in used - set(guesses.get("next_state", NOTHING).columns)
+    ]
     fine = [
         by_name[name]
         for name in guesses["state"].columns
@@ -180,7 +271,7 @@ def behavior_lines(files: Sequence[str], guesses: Mapping[str, Guess], folder: P
         name = written(from_folder(beside, folder))
         return [f"policy = {name}  # there is such a file beside the log"]
     if "propensity" in guesses:
-        return ["# its probabilities are in the log"]
+        return ['policy = "propensities"  # its probabilities are in the log']
     return ['policy = "estimate"  # or a table of state, action, probability, which is better']
 
 

@@ -104,11 +104,15 @@ def resolve_binnings(
 
 def number_sql(column: str, kind: str) -> str:
     """The column, of a type as DuckDB calls it, as a DOUBLE; NULL where it is none."""
-    number = f"TRY_CAST({sql_name(column)} AS DOUBLE)"
     if kind != "VARCHAR":
-        return number
+        return f"TRY_CAST({sql_name(column)} AS DOUBLE)"
+    return decimal_sql(sql_name(column))
+
+
+def decimal_sql(text: str) -> str:
+    """Returns SQL: a text as a DOUBLE, NULL where it is none."""
     # DuckDB would also take 1_000, and words.
-    return f"CASE WHEN regexp_full_match({sql_name(column)}, '{DECIMAL}') THEN {number} END"
+    return f"CASE WHEN regexp_full_match({text}, '{DECIMAL}') THEN TRY_CAST({text} AS DOUBLE) END"
 
 
 def check_numbers(

@@ -127,7 +127,8 @@ def resolve(
     if "is_last" in free:
         raise InvalidLog(
             "column 'is_last' marks rows that hold a last observation and no decision, as RLDS "
-            "does; leave out such rows and the column in the query of a description"
+            "does; the query of docs/recipes.md, RLDS, makes next states and ends of them (leaving "
+            "the rows out would lose the ends)"
         )
     if not resolved["next_state"]:
         following = tuple(f"next_{name}" for name in resolved["state"])

@@ -116,21 +116,24 @@ def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> li
 
     What is no number in that notation becomes none in the usual one, and is refused as such.
     """
-    point, thousands = told.reader.decimal_separator or ".", told.reader.thousands
-    if point == "." and thousands is None:
-        return []
     following = dict(zip(mapping.next_state, mapping.state, strict=False))
     numbers = {mapping.reward, mapping.step, mapping.propensity}
     texts = list[str]()
     for name, kind in types.items():
         if kind == "VARCHAR" and (name in numbers or following.get(name, name) in told.bins):
-            text = f"trim({sql_name(name)})"
-            if thousands is not None:
-                text = f"replace({text}, {sql_text(thousands)}, '')"
-            if point == ",":
-                text = f"translate({text}, ',.', '.?')"
-            texts.append(f"{text} AS {sql_name(name)}")
+            text = plain_text(told, name)
+            texts += [] if text == sql_name(name) else [f"{text} AS {sql_name(name)}"]
     return [f"SELECT * REPLACE ({', '.join(texts)})"] if texts else []
+
+
+def plain_text(told: Description, column: str) -> str:
+    """Returns SQL: a column of texts, its numbers with a decimal point and nothing else."""
+    text, thousands = sql_name(column), told.reader.thousands
+    if thousands is not None:
+        text = f"replace(trim({text}), {sql_text(thousands)}, '')"
+    if told.reader.decimal_separator == ",":
+        text = f"translate(trim({text}), ',.', '.?')"
+    return text
 
 
 def ends_said(how: str) -> str:

@@ -52,9 +52,18 @@ def reads_stamp(text: str) -> bool:
 
 def advice(text: str | None) -> str:
     """Returns how to say what form a stamp has that may be one, as the end of a sentence."""
-    if text is None or reads_stamp(text) or re.search(DATE, text, re.ASCII) is None:
+    if text is not None and re.fullmatch("[0-9]{10}", text, re.ASCII):
+        return " (if it is seconds since 1970, a query makes a time stamp of it: to_timestamp)"
+    month = text is not None and re.fullmatch("[0-9]{4}-[0-9]{2}", text, re.ASCII)
+    if text is None or reads_stamp(text) or not (month or re.search(DATE, text, re.ASCII)):
         return ""
-    ways = "%d/%m/%Y or %m/%d/%Y" if re.match(EITHER_WAY, text, re.ASCII) else "%d/%m/%Y"
+    ways = (
+        "%Y-%m"
+        if month
+        else "%d/%m/%Y or %m/%d/%Y"
+        if re.match(EITHER_WAY, text, re.ASCII)
+        else "%d/%m/%Y"
+    )
     option = said("reader={'timestampformat': …}", "--set reader.timestampformat=…")
     return f" (if it is a date, say how it is written with {option}, such as {ways})"
 
