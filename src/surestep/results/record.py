@@ -149,6 +149,7 @@ class Record:
             outputs = typed(content.pop("outputs"), dict[str, str], "outputs")
             record = typed(content, cls)
             typed(record.parameters, Parameters, "parameters")
+            typed(record.parameters["algorithm"]["algorithm"], str, "the name of the algorithm")
             described(record.description)
             return record, outputs
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
