@@ -24,6 +24,7 @@ DIGESTS = {"policy.csv": "abc"}
 def record():
     parameters = {field.name: example(field.type) for field in fields(Parameters)}
     bounds = {"running": [0.0, 1.0], "ending": None, "returns": None}
+    bounds |= {"algorithm": {"algorithm": "spibb"}}
     estimates = {"behavior": 1.0, "policy": 2.0}
     usual = maintenance_findings().record
     return replace(usual, parameters=parameters | bounds, estimates=estimates)

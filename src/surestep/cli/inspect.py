@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -10,7 +11,7 @@ from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, say_json, terminal
-from surestep.description import DEFAULTS, READING, Description, files_of
+from surestep.description import DEFAULTS, READING, SUFFIX, Description, files_of
 from surestep.description import command as command_of
 
 # The first sign keeps the lines apart that follow it.
@@ -84,6 +85,9 @@ def next_command(description: Description, *, ends: bool) -> str:
 
     So is how episodes end where nobody says it, which is not to be seen in the log.
     """
-    words = command_of("improve", description)
+    logs = click.get_current_context().params["logs"]
+    said = [name for name, value in click.get_current_context().params.items() if value]
+    alone = logs[0].endswith(SUFFIX) and not {*said} - {"logs", "n_wedge", "output", "as_json"}
+    words = f"surestep improve {quote(logs[0])}" if alone else command_of("improve", description)
     discount = "" if description.stakes.discount is not None else " --discount GAMMA"
     return f"{words}{'' if ends else ' --ends (complete|clock)'}{discount} -o result"

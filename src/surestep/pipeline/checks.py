@@ -55,7 +55,8 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     never_left = np.bincount(log.state, minlength=log.pairs.num_states) == 0
     log = by_appearance(log, never_left).log(log)  # as in a result
     many = 0 if part is source else facts.episodes.number
-    return (*check_log(log, log.pairs.state_labels or (), drawn_from=many), hidden)
+    names, discount = log.pairs.state_labels or (), source.description.stakes.discount
+    return (*check_log(log, names, discount=discount, drawn_from=many), hidden)
 
 
 def drawn(
