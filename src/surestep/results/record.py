@@ -53,6 +53,14 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     time_limit: Number | None
 
 
+class QueryFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is kept of the query that prepared a log."""
+
+    digest: str  # of its rows
+    types: dict[str, str]  # of the columns of the log
+    keys: tuple[str | None, str | None]  # the columns of episodes and steps
+
+
 FORMAT = "surestep run"
 VERSION = 10
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
@@ -150,7 +158,12 @@ class Record:
             record = typed(content, cls)
             typed(record.parameters, Parameters, "parameters")
             typed(record.parameters["algorithm"]["algorithm"], str, "the name of the algorithm")
-            described(record.description)
+            if record.query is not None:
+                typed(record.query, QueryFacts, "query")
+            if (described(record.description).query is None) != (record.query is None):
+                raise ValueError(
+                    "expected a query in the description, and what it made, or neither"
+                )
             return record, outputs
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
             raise InvalidResult(

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, overload
@@ -21,6 +22,7 @@ import numpy as np
 from surestep._arrays import expect, generator
 from surestep._files import read_path, read_whole
 from surestep._reprs import frame_of, html_table, short_repr
+from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.learnt_states import LearntStates
@@ -28,6 +30,7 @@ from surestep.io.labels.vocabulary import read_columns, with_names
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import is_frame, names_of, values_of
 from surestep.io.logs.query import Keys, Query, prepared_case
+from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import VERDICT, Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
@@ -227,8 +230,12 @@ class Result:
             columns = [str(name) for name in names_of(case)]
             rows = zip(*(values_of(case, name) for name in columns), strict=True)
             case = [dict(zip(columns, row, strict=True)) for row in rows]
+        reader = self.record.description.get("reader", {})
+        load_tables = partial(
+            load_further, description=described({"tables": tables, "reader": reader})
+        )
         keys = Keys(said["keys"][0], said["keys"][1], ())
-        return prepared_case(Query(query), keys, said["types"], case, tables)
+        return prepared_case(Query(query), keys, said["types"], case, load_tables)
 
     def _rows_of(self, frame: object) -> list[dict[str, object]]:
         """Returns the rows of a table, with the columns that say their states."""

@@ -5,13 +5,18 @@ import http.server
 import os
 import signal
 import threading
+from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surestep import read_log
+from surestep.description import Description
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, SurestepError
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs import query as module
 from surestep.io.logs.query import (
     RESULT,
@@ -24,6 +29,7 @@ from surestep.io.logs.query import (
     prepared_case,
     run,
 )
+from surestep.io.logs.source import load_further
 
 KEYS = Keys("e", "s", ("state", "a"))
 ENDLESS = "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) SELECT max(i) FROM t"
@@ -582,32 +588,72 @@ def rows_so_far(number):
 @pytest.mark.parametrize("row", ["row, ", ""])
 def test_the_last_row_is_prepared_as_in_the_log(number, row):
     sql = f"SELECT {row}e, s, lag(x) OVER {PAST} AS state, a FROM log ORDER BY hash(s)"
-    got = prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows_so_far(number), {})
+    got = prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows_so_far(number))
     expected = {"e": 5, "s": number - 1, "state": (number - 2) / 4 if number > 1 else None}
     assert got.items() >= expected.items()
 
 
 def test_a_last_row_that_the_query_leaves_out_is_not_answered_by_an_earlier_one():
     query = Query("SELECT *, x AS state FROM log WHERE x < 1", "e", "s")
-    assert prepared_case(query, KEYS, TYPES, rows_so_far(4), {})["state"] == 0.75
+    assert prepared_case(query, KEYS, TYPES, rows_so_far(4))["state"] == 0.75
     with pytest.raises(InvalidParameter, match="makes no row of the last of the 5 given"):
-        prepared_case(query, KEYS, TYPES, rows_so_far(5), {})
+        prepared_case(query, KEYS, TYPES, rows_so_far(5))
     with pytest.raises(InvalidParameter, match="no rows are given"):
-        prepared_case(query, KEYS, TYPES, [], {})
+        prepared_case(query, KEYS, TYPES, [])
 
 
 def test_of_several_decisions_of_the_last_row_the_latest_is_taken():
     sql = "SELECT row, e, s * 10 + i AS s, i AS state, a FROM log, range(n) AS t(i) ORDER BY i DESC"
-    assert prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows_so_far(3), {})["s"] == 21
+    assert prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows_so_far(3))["s"] == 21
 
 
 def test_further_tables_are_there(tmp_path):
     (tmp_path / "wards.csv").write_text("e,ward\n5,north\n")
     query = Query("SELECT log.*, ward AS state FROM log JOIN wards USING (e)", "e", "s")
-    tables = {"wards": str(tmp_path / "wards.csv")}
-    assert prepared_case(query, KEYS, TYPES, rows_so_far(2), tables)["state"] == "north"
-    with pytest.raises(FileFailure, match=r"table wards: .*none\.csv cannot be read"):
-        prepared_case(query, KEYS, TYPES, rows_so_far(2), {"wards": str(tmp_path / "none.csv")})
+    for file in ("wards.csv", "none.csv"):
+        tables = Description(tables={"wards": str(tmp_path / file)})
+        load = partial(load_further, description=tables)
+        with (
+            nullcontext() if file == "wards.csv" else pytest.raises(FileFailure, match="is no file")
+        ):
+            assert prepared_case(query, KEYS, TYPES, rows_so_far(2), load)["state"] == "north"
+
+
+def test_types_of_a_file_that_somebody_else_wrote_reach_nothing(tmp_path):
+    out = tmp_path / "out.csv"
+    types = {**TYPES, "a": f"VARCHAR); COPY (SELECT 1) TO '{out}'; CREATE TABLE x (y INTEGER"}
+    with pytest.raises(SurestepError):
+        prepared_case(Query("SELECT *, x AS state FROM log"), KEYS, types, rows_so_far(1))
+    assert not out.exists()
+    for kind in ("NOTHING", ""):
+        with pytest.raises(InvalidLog, match="the query failed"):
+            prepared_case(Query("FROM log"), KEYS, {**TYPES, "a": f"{kind}, ,"}, rows_so_far(1))
+
+
+def test_what_is_not_a_number_is_missing_as_in_a_log():
+    query = Query("SELECT *, x IS NULL AS state FROM log", "e", "s")
+    assert prepared_case(query, KEYS, TYPES, [{"e": 1, "s": 0, "x": float("nan")}])["state"] is True
+
+
+def test_rows_of_no_case_are_refused(tmp_path):
+    """Nobody could see there whether a query looks ahead."""
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "who,ward,t,x,action\n" + "".join(f"{i // 4},,{i % 4},{i},a\n" for i in range(40))
+    )
+    query = (
+        "SELECT row, who AS episode, t AS step, lead(x) OVER (ORDER BY row) AS state, action, "
+        "0 AS reward FROM log"
+    )
+    with pytest.raises(InvalidLog, match="row 1 of the log has nothing in column 'ward'"):
+        read_log(log, query=query, case="ward", ends="complete").counts()
+
+
+@pytest.mark.parametrize("name", ["row", "Row"])
+def test_a_column_of_the_log_is_not_taken_for_the_place_of_its_rows(name, tmp_path):
+    (tmp_path / "log.csv").write_text(f"{name},state,action,reward\n1,a,b,0\n")
+    with pytest.raises(InvalidLog, match=f"has a column '{name}', which for a query is the place"):
+        read_log(tmp_path / "log.csv", query="FROM log")
 
 
 @pytest.mark.parametrize(
@@ -622,23 +668,41 @@ def test_values_of_another_type_are_refused_by_their_row_and_column(column, valu
     rows = rows_so_far(3)
     rows[1][column] = value
     with pytest.raises(InvalidParameter, match=f"row 2: column '{column}' is .*, expected "):
-        prepared_case(Query("SELECT *, x AS state FROM log"), KEYS, TYPES, rows, {})
+        prepared_case(Query("SELECT *, x AS state FROM log"), KEYS, TYPES, rows)
 
 
 def test_values_are_of_the_types_of_the_log():
     rows = rows_so_far(2)
     rows[1] |= {"n": np.int64(4), "x": "0.5", "a": 7, "t": datetime.datetime(2026, 1, 5)}
     sql = "SELECT row, e, s, a, n + 1 AS n, 2 * x AS state, a || '!' AS b FROM log"
-    got = prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows, {})
+    got = prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows)
     assert got == {"row": 2, "e": 5, "s": 1, "a": "7", "n": 5, "state": 1.0, "b": "7!"}
     del rows[1]["x"], rows[1]["a"]  # what is not known yet
-    assert prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows, {})["state"] is None
+    assert prepared_case(Query(sql, "e", "s"), KEYS, TYPES, rows)["state"] is None
     with pytest.raises(
         InvalidParameter, match=r"row 2: the log has no column 'xx'; did you mean x"
     ):
-        prepared_case(Query(sql, "e", "s"), KEYS, TYPES, [rows[0], {"xx": 1}], {})
+        prepared_case(Query(sql, "e", "s"), KEYS, TYPES, [rows[0], {"xx": 1}])
 
 
 def test_the_rows_of_a_case_cannot_be_read_from_elsewhere():
     with pytest.raises(InvalidLog, match=r"does not exist|disabled"):
-        prepared_case(Query("FROM '/etc/passwd'"), KEYS, TYPES, rows_so_far(1), {})
+        prepared_case(Query("FROM '/etc/passwd'"), KEYS, TYPES, rows_so_far(1))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["sum(i) OVER (ORDER BY i)", "i / 10::FLOAT", "i * 0.25", "i > 3", "i / 3", "[i]", "i::UBIGINT",
+     "DATE '2026-01-01' + i::INT", "TIMESTAMPTZ '2026-01-01 00:00:00Z' + INTERVAL (i) HOUR"],
+)  # fmt: skip
+def test_states_of_all_types_are_called_in_act_as_in_the_log(value, tmp_path):
+    rows = [{"who": "p", "i": i, "action": "a", "reward": i % 2} for i in range(8)]
+    lines = (f"{','.join(map(str, row.values()))}\n" for row in rows)
+    (tmp_path / "log.csv").write_text(f"who,i,action,reward\n{''.join(lines)}")
+    sql = f"SELECT row, who AS episode, i AS step, {value} AS state, action, reward FROM log"
+    source = read_log(tmp_path / "log.csv", query=sql, case="who", ends="complete")
+    made, counts = source.table.made, source.counts()
+    words = Vocabulary(("state",), ("action",), counts.states, counts.actions)
+    for number in range(1, 9):
+        now = prepared_case(Query(sql), made.keys, made.types, rows[:number])
+        assert words.label_of("state", now) in counts.states

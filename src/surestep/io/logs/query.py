@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 
 from surestep._files import temporary_folder
 from surestep._names import unknown
-from surestep.errors import FileFailure, InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.sql import first_lines, interruptible, lacks_room, limit_memory, sql_name, sql_text
 
 LOG, RESULT = "log", '"surestep result"'
+PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE")  # same in Python
 ROW = "row"  # the place of a row in the files
 WHOLE_ROW = '"surestep whole row"'
 ALL = '"surestep all"'  # the whole log, while `log` is a part of it
@@ -170,10 +171,14 @@ def finish(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
                 "on the log alone (no random(), no now(), no LIMIT without an order)"
             )
     with workshop.loading(query.memory_limit) as database:
-        has_row = ROW in columns_of(database, RESULT)
-        order = ([ROW] if has_row and keys.order != [ROW] else []) + keys.order
+        kinds = columns_of(database, RESULT)
+        order = ([ROW] if ROW in kinds and keys.order != [ROW] else []) + keys.order
+        # Parquet would make other numbers of these.
+        texts = [name for name, kind in kinds.items() if kind in ("HUGEINT", "UHUGEINT", "FLOAT")]
+        exact = ", ".join(f"{as_texts([name])} AS {sql_name(name)}" for name in texts)
         database.execute(
-            f"COPY (SELECT * FROM {RESULT} ORDER BY {named(order)}) "
+            f"COPY (SELECT * {f'REPLACE ({exact})' if exact else ''} FROM {RESULT} "
+            f"ORDER BY {', '.join(f'{RESULT}.{sql_name(name)}' for name in order)}) "
             f"TO {sql_text(str(target))} (FORMAT parquet)"
         )
     return target, digest
@@ -222,6 +227,7 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
     """Refuses a query whose decisions depend on rows that come later, or on other cases."""
     with workshop.locked(query) as database:
         link = link_of(database, keys)
+        check_cases(database, query, link)
         case, text = sql_name(query.case or ROW), as_texts([query.case or ROW])
         database.execute("BEGIN")  # closing the database undoes it: nothing is written to disk
         database.execute(
@@ -248,6 +254,19 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
                 if last in known and last not in {made.of for made in before.values()}:
                     late = f"it makes a row of the log's {where_of(link, last)} only when later "
                     raise looks_ahead(f"{late}rows are there")
+
+
+def check_cases(database: Any, query: Query, link: Sequence[str]) -> None:
+    """Refuses rows made of rows of no case: nobody could see whether the query looks ahead."""
+    alone = f"SELECT * FROM {LOG} WHERE {sql_name(query.case or ROW)} IS NULL"
+    found = f"FROM ({alone}) SEMI JOIN {RESULT} USING ({named(link)})"
+    for (row,) in database.execute(
+        f"SELECT min({sql_name(ROW)}) {found} HAVING count(*)"
+    ).fetchall():
+        raise InvalidLog(
+            f"row {row:,} of the log has nothing in column {query.case!r}, which says whose rows "
+            "belong together before the query; expected a value, or a query without that row"
+        )
 
 
 def link_of(database: Any, keys: Keys) -> tuple[str, ...]:
@@ -336,21 +355,22 @@ def prepared_case(
     keys: Keys,
     types: Mapping[str, str],
     rows: Sequence[Mapping[str, object]],
-    tables: Mapping[str, str],
+    load_tables: Callable[[Any], None] = lambda database: None,
 ) -> dict[str, object]:
     """Returns what the query makes of the last of the rows of a case so far.
 
-    `types` are those of the columns of the log, `tables` the files of further tables.
+    `types` are those of the columns of the log; as they may come from a file that is not to be
+    trusted, the rows are filled in where nothing can be reached.
     """
     if not rows:
         raise InvalidParameter("no rows are given, expected those of a case so far")
     workshop = Workshop()
     with workshop.loading(query.memory_limit) as database:
+        load_tables(database)
+    with workshop.locked(query) as database:
         fill(database, types, rows)
-        for name, file in tables.items():
-            load_table(database, name, file)
     kinds = run(workshop, query)
-    values = (as_texts([x]) if "TIME ZONE" in kinds[x] else sql_name(x) for x in kinds)  # no pytz
+    values = (sql_name(x) if kinds[x] in PLAIN else as_texts([x]) for x in kinds)  # as in the log
     with workshop.locked(query) as database:
         link = named(link_of(database, keys))
         last = f"SELECT {link} FROM {LOG} WHERE {sql_name(ROW)} = {len(rows)}"
@@ -381,6 +401,7 @@ def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, ob
                 raise unknown(f"row {number:,}: the log has no column {name!r}", name, types)
         for name, kind in types.items():
             value = number if name == ROW else row.get(name)
+            value = None if isinstance(value, float) and math.isnan(value) else value
             values.append(value.tolist() if hasattr(value, "tolist") else value)
             if "INT" in kind and not is_whole(values[-1]):
                 raise misfit(number, name, kind, value)
@@ -410,13 +431,3 @@ def misfit(number: int, name: str, kind: str, value: object) -> InvalidParameter
     return InvalidParameter(
         f"row {number:,}: column {name!r} is {value!r:.60}, expected {kind} as in the log"
     )
-
-
-def load_table(database: Any, name: str, file: str) -> None:
-    """Makes a further table of a query."""
-    import duckdb
-
-    try:
-        database.execute(f"CREATE TABLE {sql_name(name)} AS FROM {sql_text(str(file))}")
-    except duckdb.Error as problem:
-        raise FileFailure(f"table {name}: {file} cannot be read: {first_lines(problem)}") from None

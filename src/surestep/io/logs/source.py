@@ -434,9 +434,7 @@ def table_of_query(
         if raw.frame is not None:
             register(database, raw.frame)
         types = load_raw(database, queries.LOG, raw)
-        for name, file in description.tables.items():
-            further = Description(files=(file,), reader=description.reader)
-            load_raw(database, name, find_table(further))
+        load_further(database, description)
     query = queries.Query(description.query, memory_limit=memory_limit)
     kinds = queries.run(workshop, query)
     with named_in_errors(raw):
@@ -462,15 +460,31 @@ def table_of_query(
     return Table(name, (rows,), parquet, description=description, raw=raw, made=made)
 
 
+def load_further(database: Any, description: Description) -> None:
+    """Loads the further tables of a query."""
+    for name, file in description.tables.items():
+        load_raw(database, name, find_table(Description(files=file, reader=description.reader)))
+
+
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     """Loads a table for a query, the log with the places of its rows; returns its types."""
     import duckdb
 
     rows = raw.typed(database)
     try:
-        numbered = name == queries.LOG and queries.ROW not in queries.columns_of(database, rows)
-        place = f", row_number() OVER () AS {sql_name(queries.ROW)}" if numbered else ""
-        database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT *{place} FROM ({rows})")
+        kinds = queries.columns_of(database, rows)
+        numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]
+        missing = ", ".join(f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers)  # as in `act`
+        values = f"* REPLACE ({missing})" if missing else "*"
+        if name == queries.LOG:
+            own = next((column for column in kinds if column.lower() == queries.ROW), None)
+            if own is not None:
+                raise InvalidLog(
+                    f"{raw.name} has a column {own!r}, which for a query is the place of a row in "
+                    "the files; expected another name for it"
+                )
+            values += f", row_number() OVER () AS {sql_name(queries.ROW)}"
+        database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT {values} FROM ({rows})")
     except duckdb.Error as problem:
         words = f"{raw.name} cannot be read: {first_lines(problem)}"
         raise InvalidLog(explained(raw) or words) from None
