@@ -342,6 +342,15 @@ def test_what_stands_above_wins(below, above, top):
         assert merged(merged(below, above), top) == merged(below, merged(above, top))
 
 
+def test_another_rule_for_bins_stands_in_for_the_one_below():
+    tree = {"bins": {"age": {"tree": 4, "columns": "x"}, "dose": {"width": 2}}}
+    wider, clusters = ({"bins": {"age": rule}} for rule in ({"width": 5}, {"kmeans": 9}))
+    assert described(merged(tree, wider)).given() == {
+        "bins": {"age": {"width": 5.0}, "dose": {"width": 2.0}}
+    }
+    assert merged(tree, clusters)["bins"]["age"] == {"kmeans": 9, "columns": "x"}
+
+
 def test_arguments_of_python_find_their_keys():
     assert in_words(discount=0.9, behavior="uniform", query=None, case="x") == {
         "stakes": {"discount": 0.9},

@@ -314,9 +314,9 @@ def files_of(description: Description) -> tuple[str, ...]:
     return several(description.files)
 
 
-def several(given: Several | None) -> tuple[str, ...]:
+def several(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """Returns texts, of which one may be given alone."""
-    return (given,) if isinstance(given, str) else given or ()
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:
@@ -327,13 +327,18 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
     content[name] = value
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns nested values, of which those above win."""
+def merged(below: Mapping[str, Any], above: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+    """Returns nested values, of which those above win; `within` is the key that both stand at."""
     both = dict(below)
     for name, value in above.items():
         inside = both.get(name)
-        nested = isinstance(value, Mapping) and isinstance(inside, Mapping)
-        both[name] = merged(inside, value) if nested else value  # type: ignore[arg-type]
+        if isinstance(value, Mapping) and isinstance(inside, Mapping):
+            if within == "bins" and {*RULES} & {*value}:  # another rule, of the same columns
+                kept = ("columns",) if {*LEARNT} & {*value} else ()
+                inside = {key: inside[key] for key in kept if key in inside}
+            both[name] = merged(inside, value, name)
+        else:
+            both[name] = value
     return both
 
 

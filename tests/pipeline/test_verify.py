@@ -18,7 +18,7 @@ from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, Sur
 from surestep.io import write_counts
 from surestep.io.counts.labelled import counts_digest
 from surestep.model import Statement
-from surestep.pipeline import Verification, open_source, verify, verify_result
+from surestep.pipeline import Verification, certify_result, open_source, verify, verify_result
 from surestep.pipeline.improve import draft
 
 ROWS = world(5, states=5, episodes=60).rows
@@ -306,6 +306,22 @@ def drafted_once(monkeypatch):
         ),
         (report_changed("</main>", "</main>\n"), r"report\.html (has|says)"),
         (record_changed("counts_sha256", value="0" * 64), "does not have the counts"),
+        (
+            record_changed("description", "behavior", value={"policy": "uniform"}),
+            "description: behavior.policy is 'uniform', but 'estimate' when",
+        ),
+        (
+            record_changed("description", "limits", value={"allowed": "safe.csv"}),
+            "description: limits.allowed is 'safe.csv', but 'all' when",
+        ),
+        (
+            record_changed("description", "limits", value={"possible": "seen"}),
+            "description: limits.possible is 'seen', but 'all' when",
+        ),
+        (
+            record_changed("description", "columns", "action", value="place"),
+            "description: columns: action is 'place', but",
+        ),
     ],
 )
 def test_a_forgery_is_refused(change, message, here, home, of_log, drafted_once):
@@ -376,3 +392,57 @@ def test_what_is_no_result_is_refused(home, tmp_path):
         verify_result(tmp_path, home / "log.csv")
     with pytest.raises(InvalidParameter, match="path is of type int"):
         verify_result(7, home / "log.csv")
+
+
+LEARNT = {"bins": {"condition": {"tree": 3, "columns": ["x"]}}, "discount": 0.9, "worlds": 0}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A log of measurements that has a column called state, too."""
+    rng, log = np.random.default_rng(3), tmp_path_factory.mktemp("measured") / "log.csv"
+    lines = ["episode,step,x,state,action,reward,terminated"]
+    for i in range(240):
+        x, action = rng.integers(10), rng.integers(2)
+        earned = int(action == (x > 4))
+        lines.append(
+            f"{i // 3},{i % 3},{x},{'hl'[int(x < 5)]},{'ab'[action]},{earned},{i % 3 == 2}"
+        )
+    log.write_text("\n".join(lines) + "\n")
+    return log
+
+
+@pytest.mark.parametrize("state", ["condition", ["condition", "state"], ["state", "condition"]])
+def test_learnt_states_are_learnt_again_and_judged(state, measured, tmp_path):
+    made = surestep.improve(measured, columns={"state": state}, **LEARNT)
+    made.save(tmp_path / "out")
+    assert "scikit-learn" in made.record.versions
+    assert verify_result(tmp_path / "out", measured).confirmed
+    judged = certify_result(tmp_path / "out", measured, ["robust"])
+    assert judged.same_log
+    (again,) = (claim for claim in made.certificates if claim.kind == "robust")
+    assert judged.certificates[0].lower == pytest.approx(again.lower)
+
+
+def test_states_are_not_learnt_from_the_returns_that_judge_them(measured):
+    with pytest.raises(InvalidParameter, match="no certificate holds a part out to judge it"):
+        surestep.improve(
+            measured, columns={"state": "condition"}, certificates=["robust"], **LEARNT
+        )
+
+
+def test_a_table_in_memory_stands_above_the_file_of_a_description(measured, tmp_path):
+    (tmp_path / "log.toml").write_text(
+        f'files = "{measured}"\nbehavior.policy = "uniform"\nstakes.discount = 0.9\n'
+    )
+    pairs = [(state, action) for state in "hl" for action in "ab"]
+    table = {
+        "state": [s for s, _ in pairs],
+        "action": [a for _, a in pairs],
+        "probability": [0.5] * 4,
+    }
+    made = surestep.improve(tmp_path / "log.toml", behavior=table, worlds=0)
+    assert made.record.parameters["behavior"] == "table"
+    assert "behavior" not in made.record.description
+    made.save(tmp_path / "out")
+    assert verify_result(tmp_path / "out", measured, behavior=table).confirmed

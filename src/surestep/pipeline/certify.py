@@ -290,8 +290,14 @@ class LogAgain(NamedTuple):
         bins = {
             name: binning.to_json() for name, binning in saved.table.vocabulary.binnings.items()
         }
+        learnt = saved.table.vocabulary.learnt
+        rules = saved.record.description.get("bins", {})
+        bins |= {name: rules[name] for name in learnt if name in rules}
         own, frame = given_as(log)
         source = open_again(saved.record, own, frame, memory_limit, bins, allow_query=allow_query)
+        if isinstance(source, LogSource):
+            for states in learnt.values():
+                source = source.with_states(states)
         counts = source.counts()
         if counts_digest(counts) == saved.record.counts_sha256:
             return cls(source, counts, same=True, shares_files=True)

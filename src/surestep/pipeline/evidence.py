@@ -27,6 +27,7 @@ from surestep.description import (
     WORDS_FOR_BEHAVIOR,
     Description,
     at,
+    described,
     files_of,
     several,
 )
@@ -132,6 +133,10 @@ def gather(
     """
     given = {name: at(log.description, path) for name, path in SOURCES.items()}
     given |= objects or {}
+    asked = log.description.given()
+    for role in objects or {}:  # which no description can name
+        part, _, key = SOURCES[role].partition(".")
+        asked.get(part, {}).pop(key, None)
     behavior, possible = given["behavior"], given["possible"]
     if isinstance(log, LogSource) and terms is not None:
         log = with_learnt_states(with_edges(log, terms), terms.discount)
@@ -165,7 +170,7 @@ def gather(
         possible=SEEN if seen else "all" if declared is None else "listed",
         allowed="all" if limits is None else "listed",
         columns=log.columns_in_files,
-        description=log.description,
+        description=described(asked),
         files=tuple(files),
         defaults=("behavior",) if behavior is None else (),
         source=log if isinstance(log, LogSource) else None,
@@ -177,6 +182,13 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
     """Returns the log with edges of quantiles from the part that chooses the policy alone."""
     bins = log.description.bins.items()
     by_quantile = [name for name, rule in bins if rule.width is None and rule.edges is None]
+    by_returns = [name for name, rule in bins if rule.tree is not None or rule.kmeans == AUTO]
+    if by_returns and not terms.splits:
+        raise InvalidParameter(
+            f"the states {by_returns[0]!r} are learnt from returns, by the part of the log that "
+            "chooses the policy, but no certificate holds a part out to judge it; expected one "
+            "that does, such as stitched"
+        )
     if not by_quantile or log.columns.episode is None or not terms.splits:
         return log
     if terms.said_of_split("logger") == "fixed":

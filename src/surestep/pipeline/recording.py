@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from surestep._version import installed_version
 from surestep.algorithms import Algorithm
 from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.algorithms.registry import settings_of
@@ -60,7 +61,7 @@ def record_of(
         said = merged(said, in_words(worlds=rehearsal.worlds))
     description = described(said)
     return Record(
-        versions_with(Names.said_in(parameters)),
+        versions_with(Names.said_in(parameters), words.learnt),
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),
@@ -171,9 +172,10 @@ class Names(NamedTuple):
         return [(ALGORITHMS, self.algorithm), *((CERTIFICATES, kind) for kind in self.kinds)]
 
 
-def versions_with(names: Names) -> dict[str, str]:
-    """Returns the versions here of all that a result is made with."""
-    return current_versions() | versions_of(names.on_shelves)
+def versions_with(names: Names, learnt: Collection[str] = ()) -> dict[str, str]:
+    """Returns the versions here of all that a result is made with, and its states are learnt by."""
+    learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
+    return current_versions() | learner | versions_of(names.on_shelves)
 
 
 def check_extensions(record: Record) -> None:

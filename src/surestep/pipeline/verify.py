@@ -25,7 +25,15 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_owners
 from surestep._files import read_path, read_whole
 from surestep.certificates import verify
-from surestep.description import SEEN, Description, at, described, files_of
+from surestep.description import (
+    SEEN,
+    WORDS_FOR_BEHAVIOR,
+    Description,
+    at,
+    described,
+    files_of,
+    several,
+)
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -108,6 +116,7 @@ def verify_result(
     other = difference(saved.record, evidence, taken)
     told = tuple(name for name in saved.record.defaults if name == "behavior")
     asked = described(saved.record.description)
+    check_description(asked, saved.record.parameters)
     evidence = replace(evidence, files=saved.record.inputs, defaults=told, description=asked)
     limit = saved.record.parameters["time_limit"]
     again = draft(evidence, terms, tell, time_limit=limit).like(saved.record)
@@ -183,7 +192,8 @@ def open_again(
             f"with {said('allow_query=True', '--allow-query')}, or give a description that has it"
         )
     if made_from_log(record):
-        content["columns"] = record.parameters["columns"]
+        # Those of the parameters are of the files; columns that reading adds are said alone.
+        content["columns"] = {**content.get("columns", {}), **record.parameters["columns"]}
         content |= {} if bins is None else {"bins": bins}
     return open_source(described({**content, **mine}), frame, memory_limit)
 
@@ -242,7 +252,7 @@ def pairs_in(saved: Result, marked: BoolArray) -> PairTable:
 
 def difference(record: Record, evidence: Evidence, taken: tuple[str, ...]) -> str:
     """Returns what here differs from the record, so that bytes may; empty where nothing does."""
-    here = versions_with(Names.said_in(record.parameters))
+    here = versions_with(Names.said_in(record.parameters), record.vocabulary["learnt"])
     for name in dict.fromkeys([*here, *record.versions]):
         if record.versions.get(name) != here.get(name):
             return (
@@ -291,6 +301,20 @@ def check_same_rows(record: Record, evidence: Evidence) -> None:
             "the log does not have the counts that the result was made from; expected the same "
             "log, read with the same columns"
         )
+
+
+def check_description(asked: Description, parameters: Mapping[str, Any]) -> None:
+    """Refuses a description that says something else than what the result was made with."""
+    for role, names in asked.columns.given().items():
+        used = parameters["columns"].get(role, names)
+        if several(names) != several(used):
+            refuse(f"run.json: description: columns: {role}", names, used)
+    for name, path in SOURCES.items():
+        said, words = at(asked, path), {"behavior": WORDS_FOR_BEHAVIOR, "possible": (SEEN,)}
+        file = "table" if name == "behavior" else "listed"
+        kind = said if said in words.get(name, ()) else file
+        if said is not None and kind != parameters[name]:
+            refuse(f"run.json: description: {path}", said, parameters[name])
 
 
 def check_agreement(saved: Result, made: Result, question: Question) -> bool:

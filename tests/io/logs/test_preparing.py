@@ -171,3 +171,14 @@ def test_two_rows_of_one_time_are_named_by_their_time():
     says = r"row 3, column 'step': in episode 'e', more than one row has the time '2025-01-02'"
     with pytest.raises(InvalidLog, match=says):
         read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}, ends="clock").counts()
+
+
+def test_measurements_are_read_in_the_notation_of_the_file(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "episode;step;x;action;reward;terminated\na;0;1.234;u;0,5;false\na;1;2,5;u;1;true\n"
+    )
+    reader = {"delim": ";", "decimal_separator": ",", "thousands": "."}
+    bins = {"cond": {"tree": 2, "columns": ["x"]}}
+    source = read_log(log, reader=reader, bins=bins, columns={"state": "cond"})
+    assert source.measured(["x"])["x"].tolist() == [1234.0, 2.5]

@@ -117,7 +117,16 @@ class LearntStates:
 
     def label(self, row: Mapping[str, object]) -> str:
         """Returns the label of one row of measurements, all of them finite numbers."""
-        return self.labels[int(self.indices([[row.get(name) for name in self.columns]])[0])]
+        numbers = []
+        for name in self.columns:
+            try:
+                numbers.append(float(row[name]))  # type: ignore[arg-type]
+            except (KeyError, TypeError, ValueError, OverflowError):
+                raise InvalidParameter(
+                    f"column {name!r} is {row.get(name)!r}, expected a number, since states are "
+                    "learnt from it"
+                ) from None
+        return self.labels[int(self.indices([numbers])[0])]
 
     def sql(self, numbers: Mapping[str, str] | None = None) -> str:
         """Returns SQL for the label; NULL where a measurement is missing or not finite.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from surestep.description import Description
+from surestep.description import Description, several
 from surestep.errors import InvalidLog, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
 from surestep.io.logs.roles import flag_sql
@@ -118,6 +118,7 @@ def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> li
     """
     following = dict(zip(mapping.next_state, mapping.state, strict=False))
     numbers = {mapping.reward, mapping.step, mapping.propensity}
+    numbers |= {name for rule in told.bins.values() for name in several(rule.columns)}
     texts = list[str]()
     for name, kind in types.items():
         if kind == "VARCHAR" and (name in numbers or following.get(name, name) in told.bins):
