@@ -18,7 +18,7 @@ from surestep.cli.terminal import say
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     help="The folder for the rows.  [default: runs/NAME]",
 )
 @options.worker_processes
