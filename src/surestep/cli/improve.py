@@ -124,12 +124,8 @@ def print_terms(result: Result) -> None:
     """Prints every parameter that nobody gave, and what N∧ is."""
     record = result.record
     given = record.parameters
-    say(
-        *(
-            f"by default: {LABELS.get(name, name)} = {taken(record, name)}"
-            for name in record.defaults
-        )
-    )
+    for name in record.defaults:
+        say(f"by default: {LABELS.get(name, name)} = {taken(record, name)}")
     if record.has_row_propensities:
         say(
             "The behavior policy of a state is estimated: the log names the probability of each "
@@ -140,10 +136,9 @@ def print_terms(result: Result) -> None:
         say("The behavior policy is estimated: all claims are relative to the estimate.")
     algorithm, n_wedge = given["algorithm"], given["n_wedge"]
     alone = "; one action in every state that changes" if result.table.one_action else ""
-    chosen = (
-        given["n_wedge_chosen_by"] and f"chosen by the lower bound of {given['n_wedge_chosen_by']}"
-    )
-    if chosen and "rounds" in algorithm:
+    chooser = given["n_wedge_chosen_by"]
+    chosen = f"chosen by the lower bound of {chooser}"
+    if chooser is not None and "rounds" in algorithm:
         say(f"provable, {algorithm['rounds']:g} rounds, {chosen}{alone}")
     if n_wedge is None:
         return
@@ -152,7 +147,7 @@ def print_terms(result: Result) -> None:
         say(f"N∧ = {n_wedge:,}, which claims what {same} does")
     if given["zeta"] is not None:
         say(f"N∧ = {n_wedge:,}, from ζ = {given['zeta']:g}")
-    elif chosen:
+    elif chooser is not None:
         nothing = "" if result.table.changed.any() else ": nothing changes there"
         say(f"N∧ = {n_wedge:,}, {chosen}{nothing}{alone}")
     else:

@@ -31,9 +31,7 @@ def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[fl
 
 
 @click.command(
-    "rehearse",
-    cls=Grouped,
-    short_help="Stress test an improvement, and see what more data brings.",
+    "rehearse", cls=Grouped, short_help="Stress test an improvement, and see what more data brings."
 )
 @described(*READING, *ASKING, *IMPROVING)
 @click.option(
