@@ -17,8 +17,7 @@ def command(name: str | None, as_json: bool) -> None:
     from surestep.algorithms.registry import SHELF
 
     entries = described(name)
-    for problem in SHELF.broken() if name is None else ():
-        say(problem, err=True)
+    say(*(SHELF.broken() if name is None else ()), err=True)
     if as_json:
         say_json([entry._asdict() for entry in entries])
         return

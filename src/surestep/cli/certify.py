@@ -9,11 +9,9 @@ import click
 
 from surestep.cli import options
 from surestep.cli.progress import task_progress
-from surestep.cli.terminal import say, terminal
+from surestep.cli.terminal import MOODS, say
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from surestep.model import Certificate
     from surestep.pipeline import Judged
 
@@ -73,6 +71,7 @@ def command(
     """
     from surestep._files import write_together
     from surestep.pipeline import certify_result, check_certificates
+    from surestep.report.words.certificates import together_words
     from surestep.results.result import certificates_to_json, read_certificates
 
     log = options.own_log(logs, assigned)
@@ -105,49 +104,35 @@ def command(
             memory_limit=memory_limit,
             progress=progress,
         )
-    console = terminal(highlight=False, soft_wrap=True)
+    claims = judged.certificates
     if not judged.same_log:
-        console.print("This is another log than the one that the policy was made from.")
-    for certificate in judged.certificates:
-        print_claim(console, certificate, judged)
-    if len(judged.certificates) > 1:
-        from surestep.report.words.certificates import together_words
-
-        console.print(
-            f"\n{together_words(judged.certificates, settled=False)}", style="dim", markup=False
-        )
+        say("This is another log than the one that the policy was made from.")
+    for certificate in claims:
+        print_claim(certificate, judged)
+    if len(claims) > 1:
+        say(f"\n{together_words(claims, settled=False)}", dim=True)
     if output is not None:
-        alone = len(judged.certificates) == 1
-        claims = judged.certificates
-        text = claims[0].to_json() if alone else certificates_to_json(claims)
+        text = claims[0].to_json() if len(claims) == 1 else certificates_to_json(claims)
         write_together({output: [f"{text}\n".encode()]})
-        console.print(f"wrote {output}", markup=False, style="dim")
+        say(f"wrote {output}", dim=True)
 
 
-def print_claim(console: Console, certificate: Certificate, among: Judged) -> None:
+def print_claim(certificate: Certificate, among: Judged) -> None:
     """Prints one of the claims, its standing, and all that it assumes."""
     from surestep.report.words.certificates import certificate_name
     from surestep.report.words.verdict import claim_standing, verdict
 
-    changed = certificate.figures.get("changed_pairs") != 0
     rehearsed = among.is_rehearsed(certificate)
     judged = verdict(
         [certificate],
-        changed=changed,
+        changed=certificate.figures.get("changed_pairs") != 0,
         rehearsal=among.rehearsal if rehearsed else None,
         awaited=among.awaits_stress_test and rehearsed,
         fresh=among.fresh,
         named=certificate == among.settled_on,
         alarms=among.alarms,
     )
-    colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
-    console.print(f"\n{certificate_name(certificate)}", style="bold", markup=False)
-    console.print(judged.headline, style=f"bold {colour}", markup=False)
-    for sentence in judged.sentences:
-        console.print(sentence, markup=False)
-    console.print(f"standing: {claim_standing(certificate)}", markup=False)
-    console.print("it assumes:")
-    for assumption in certificate.assumptions:
-        console.print(f"  - {assumption}", markup=False)
-    for note in certificate.notes:
-        console.print(str(note), markup=False)
+    say(f"\n{certificate_name(certificate)}", bold=True)
+    say(judged.headline, fg=MOODS.get(judged.mood, "yellow"), bold=True)
+    say(*judged.sentences, f"standing: {claim_standing(certificate)}", "it assumes:")
+    say(*(f"  - {assumption}" for assumption in certificate.assumptions), *certificate.notes)

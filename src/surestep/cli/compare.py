@@ -71,11 +71,8 @@ def command(
     question = Question(selection, metrics, value, against)
     runs = [read_run(path) for path in find_runs(name, directory)]
     if page is not None:
-        for path in write_pages(page, runs, question):
-            say(f"wrote {path}")
+        say(*(f"wrote {path}" for path in write_pages(page, runs, question)))
         return
     tables = [table for run in runs for table in tables_of(run, question)]
-    for table in tables:
-        say(f"{WRITERS[kind](table)}\n")
-    for words in dict.fromkeys(map(intervals_of, runs)):
-        say(words, err=True)
+    say(*(f"{WRITERS[kind](table)}\n" for table in tables))
+    say(*dict.fromkeys(map(intervals_of, runs)), err=True)

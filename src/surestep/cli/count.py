@@ -16,9 +16,7 @@ from surestep.report.numbers import counted
 
 
 @click.command(
-    "count",
-    cls=Grouped,
-    short_help="Count a log: tables of decisions to a small, mergeable file.",
+    "count", cls=Grouped, short_help="Count a log: tables of decisions to a small, mergeable file."
 )
 @described(*READING)
 @options.output_file("-o", "--output", required=True, words="The file of counts to write.")
@@ -65,6 +63,5 @@ def command(
             f"{counted(ended.recorded, 'episode')}: {ended.terminated:,} terminated, "
             f"{ended.truncated:,} truncated, {ended.unflagged:,} without a word how they ended"
         )
-    for reason, rows in counts.dropped.items():
-        say(f"dropped {counted(rows, 'row')}: {reason}")
-    say(f"wrote {output}")
+    dropped = (f"dropped {counted(rows, 'row')}: {why}" for why, rows in counts.dropped.items())
+    say(*dropped, f"wrote {output}")

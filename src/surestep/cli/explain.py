@@ -46,11 +46,10 @@ def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     result = load(output)
     explanation = explain(result, state_of(given, result.table.vocabulary.state_columns))
     if as_json:
-        content = dataclasses.asdict(explanation)
-        content["actions"] = [reason._asdict() for reason in explanation.actions]
-        say_json(content)
-        return
-    print_explanation(explanation)
+        actions = [reason._asdict() for reason in explanation.actions]
+        say_json({**dataclasses.asdict(explanation), "actions": actions})
+    else:
+        print_explanation(explanation)
 
 
 def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str] | tuple[str, ...]:
@@ -91,9 +90,8 @@ def print_explanation(explanation: Explanation) -> None:
 
     console = terminal(highlight=False)
     named = zip(explanation.state_columns, explanation.called, strict=True)
-    console.print(
-        Text(", ".join(f"{column} {visible(label)}" for column, label in named), style="bold")
-    )
+    state = ", ".join(f"{column} {visible(label)}" for column, label in named)
+    console.print(Text(state, style="bold"))
     if explanation.actions:
         table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for column in explanation.action_columns:
@@ -120,13 +118,8 @@ def print_explanation(explanation: Explanation) -> None:
         if untried:
             before_all = sum(action.behavior for action in untried)
             after_all = sum(action.probability for action in untried)
-            others = [""] * (len(explanation.action_columns) - 1)
-            table.add_row(
-                *(f"{len(untried):,} others", *others),
-                *chances(before_all, after_all),
-                "never",
-                "unknown",
-            )
+            name = [f"{len(untried):,} others", *[""] * (len(explanation.action_columns) - 1)]
+            table.add_row(*name, *chances(before_all, after_all), "never", "unknown")
         console.print(table)
     for sentence in in_words(explanation):
         console.print(Text(visible(sentence)))

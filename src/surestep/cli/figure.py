@@ -85,14 +85,6 @@ def command(
     from surestep.figures.registry import draw
     from surestep.figures.request import Request
 
-    request = Request(
-        kind,
-        selection,
-        metrics,
-        value,
-        Panels(columns, rows),
-        Look(size, font, font_size, title),
-        bands,
-    )
-    for path in draw(name, directory, output, request):
-        say(f"wrote {path}")
+    look = Look(size, font, font_size, title)
+    request = Request(kind, selection, metrics, value, Panels(columns, rows), look, bands)
+    say(*(f"wrote {path}" for path in draw(name, directory, output, request)))

@@ -10,15 +10,16 @@ import click
 from surestep.cli import options
 from surestep.cli.options import Grouped, Option, described
 from surestep.cli.progress import task_progress
-from surestep.cli.terminal import terminal
+from surestep.cli.terminal import MOODS, say
 from surestep.description import ASKING, IMPROVING, LABELS, READING, Description
 from surestep.report.numbers import duration
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from surestep.results import Result
     from surestep.results.record import Record
+
+LUCKY = "worlds in which all actions are alike"
+UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on."
 
 
 @click.command(
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     required=True,
     cls=Option,
     group="The question",
@@ -67,16 +68,21 @@ def command(
         reach(engine, address)
         asked = Terms.of(description)
         source = open_source(description, memory_limit=memory_limit)
-        console = terminal(highlight=False, soft_wrap=True)  # paths stay whole
         if isinstance(source, LogSource):
-            console.print(str(source.columns), markup=False)
+            say(source.columns)
         made = draft(gather(source, terms=asked), asked, progress)
         result = made.result
         files = result.files()
         if made.how.sizes:
             begin(output, files)
             cores = workers or usual_workers(engine, made.how.seconds)
-            print_plan(console, output, made.how.worlds, made.how.seconds / cores)
+            worlds = made.how.worlds
+            kinds = f"{worlds:,} worlds of each kind" if worlds else LUCKY
+            say(
+                f"saved {output}, not yet stress tested; next: {kinds}, about "
+                f"{duration(made.how.seconds / cores)} (if that is interrupted, the same command "
+                "goes on)"
+            )
             result = made.finished(
                 progress,
                 workers=cores,
@@ -90,196 +96,129 @@ def command(
                 finish(output, files)
         else:
             save(output, files)
-    print_data(console, result)
-    print_terms(console, result)
-    print_answer(console, result)
-    for name in files:
-        if name != "report.html":
-            console.print(f"wrote {output / name}", markup=False, style="dim")
-    console.print("\nOpen the report: ", end="")
-    console.print(f"{output / 'report.html'}", markup=False, style="bold")
+    print_data(result)
+    print_terms(result)
+    print_answer(result)
+    say(*(f"wrote {output / name}" for name in files if name != "report.html"), dim=True)
+    say("\nOpen the report: ", nl=False)
+    say(output / "report.html", bold=True)
 
 
-def print_plan(console: Console, output: Path, worlds: int, seconds: float) -> None:
-    """Prints that the result is saved, what comes next, and how long that should take."""
-    next_ones = (
-        f"{worlds:,} worlds of each kind" if worlds else "worlds in which all actions are alike"
-    )
-    console.print(
-        f"saved {output}, not yet stress tested; next: {next_ones}, about {duration(seconds)} "
-        "(if that is interrupted, the same command goes on)",
-        markup=False,
-    )
-
-
-def print_data(console: Console, result: Result) -> None:
+def print_data(result: Result) -> None:
     """Prints what the log holds, what may be recommended, and which rows were dropped."""
     from surestep.report.numbers import counted
     from surestep.report.words.verdict import limits_words
 
     data, table = result.record.data, result.table
-    words = [f"read {data['rows']:,} rows"]
-    if data["episodes"] is not None:
-        words.append(f"{data['episodes']:,} episodes")
-    words += [
-        f"{table.num_deciding:,} states and {int(table.quiet.sum()):,} where nothing is decided",
-        f"{len(table.vocabulary.actions):,} actions",
-        f"{data['transitions']:,} different transitions",
-    ]
-    console.print(", ".join(words))
-    given = result.record.parameters
-    for sentence in limits_words(table, given):
-        console.print(sentence, markup=False)
-    for reason, rows in data["dropped"].items():
-        console.print(f"dropped {counted(rows, 'row')}: {reason}", markup=False)
+    episodes = "" if data["episodes"] is None else f"{data['episodes']:,} episodes, "
+    say(
+        f"read {data['rows']:,} rows, {episodes}{table.num_deciding:,} states and "
+        f"{int(table.quiet.sum()):,} where nothing is decided, {len(table.vocabulary.actions):,} "
+        f"actions, {data['transitions']:,} different transitions",
+        *limits_words(table, result.record.parameters),
+        *(f"dropped {counted(rows, 'row')}: {why}" for why, rows in data["dropped"].items()),
+    )
 
 
-def print_terms(console: Console, result: Result) -> None:
+def print_terms(result: Result) -> None:
     """Prints every parameter that nobody gave, and what N∧ is."""
     record = result.record
     given = record.parameters
     for name in record.defaults:
-        console.print(f"by default: {LABELS.get(name, name)} = {taken(record, name)}", markup=False)
+        say(f"by default: {LABELS.get(name, name)} = {taken(record, name)}")
     if record.has_row_propensities:
-        console.print(
+        say(
             "The behavior policy of a state is estimated: the log names the probability of each "
             "row's action, not of a state's. Claims are relative to the estimate, but for those of "
             "whole episodes (trajectory), which need none."
         )
     elif record.behavior_is_estimated:
-        console.print("The behavior policy is estimated: all claims are relative to the estimate.")
+        say("The behavior policy is estimated: all claims are relative to the estimate.")
+    algorithm, n_wedge = given["algorithm"], given["n_wedge"]
     alone = "; one action in every state that changes" if result.table.one_action else ""
-    if given["n_wedge_chosen_by"] is not None and "rounds" in given["algorithm"]:
-        console.print(
-            f"provable, {given['algorithm']['rounds']:g} rounds, chosen by the lower bound of "
-            f"{given['n_wedge_chosen_by']}{alone}"
-        )
-    if given["n_wedge"] is None:
+    chooser = given["n_wedge_chosen_by"]
+    chosen = f"chosen by the lower bound of {chooser}"
+    if chooser is not None and "rounds" in algorithm:
+        say(f"provable, {algorithm['rounds']:g} rounds, {chosen}{alone}")
+    if n_wedge is None:
         return
-    asked = given["algorithm"].get("spibb_n_wedge")
-    if asked is not None:
-        console.print(f"N∧ = {given['n_wedge']:,}, which claims what {asked:,} (N∧ of SPIBB) does")
+    if algorithm.get("spibb_n_wedge") is not None:
+        same = f"{algorithm['spibb_n_wedge']:,} (N∧ of SPIBB)"
+        say(f"N∧ = {n_wedge:,}, which claims what {same} does")
     if given["zeta"] is not None:
-        console.print(f"N∧ = {given['n_wedge']:,}, from ζ = {given['zeta']:g}")
-    elif given["n_wedge_chosen_by"] is not None:
-        chosen = f"chosen by the lower bound of {given['n_wedge_chosen_by']}"
+        say(f"N∧ = {n_wedge:,}, from ζ = {given['zeta']:g}")
+    elif chooser is not None:
         nothing = "" if result.table.changed.any() else ": nothing changes there"
-        console.print(f"N∧ = {given['n_wedge']:,}, {chosen}{nothing}{alone}")
+        say(f"N∧ = {n_wedge:,}, {chosen}{nothing}{alone}")
     else:
-        console.print(
-            f"[yellow]N∧ = {given['n_wedge']:,} is a hyper-parameter without a guarantee[/]"
-        )
+        say(f"N∧ = {n_wedge:,} is a hyper-parameter without a guarantee", fg="yellow")
 
 
-def print_answer(console: Console, result: Result) -> None:
+def print_answer(result: Result) -> None:
     """Prints what changes, what it should gain, and how sure that is."""
     from surestep.certificates.standing import standing_name
     from surestep.report.numbers import signed
     from surestep.report.words.alarms import alarm_words, baseline_words, estimate_words
+    from surestep.report.words.certificates import claim_words, names_of, together_words
+    from surestep.report.words.checks import HEADING, check_words, recent_words, summary_words
     from surestep.report.words.verdict import proof_words, verdict
 
-    changed, states = int(result.table.changed.sum()), result.table.num_deciding
-    console.print(f"\nchanges {changed:,} of {states:,} states")
-    console.print(
-        f"estimated gain {signed(result.estimated_gain)} per episode. "
-        f"{estimate_words(result.record)}",
-        markup=False,
+    record, certificates = result.record, result.certificates
+    changed = int(result.table.changed.sum())
+    say(
+        f"\nchanges {changed:,} of {result.table.num_deciding:,} states",
+        f"estimated gain {signed(result.estimated_gain)} per episode. {estimate_words(record)}",
+        None if record.baseline is None else baseline_words(record),
     )
-    if result.record.baseline is not None:
-        console.print(baseline_words(result.record), markup=False)
-    for alarm in result.record.alarms:
-        console.print(f"ALARM: {alarm_words(alarm)}", style="bold red", markup=False)
+    say(*(f"ALARM: {alarm_words(alarm)}" for alarm in record.alarms), fg="red", bold=True)
     judged = verdict(
-        result.certificates,
+        certificates,
         changed=changed > 0,
         rehearsal=result.rehearsal,
         awaited=result.awaits_stress_test,
-        alarms=result.record.alarms,
+        alarms=record.alarms,
     )
-    colour = {"good": "green", "bad": "red"}.get(judged.mood, "yellow")
-    console.print(
-        judged.headline.upper() if judged.mood == "bad" else judged.headline,
-        style=f"bold {colour}",
-        markup=False,
-    )
-    for sentence in (*judged.sentences, proof_words(result.record, result.certificate)):
-        if sentence is not None:
-            console.print(sentence, markup=False)
+    loud = judged.headline.upper() if judged.mood == "bad" else judged.headline
+    say(loud, fg=MOODS.get(judged.mood, "yellow"), bold=True)
+    say(*judged.sentences, proof_words(record, result.certificate))
     if result.certificate.lower is not None:
-        console.print(
-            f"standing of the certificate: {standing_name(result.certificate)}",
-            style="dim",
-            markup=False,
-        )
-    print_certificates(console, result)
-    print_checks(console, result)
-    print_rehearsal(console, result)
-
-
-def print_checks(console: Console, result: Result) -> None:
-    """Prints how many assumptions failed, and what figures say that no alarm does."""
-    from surestep.report.words.checks import HEADING, check_words, recent_words, summary_words
-
-    console.print(f"\n{HEADING} {summary_words(result.record.checks)}", markup=False)
-    for check in result.record.checks:
+        say(f"standing of the certificate: {standing_name(result.certificate)}", dim=True)
+    say("")
+    for name, certificate in zip(names_of(certificates), certificates, strict=True):
+        say(f"{name}: {claim_words(certificate)}")
+    say(together_words(certificates) if len(certificates) > 1 else None, dim=True)
+    say(f"\n{HEADING} {summary_words(record.checks)}")
+    for check in record.checks:
         if check.outcome == "told":
-            console.print(check_words(check), markup=False)
+            say(check_words(check))
         elif check.code == "practice-changed" and check.outcome == "failed":
-            console.print(recent_words(check.figures), markup=False)
+            say(recent_words(check.figures))
+    print_rehearsal(result)
 
 
-def print_certificates(console: Console, result: Result) -> None:
-    """Prints all certificates, a line each, and what they claim together."""
-    from surestep.report.words.certificates import claim_words, names_of, together_words
-
-    console.print()
-    names = names_of(result.certificates)
-    for name, certificate in zip(names, result.certificates, strict=True):
-        console.print(f"{name}: {claim_words(certificate)}", markup=False)
-    if len(result.certificates) > 1:
-        console.print(together_words(result.certificates), style="dim", markup=False)
-
-
-def print_rehearsal(console: Console, result: Result) -> None:
+def print_rehearsal(result: Result) -> None:
     """Prints what the stress test found."""
-    from surestep.report.words.rehearsal import (
-        belief_words,
-        calibration_words,
-        harm_words,
-        luck_words,
-        more_data_words,
-    )
+    from surestep.report.words import rehearsal as words
     from surestep.report.words.verdict import claimant
 
     rehearsal = result.rehearsal
+    say("")
     if result.awaits_stress_test:
-        console.print(
-            "\nNOT YET STRESS TESTED: too few worlds in the time given; the same command goes on.",
-            style="bold yellow",
-        )
-        return
-    if rehearsal is None:
+        say(UNFINISHED, fg="yellow", bold=True)
+    elif rehearsal is None:
         changed = result.verdict != "nothing changed"
         why = "see `surestep rehearse --help`" if changed else "nothing changed, nothing to test"
-        console.print(f"\nNo stress test was made: {why}.")
-        return
-    if rehearsal.worlds == 0:
-        console.print(f"\n{luck_words(rehearsal)}", markup=False)
-        believed = belief_words(rehearsal)
-        if believed is not None:
-            # Rehearsed are the beliefs of the kind to stand by, or else those of a posterior.
-            whose = claimant(result.certificate, "a")
-            console.print(f"What {whose} says is only believed. {believed}", markup=False)
-        console.print("No other kinds of worlds were gone through: see `surestep rehearse --help`.")
-        return
-    console.print(f"\n{harm_words(rehearsal)}", markup=False)
-    if rehearsal.calibration is not None:
-        _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
-        console.print(f"{headline}. {sentence}", markup=False)
-    console.print(luck_words(rehearsal), markup=False)
-    more = more_data_words(rehearsal, result.verdict)
-    if more is not None:
-        console.print(more, markup=False)
+        say(f"No stress test was made: {why}.")
+    elif rehearsal.worlds == 0:
+        # Rehearsed are the beliefs of the kind to stand by, or else those of a posterior.
+        believed, whose = words.belief_words(rehearsal), claimant(result.certificate, "a")
+        say(
+            words.luck_words(rehearsal),
+            believed and f"What {whose} says is only believed. {believed}",
+            "No other kinds of worlds were gone through: see `surestep rehearse --help`.",
+        )
+    else:
+        say(*words.found_words(rehearsal), words.more_data_words(rehearsal, result.verdict))
 
 
 def taken(record: Record, name: str) -> str:

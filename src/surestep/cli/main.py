@@ -23,25 +23,11 @@ from surestep.cli.options import Option
 from surestep.cli.terminal import say_json, visible
 from surestep.errors import SurestepError, speaking_of_options
 
-# Each module holds one `command`; it is imported when its verb is asked for, or listed.
-VERBS = {
-    "describe": "surestep.cli.describe",
-    "improve": "surestep.cli.improve",
-    "verify": "surestep.cli.verify",
-    "explain": "surestep.cli.explain",
-    "certify": "surestep.cli.certify",
-    "rehearse": "surestep.cli.rehearse",
-    "algorithms": "surestep.cli.algorithms",
-    "bound": "surestep.cli.bound",
-    "inspect": "surestep.cli.inspect",
-    "count": "surestep.cli.count",
-    "merge": "surestep.cli.merge",
-    "run": "surestep.cli.run",
-    "figure": "surestep.cli.figure",
-    "compare": "surestep.cli.compare",
-}
-
-
+# Each is a module with one `command`, imported when its verb is asked for, or listed.
+VERBS = (
+    *("describe", "improve", "verify", "explain", "certify", "rehearse", "algorithms"),
+    *("bound", "inspect", "count", "merge", "run", "figure", "compare"),
+)
 COMPUTING = ("improve", "certify", "verify", "rehearse", "run")
 
 
@@ -99,7 +85,7 @@ class Verbs(click.Group):
         """The command of the verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(VERBS[cmd_name]).command
+        command: click.Command = import_module(f"surestep.cli.{cmd_name}").command
         if cmd_name in COMPUTING and DEVICE not in command.params:
             command.params.append(DEVICE)
         return command
@@ -178,9 +164,7 @@ def main(ctx: click.Context, version: bool, as_json: bool) -> None:
 
 # ---- The end of a command that is told to: by Ctrl-C, by the system, or by a terminal that closes
 
-SIGNALS = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
+SIGNALS = [each for each in signal.Signals if each.name in ("SIGINT", "SIGTERM", "SIGHUP")]
 PATIENCE = 1.0  # seconds in which another signal is the same wish: some senders send two
 
 
@@ -208,13 +192,9 @@ def signals_end() -> Iterator[list[int]]:
             os._exit(128 + number)
 
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {
-            number: signal.signal(number, end)
-            for number in SIGNALS
-            if signal.getsignal(number) in usual
-        }
+    here = SIGNALS if threading.current_thread() is threading.main_thread() else ()
+    theirs = [number for number in here if signal.getsignal(number) in usual]
+    before = {number: signal.signal(number, end) for number in theirs}
     try:
         yield came
     finally:

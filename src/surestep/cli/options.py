@@ -6,7 +6,7 @@ import glob
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from surestep.description import described as as_description
 from surestep.errors import InvalidParameter
 
 Command = Callable[..., None]
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 def refuse_nan(ctx: click.Context, option: click.Parameter, number: float | None) -> float | None:
@@ -64,26 +65,18 @@ class Grouped(click.Command):
                     formatter.write_dl(groups[name])
 
 
-memory_limit = click.option(
-    "--memory-limit",
-    cls=Option,
-    group="For experts",
-    metavar="SIZE",
-    help="Memory to use, such as 2GB; the rest spills to disk.",
-)
-time_limit = click.option(
+expert = partial(click.option, cls=Option, group="For experts")
+memory_help = "Memory to use, such as 2GB; the rest spills to disk."
+memory_limit = expert("--memory-limit", metavar="SIZE", help=memory_help)
+time_limit = expert(
     "--time-limit",
-    cls=Option,
-    group="For experts",
     type=click.FloatRange(min=0),
     callback=refuse_nan,
     metavar="SECONDS",
     help="Stop the stress test with the worlds that were reached.",
 )
-worker_processes = click.option(
+worker_processes = expert(
     "--workers",
-    cls=Option,
-    group="For experts",
     type=click.IntRange(min=1),
     metavar="N",
     help="Processes.  [default: all cores, where work is long]",
@@ -157,65 +150,30 @@ def run_choice(command: Command) -> Command:
         parts = [options.pop(part) for part in ("algorithms", "environments", "episodes")]
         command(selection=Selection(*parts), **options)
 
-    decorated: Command = with_selection
-    for option in reversed(
-        (
-            click.argument("name"),
-            click.option(
-                "--from",
-                "directory",
-                type=click.Path(path_type=Path, file_okay=False),
-                help="Where `surestep run -o` wrote it.  [default: runs/NAME]",
-            ),
-            click.option(
-                "--algorithm",
-                "algorithms",
-                multiple=True,
-                metavar="NAME[:SETTING=VALUE]",
-                help="Only these, such as spibb:n_wedge=100; repeatable.",
-            ),
-            click.option(
-                "--environment",
-                "environments",
-                multiple=True,
-                metavar="NAME",
-                help="Only these; repeatable.",
-            ),
-            click.option(
-                "--episodes",
-                multiple=True,
-                type=int,
-                metavar="SIZE",
-                help="Only these data sizes; repeatable.",
-            ),
-        )
-    ):
-        decorated = option(decorated)
-    return decorated
+    only = partial(click.option, multiple=True)
+    words = "Only these data sizes; repeatable."
+    decorated: Command = only("--episodes", type=int, metavar="SIZE", help=words)(with_selection)
+    words = "Only these; repeatable."
+    decorated = only("--environment", "environments", metavar="NAME", help=words)(decorated)
+    words = "Only these, such as spibb:n_wedge=100; repeatable."
+    metavar = "NAME[:SETTING=VALUE]"
+    decorated = only("--algorithm", "algorithms", metavar=metavar, help=words)(decorated)
+    words = "Where `surestep run -o` wrote it.  [default: runs/NAME]"
+    decorated = click.option("--from", "directory", type=FOLDER, help=words)(decorated)
+    return click.argument("name")(decorated)
 
 
 def cluster(work: str) -> Callable[[Command], Command]:
     """Adds --engine and --address, where the work may be done on a cluster."""
-
-    def decorate(command: Command) -> Command:
-        engine = click.option(
-            "--engine",
-            cls=Option,
-            group="For experts",
-            type=click.Choice(["local", "ray"]),
-            default="local",
-            show_default=True,
-            help=f"{work} here, or on a Ray cluster.",
-        )
-        address = click.option(
-            "--address",
-            cls=Option,
-            group="For experts",
-            help="The Ray cluster, such as auto or head:6379.",
-        )
-        return engine(address(command))
-
-    return decorate
+    engine = expert(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help=f"{work} here, or on a Ray cluster.",
+    )
+    address = expert("--address", help="The Ray cluster, such as auto or head:6379.")
+    return lambda command: engine(address(command))
 
 
 # ---- a log and what is to be done with it -----------------------------------------------------
@@ -271,9 +229,7 @@ def described(*paths: str) -> Callable[[Command], Command]:
                 given = rest.pop(path.replace(".", "_"))
                 if given not in (None, ()):
                     put(said, path, value_of(path, given))
-            for text in assigned:
-                said = merged(said, assignment(text))
-            command(description=description_of(logs, said), **rest)
+            command(description=description_of(logs, assigned, said), **rest)
 
         setting = click.option(
             "--set",
@@ -312,9 +268,7 @@ def own_log(
 ) -> Description:
     """Returns the description of the log that a user names beside a result."""
     said = {} if behavior is None else {"behavior": {"policy": behavior}}
-    for text in assigned:
-        said = merged(said, assignment(text))
-    return description_of(logs, said)
+    return description_of(logs, assigned, said)
 
 
 def declared_range(name: str) -> Callable[[Command], Command]:
@@ -342,8 +296,12 @@ def number_of(path: str, text: str) -> float:
     raise InvalidParameter(f"{OPTIONS[path]} is {text!r}, expected a number")
 
 
-def description_of(logs: tuple[str, ...], said: Mapping[str, Any]) -> Description:
+def description_of(
+    logs: tuple[str, ...], assigned: tuple[str, ...], said: Mapping[str, Any]
+) -> Description:
     """Returns the description of a log that is one, or of the files of one, with what was said."""
+    for text in assigned:
+        said = merged(said, assignment(text))
     if not any(log.endswith(SUFFIX) for log in logs):
         return as_description({"files": list(logs), **said})
     if len(logs) > 1:

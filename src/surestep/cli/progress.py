@@ -52,25 +52,16 @@ def silent(done: int, total: int, what: str = "", /) -> None:
 @contextmanager
 def bar(title: str) -> Iterator[Advance]:
     """Shows a bar in a terminal."""
+    from rich import progress as parts
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        *(parts.TextColumn("{task.description}"), parts.BarColumn(), parts.MofNCompleteColumn()),
+        *(parts.TimeElapsedColumn(), parts.TextColumn("left"), parts.TimeRemainingColumn()),
     )
-    with Progress(*columns, console=Console(stderr=True)) as drawn:
+    # What is said meanwhile goes to standard output, wherever that leads.
+    console = Console(stderr=True)
+    with parts.Progress(*columns, console=console, redirect_stdout=False) as drawn:
         task = drawn.add_task(title, total=None)
         now = title
 

@@ -4,52 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.progress import task_progress
-from surestep.cli.terminal import terminal
+from surestep.cli.terminal import say, terminal
 from surestep.description import ASKING, IMPROVING, READING, Description
 from surestep.report.numbers import duration
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from surestep.pipeline import RehearsedLog
 
 
 USUAL_WORLDS = 100  # of each kind
 
 
-class Sizes(click.ParamType[tuple[float, ...]]):
-    """Numbers with commas between."""
-
-    name = "numbers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        """Reads numbers that stand between commas."""
-        if not isinstance(value, str):
-            return tuple(value)
-        try:
-            return tuple(float(number) for number in value.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is no list of numbers such as 0.5,1,2", param, ctx)
+def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
+    """Reads numbers that stand between commas."""
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no list of numbers such as 0.5,1,2") from None
 
 
 @click.command(
-    "rehearse",
-    cls=Grouped,
-    short_help="Stress test an improvement, and see what more data brings.",
+    "rehearse", cls=Grouped, short_help="Stress test an improvement, and see what more data brings."
 )
 @described(*READING, *ASKING, *IMPROVING)
 @click.option(
     "--sizes",
-    type=Sizes(),
+    callback=sizes_of,
+    metavar="NUMBERS",
     default="0.5,1,2,5,10",
     show_default=True,
     help="The amounts of data that are collected in a world, in multiples of LOG.",
@@ -67,7 +55,7 @@ class Sizes(click.ParamType[tuple[float, ...]]):
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     help="A new folder for rehearsal.html, a page to look at, rehearsal.json, and run.json with "
     "the settings; or one to go on with.",
 )
@@ -109,10 +97,9 @@ def command(
         asked = replace(asked, worlds=worlds)
         source = open_source(description, memory_limit=memory_limit)
         cores = workers or available_cores(engine)
-        console = terminal(highlight=False, soft_wrap=True)
 
         def tell_plan(seconds: float) -> None:
-            console.print(f"{worlds:,} worlds of each kind, about {duration(seconds / cores)}")
+            say(f"{worlds:,} worlds of each kind, about {duration(seconds / cores)}")
 
         rehearsed = rehearse_log(
             source,
@@ -128,22 +115,20 @@ def command(
             progress=progress,
             on_start=tell_plan,
         )
-    print_rehearsal(console, rehearsed)
+    print_rehearsal(rehearsed)
     if output is not None:
-        console.print("\nOpen the page: ", end="")
-        console.print(f"{output / 'rehearsal.html'}", markup=False, style="bold")
+        say("\nOpen the page: ", nl=False)
+        say(output / "rehearsal.html", bold=True)
 
 
-def print_rehearsal(console: Console, rehearsed: RehearsedLog) -> None:
+def print_rehearsal(rehearsed: RehearsedLog) -> None:
     """Prints what was found, at every size and in every kind of world."""
     from rich.table import Table
 
     from surestep.report.numbers import percent, signed
     from surestep.report.words.rehearsal import (
-        calibration_words,
         certified_rate,
-        harm_words,
-        luck_words,
+        found_words,
         more_data_words,
         own_size,
     )
@@ -157,9 +142,8 @@ def print_rehearsal(console: Console, rehearsed: RehearsedLog) -> None:
     ]
     by_kind = [(kind, rehearsal.summary(size, kind)) for kind in rehearsal.family]
     for title, rows in (("by the amount of data", by_size), ("by kind of world", by_kind)):
-        table = Table(
-            title=f"Stress test of {rehearsal.kind}, {title}", title_justify="left", box=None
-        )
+        heading = f"Stress test of {rehearsal.kind}, {title}"
+        table = Table(title=heading, title_justify="left", box=None)
         for name in names:
             table.add_column(name, justify="right" if name else "left", no_wrap=not name)
         for name, summary in rows:
@@ -171,14 +155,7 @@ def print_rehearsal(console: Console, rehearsed: RehearsedLog) -> None:
                 percent(certified_rate(summary).share),
                 signed(summary.gain_quantiles[2]),
             )
-        console.print(table)
-    console.print(harm_words(rehearsal), markup=False)
-    if rehearsal.calibration is not None:
-        _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
-        console.print(f"{headline}. {sentence}", markup=False)
-    console.print(luck_words(rehearsal), markup=False)
-    more = more_data_words(rehearsal, rehearsed.verdict)
-    if more is not None:
-        console.print(more, style="bold", markup=False)
-    for sentence in rehearsal.limits:
-        console.print(f"  - {sentence}", style="dim", markup=False)
+        terminal(highlight=False, soft_wrap=True).print(table)
+    say(*found_words(rehearsal))
+    say(more_data_words(rehearsal, rehearsed.verdict), bold=True)
+    say(*(f"  - {sentence}" for sentence in rehearsal.limits), dim=True)

@@ -16,10 +16,7 @@ from surestep.cli.terminal import say
 @click.command("run", short_help="Run an experiment; killed runs go on where they stopped.")
 @click.argument("name", required=False)
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder for the rows.  [default: runs/NAME]",
+    "-o", "--output", type=options.FOLDER, help="The folder for the rows.  [default: runs/NAME]"
 )
 @options.worker_processes
 @click.option(
@@ -60,8 +57,7 @@ def command(
     from surestep.parallel import available_cores
 
     if list_them or name is None:
-        for entry in catalog():
-            say(entry)
+        say(*catalog())
         return
     experiments = read_experiments(name)
     for experiment in experiments:

@@ -8,7 +8,9 @@ by what they are called, as in Python: '\\x1b'. Only our own colours and lines p
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 # C0, DEL and C1, the ends of lines and paragraphs of Unicode, and what turns the direction of text.
 OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+MOODS = {"good": "green", "bad": "red"}  # colours of verdicts; others are yellow
 
 
 def visible(text: str) -> str:
@@ -36,9 +40,13 @@ def lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def say(text: object, **style: Any) -> None:
-    """Prints lines to standard output; for `style` see `click.style`."""
-    click.secho(lines(str(text)), **style)
+def say(*texts: object, err: bool = False, **style: Any) -> None:
+    """Prints texts that are not None, a line each; for `style` see `click.secho`."""
+    plain = False if os.environ.get("NO_COLOR") else None  # as rich has it
+    for text in texts:
+        if text is not None:  # to the stream itself: click takes one without our letters for UTF-8
+            stream = sys.stderr if err else sys.stdout
+            click.secho(lines(str(text)), file=stream, color=plain, **style)
 
 
 def say_json(content: object) -> None:

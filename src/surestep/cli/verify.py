@@ -53,13 +53,11 @@ def command(
     if verification.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)
         return
+    found = "the same values, but bytes could not be demanded"
     if verification.level == "same bytes":
-        words = "not confirmed: the same bytes, as far as they could be made again"
-    else:
-        words = "not confirmed: the same values, but bytes could not be demanded"
-    say(words, fg="yellow", bold=True)
-    if verification.why_not_bytes:
-        say(verification.why_not_bytes)
+        found = "the same bytes, as far as they could be made again"
+    say(f"not confirmed: {found}", fg="yellow", bold=True)
+    say(verification.why_not_bytes or None)
     if not verification.page_compared:
         say("report.html was not compared: ties between actions fell otherwise here")
     for name in verification.taken_from_folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import warnings
-from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
@@ -23,8 +23,10 @@ def all_versions() -> dict[str, Any]:
     """
     packages: dict[str, str | None] = {}
     extras: dict[str, dict[str, str | None]] = {}
-    for name, extra in requirements():
-        (extras.setdefault(extra, {}) if extra else packages)[name] = installed(name)
+    with suppress(PackageNotFoundError):  # run from its sources, without being installed
+        for line in requires("surestep") or []:
+            name, extra = REQUIREMENT.fullmatch(line).groups()  # type: ignore[union-attr]
+            (extras.setdefault(extra, {}) if extra else packages)[name] = installed(name)
     return {
         "surestep": __version__,
         "python": platform.python_version(),
@@ -37,23 +39,11 @@ def all_versions() -> dict[str, Any]:
     }
 
 
-def requirements() -> Iterator[tuple[str, str]]:
-    """Yields the packages that surestep asks for, each with the extra that it belongs to."""
-    try:
-        listed = requires("surestep") or []
-    except PackageNotFoundError:  # run from its sources, without being installed
-        listed = []
-    for line in listed:
-        name, extra = REQUIREMENT.fullmatch(line).groups()  # type: ignore[union-attr]
-        yield name, extra or ""
-
-
 def installed(name: str) -> str | None:
     """Returns the version of a package; None where it is not installed."""
-    try:
+    with suppress(PackageNotFoundError):
         return version(name)
-    except PackageNotFoundError:
-        return None
+    return None
 
 
 def device() -> str:

@@ -162,6 +162,15 @@ def calibration_words(calibration: Calibration, delta: float) -> tuple[str, str,
     )
 
 
+def found_words(rehearsal: Rehearsal) -> list[str]:
+    """Returns sentences about harm, what is left of a claim from draws, and luck."""
+    sentences = [harm_words(rehearsal), luck_words(rehearsal)]
+    if rehearsal.calibration is not None:
+        _, headline, sentence = calibration_words(rehearsal.calibration, rehearsal.delta)
+        sentences.insert(1, f"{headline}. {sentence}")
+    return sentences
+
+
 def rehearsed_words(rehearsal: Rehearsal, size: float) -> str:
     """Returns what was rehearsed, and where."""
     worlds = counted(rehearsal.member.size, "world")
