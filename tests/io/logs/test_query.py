@@ -660,7 +660,7 @@ def test_a_column_of_the_log_is_not_taken_for_the_place_of_its_rows(name, tmp_pa
     ("column", "value"),
     [
         ("n", "many"), ("n", 1.5), ("n", "1.5"), ("n", [1]), ("n", {}), ("n", 10**30),
-        ("n", float("nan")), ("n", np.float64(0.5)), ("x", "1,5"), ("x", object()), ("x", 1j),
+        ("n", np.float64(0.5)), ("x", "1,5"), ("x", object()), ("x", 1j),
         ("t", "yesterday"), ("t", 3), ("a", "\ud800"),
     ],
 )  # fmt: skip
