@@ -631,8 +631,9 @@ def test_types_of_a_file_that_somebody_else_wrote_reach_nothing(tmp_path):
 
 
 def test_what_is_not_a_number_is_missing_as_in_a_log():
-    query = Query("SELECT *, x IS NULL AS state FROM log", "e", "s")
-    assert prepared_case(query, KEYS, TYPES, [{"e": 1, "s": 0, "x": float("nan")}])["state"] is True
+    query = Query("SELECT *, x IS NULL AND a IS NULL AS state FROM log", "e", "s")
+    row = {"e": 1, "s": 0, "x": np.float64("nan"), "a": float("nan")}
+    assert prepared_case(query, KEYS, TYPES, [row])["state"] is True
 
 
 def test_rows_of_no_case_are_refused(tmp_path):

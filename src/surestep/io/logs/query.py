@@ -401,10 +401,11 @@ def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, ob
                 raise unknown(f"row {number:,}: the log has no column {name!r}", name, types)
         for name, kind in types.items():
             value = number if name == ROW else row.get(name)
-            value = None if isinstance(value, float) and math.isnan(value) else value
-            values.append(value.tolist() if hasattr(value, "tolist") else value)
-            if "INT" in kind and not is_whole(values[-1]):
+            value = value.tolist() if hasattr(value, "tolist") else value
+            if "INT" in kind and not is_whole(value):
                 raise misfit(number, name, kind, value)
+            missing = isinstance(value, float) and math.isnan(value)  # as pandas has it
+            values.append(None if missing else value)
     places = ", ".join(f"CAST(? AS {kind})" for kind in types.values())
     try:
         database.execute(f"INSERT INTO {LOG} VALUES ({'), ('.join([places] * len(rows))})", values)
