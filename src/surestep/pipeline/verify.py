@@ -25,7 +25,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_owners
 from surestep._files import read_path, read_whole
 from surestep.certificates import verify
-from surestep.description import SEEN, Description, at, described, files_of
+from surestep.description import SEEN, Description, at, described, several
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -169,7 +169,7 @@ def open_again(
             "columns and bins of the result"
         )
     check_extensions(record)
-    counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, files_of(own)))
+    counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, several(own.files)))
     if counted == made_from_log(record):
         then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")
         raise ResultMismatch(f"the result was made from {then}, and {now} given; expected {then}")
