@@ -26,16 +26,17 @@ from surestep.description import (
     at,
     command,
     described,
-    files_of,
     in_words,
     leaves,
     merged,
     put,
-    read_description,
+    read_toml,
+    several,
     without_folders,
     written,
 )
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
+from surestep.io.logs.source import given_as
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
 NAMES = TEXTS.filter(bool)
@@ -50,6 +51,10 @@ BINS = st.one_of(
     st.fixed_dictionaries({"tree": SIZES, "columns": SEVERAL}),
     st.fixed_dictionaries({"kmeans": SIZES, "columns": SEVERAL}),
 )
+
+
+def read_description(file):
+    return given_as(file)[0]
 
 
 def some(**keys):
@@ -153,7 +158,7 @@ def is_other(file):
 
 @given(DESCRIPTIONS)
 def test_the_command_says_all_of_a_description(description):
-    if not files_of(description) or any(map(is_other, files_of(description))):
+    if not several(description.files) or any(map(is_other, several(description.files))):
         description = described(merged(description.given(), {"files": "log.csv"}))
     assert one_for_one(read_back(command("verb", description))) == one_for_one(description)
 
@@ -302,7 +307,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
     with pytest.raises(FileFailure, match="cannot be read"):
         read_description(tmp_path / "none.toml")
     with pytest.raises(FileFailure, match="cannot be read"):
-        read_description(tmp_path)
+        read_toml(tmp_path)
 
 
 # ---- files, precedence, help ------------------------------------------------------------------

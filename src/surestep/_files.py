@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -48,10 +48,8 @@ def check_utf8(path: Path) -> None:
 
 def read_whole(path: Path) -> bytes:
     """Returns the bytes of a file."""
-    try:
+    with failing_to_read(path):
         return path.read_bytes()
-    except OSError as problem:
-        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
 
 
 def check_output(path: Path, read: Iterable[Path] = ()) -> None:
@@ -101,7 +99,7 @@ def write_together(files: Mapping[Path, Chunks], read: Sequence[Path] = ()) -> N
 
 def check_new_folder(path: Path) -> None:
     """Refuses a folder that has something in it, or that is none."""
-    try:
+    with failing_to_write(path, "used"):
         if path.is_dir() and any(path.iterdir()):
             raise FileFailure(
                 f"{path} is not empty; name a new folder, or empty this one, so that nothing in it "
@@ -109,8 +107,6 @@ def check_new_folder(path: Path) -> None:
             )
         if path.exists() and not path.is_dir():
             raise FileFailure(f"{path} is a file, expected the name of a new folder")
-    except OSError as problem:
-        raise FileFailure(f"{path} cannot be used: {problem.strerror}") from None
 
 
 def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
@@ -142,12 +138,17 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def failing_to_write(path: Path) -> Iterator[None]:
+def failing_to_write(path: Path, done: str = "written") -> Iterator[None]:
     """Names what cannot be written where the system refuses something inside."""
     try:
         yield
     except OSError as problem:
-        raise FileFailure(f"{path} cannot be written: {problem.strerror}") from None
+        raise FileFailure(f"{path} cannot be {done}: {problem.strerror}") from None
+
+
+def failing_to_read(path: Path) -> AbstractContextManager[None]:
+    """Names what cannot be read where the system refuses something inside."""
+    return failing_to_write(path, "read")
 
 
 def lock(file: IO[bytes]) -> bool:

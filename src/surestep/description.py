@@ -309,11 +309,6 @@ def at(description: Description, path: str) -> Any:
     return value
 
 
-def files_of(description: Description) -> tuple[str, ...]:
-    """Returns the files that a description names."""
-    return several(description.files)
-
-
 def several(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """Returns texts, of which one may be given alone."""
     return (given,) if isinstance(given, str) else tuple(given or ())
@@ -440,11 +435,6 @@ def words_for(path: str) -> list[str]:
 
 
 # ---- files ------------------------------------------------------------------------------------
-
-
-def read_description(path: str | Path) -> Description:
-    """Reads a description; its files are looked for in its own folder."""
-    return described(with_folder(read_toml(path), Path(path).parent), str(path))
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import surestep
 from pump_commands import LINES, POLICY, run_surestep, write_lines
-from surestep.description import HELP, read_description
+from surestep.description import HELP
+from surestep.io.logs.source import given_as
 from surestep.io.sql import sql_name
 
 SIZE = 240
@@ -83,7 +84,7 @@ def test_numbers_get_bins_and_a_policy_beside_the_log_is_found(tmp_path):
     for target in (tmp_path / "pumps.toml", tmp_path / "elsewhere" / "own.toml"):
         given = () if target.name == "pumps.toml" else ("-o", target)
         assert run_surestep("describe", tmp_path / "pumps.csv", *given).exit_code == 0
-        found = read_description(target)  # its files are those that there are
+        found = given_as(target)[0]  # its files are those that there are
         assert (found.columns.action, found.columns.reward) == ("decision", "reward")
         assert os.path.samefile(found.files, tmp_path / "pumps.csv")
         assert os.path.samefile(found.behavior.policy, tmp_path / "pumps_policy.csv")
@@ -226,7 +227,7 @@ def test_whatever_columns_are_called_the_file_says_nothing_else(names, tmp_path_
     duckdb.execute(f"COPY ({rows}) TO '{home / 'log.parquet'}' (FORMAT parquet)")
     told = run_surestep("describe", home / "log.parquet")
     assert told.exit_code == 0, told.output
-    found = read_description(home / "log.toml").given()
+    found = given_as(home / "log.toml")[0].given()
     named = found.get("columns", {}).values()
     used = {name for given in named for name in ([given] if isinstance(given, str) else given)}
     assert used <= set(names)

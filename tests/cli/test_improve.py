@@ -303,7 +303,7 @@ def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
         (("--set", "method.n_wedge=5", "--set", "method.zeta=3"), ["both n_wedge and zeta"]),
         (
             ("--set", "method.n_wedge=5", "--algorithm", "spibb:n_wedge=6"),
-            ["both n_wedge and the setting n_wedge"],
+            ["n_wedge is given beside the N∧ of the algorithm"],
         ),
         (("--set", "epsilon"), ["--set is 'epsilon', expected KEY=VALUE such as"]),
         (("--set", "stakes.discont=1"), ["no key 'discont' in [stakes]; did you mean discount"]),

@@ -361,4 +361,4 @@ def test_what_a_kind_does_in_its_own_way_is_asked_of_it(problem):
     with pytest.raises(InvalidParameter, match="nobody could tell; expected a claim about ρ"):
         rehearse(problem, SPIBB(n_wedge=3), Special(margin=0.3), rng=np.random.default_rng(0))
     terms = Terms(discount=0.9, certificates=[Special(margin=0.3)])
-    assert terms.why_not_rehearsed == "nobody could tell"
+    assert terms.asked[0].why_not_rehearsed == "nobody could tell"

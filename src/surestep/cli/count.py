@@ -11,7 +11,7 @@ from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.progress import progress_bar
 from surestep.cli.terminal import say
-from surestep.description import READING, Description, files_of
+from surestep.description import READING, Description, several
 from surestep.report.numbers import counted
 
 
@@ -43,7 +43,7 @@ def command(
     from surestep.parallel import reach
 
     reach(engine, address)
-    if any(map(is_counts_file, files_of(description))):
+    if any(map(is_counts_file, several(description.files))):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
     source = open_log(description, memory_limit=memory_limit)
     say(source.columns)

@@ -11,7 +11,7 @@ from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, say_json, terminal
-from surestep.description import DEFAULTS, READING, SUFFIX, Description, files_of
+from surestep.description import DEFAULTS, READING, SUFFIX, Description, several
 from surestep.description import command as command_of
 
 # The first sign keeps the lines apart that follow it.
@@ -52,7 +52,7 @@ def command(
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect
 
-    if any(map(is_counts_file, files_of(description))):
+    if any(map(is_counts_file, several(description.files))):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
     with task_progress() as progress:
         progress("looking at the log", 0, 1)

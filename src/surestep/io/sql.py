@@ -207,3 +207,19 @@ def sql_text(text: str) -> str:
 def sql_name(column: str) -> str:
     """The name of a column as SQL."""
     return '"' + column.replace('"', '""') + '"'
+
+
+def named(columns: Sequence[str]) -> str:
+    """Returns columns as a query lists them."""
+    return ", ".join(map(sql_name, columns))
+
+
+def as_texts(columns: Sequence[str]) -> str:
+    """Returns columns as texts, which Python has for every type."""
+    return ", ".join(f"CAST({sql_name(name)} AS VARCHAR)" for name in columns)
+
+
+def columns_of(database: Any, rows: str) -> dict[str, str]:
+    """Returns the columns of a table or of a SELECT, with their types as DuckDB calls them."""
+    described = database.execute(f"DESCRIBE {rows}").fetchall()
+    return {str(row[0]): str(row[1]) for row in described}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surestep.description import Description, files_of, key_text, written
+from surestep.description import Description, key_text, several, written
 from surestep.io.labels.bin_rules import decimal_sql, number_sql
 from surestep.io.logs.columns import ROLES
 from surestep.io.logs.preparing import plain_text
@@ -185,7 +185,7 @@ def text_of(
     description: Description, columns: Sequence[Column], guesses: Mapping[str, Guess], folder: Path
 ) -> str:
     """Returns the text of the file."""
-    files = files_of(description)
+    files = several(description.files)
     names = [from_folder(file, folder) for file in files]
     by_name = {column.name: column for column in columns}
     lines = [f"files = {written(names)}"]

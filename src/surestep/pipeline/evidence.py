@@ -28,7 +28,6 @@ from surestep.description import (
     Description,
     at,
     described,
-    files_of,
     several,
 )
 from surestep.errors import InvalidParameter
@@ -39,11 +38,12 @@ from surestep.io.labels.behavior import (
     check_log_fits,
     policy_from_propensities,
     propensities_vary,
+    propensity_ranges,
     read_behavior_table,
 )
 from surestep.io.labels.label import Label
 from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
-from surestep.io.labels.pair_table import PairTable, read_pair_table
+from surestep.io.labels.pair_table import PairTable, read_pairs
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.groups import STOPPED, UNFINISHED
@@ -59,6 +59,8 @@ from surestep.states import learn, returns_of
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
 BehaviorKind = Literal["table", "uniform", "propensities", "row-propensities", "estimate"]
+# The states in which somebody decides, those that only end, the actions, and the pairs [2, K].
+Enabled = tuple[Sequence[Label], Sequence[Label], Sequence[Label], IntArray]
 AS_DECLARED = Statement("pairs-declared")
 
 
@@ -245,7 +247,7 @@ def open_source(
     description: Description, frame: object = None, memory_limit: str | None = None
 ) -> LogSource | CountsSource:
     """Opens a log in files or in memory, or the counts of one that `surestep count` wrote."""
-    files = tuple(map(read_path, files_of(description)))
+    files = tuple(map(read_path, several(description.files)))
     hold_counts = [*map(is_counts_file, files)]
     if not isinstance(frame, LabelledCounts) and not any(hold_counts):
         return open_log(description, frame, memory_limit)
@@ -301,7 +303,8 @@ def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
     """Reads the pairs in a file or table; None where none are given."""
     if given is None or isinstance(given, PairTable):
         return given
-    return read_pair_table(given, counts.state_columns, counts.action_columns, counts.binnings)
+    roles = {"state": counts.state_columns, "action": counts.action_columns}
+    return read_pairs(given, roles, counts.binnings)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,16 +356,25 @@ def assemble(
     premises = of_recording(counts)
     for table in tables:
         check_log_fits(table, counts, locate)
-        vocabulary, pairs, quiet = table_pairs(counts, table)
+        deciding, resting, taken, enabled = table_pairs(counts, table)
     if not tables:
-        vocabulary, pairs, quiet = observed_pairs(counts, states, actions, locate)
+        deciding, resting, taken, enabled = observed_pairs(counts, states, actions, locate)
+    labels = (*deciding, *resting), tuple(taken)
+    columns = counts.state_columns, counts.action_columns
+    vocabulary = Vocabulary(*columns, *labels, counts.binnings)
+    quiet = freeze(np.arange(len(vocabulary.states)) >= len(deciding))
+    alone = np.stack([np.flatnonzero(quiet), np.zeros(len(resting), np.int64)])
+    pairs = vocabulary.pairs_of(np.concatenate([enabled, alone], axis=1).T)
     observed = counts.to_counts(pairs)
     if isinstance(behavior, BehaviorTable):
         certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
         policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
         return Assembly(vocabulary, observed, policy, quiet, premises)
     policy, said = inferred_policy(behavior, counts, observed)
-    nothing_else = (AS_DECLARED,) if tables else only_observed(states, actions)
+    nothing_else = [AS_DECLARED] if tables else []
+    for what, listed in (("states", states), ("actions", actions)):
+        if not tables and listed is None:
+            nothing_else.append(Statement("nothing-beyond-observed", {"what": what}))
     return Assembly(vocabulary, observed, policy, quiet, (*nothing_else, *premises, *said))
 
 
@@ -392,15 +404,8 @@ def inferred_policy(
 
 def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[Statement, ...]]:
     """Returns π_b from the propensities of the log, and what that takes for granted."""
-    rows, pairs = counts.transitions, numbered.pairs
-    pair = counts.pairs_of_rows(pairs)
-    order = np.argsort(pair, kind="stable")
-    seen, first = np.unique(pair[order], return_index=True)
-    assert rows.lowest is not None
-    assert rows.highest is not None
-    low = np.minimum.reduceat(rows.lowest[order], first)
-    high = np.maximum.reduceat(rows.highest[order], first)
-    logged = policy_from_propensities(pairs, seen, low, high)
+    ranges = propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
+    logged = policy_from_propensities(numbered.pairs, *ranges)
     said = []
     if logged.states_completed:
         said.append(Statement("propensities-completed", {"states": logged.states_completed}))
@@ -414,8 +419,8 @@ def observed_pairs(
     states: Sequence[Label] | None,
     actions: Sequence[Label] | None,
     locate: Locate,
-) -> tuple[Vocabulary, Pairs, BoolArray]:
-    """Returns every action in every state, of the lists or of the log; ends come last."""
+) -> Enabled:
+    """Returns every action in every state, of the lists or of the log."""
     ends = counts.end_states()
     if states is not None:
         logged = [label for label in counts.states if label not in ends]
@@ -426,37 +431,16 @@ def observed_pairs(
     known = in_order(deciding, counts.state_columns, counts.binnings)
     listed = counts.actions if actions is None else actions
     taken = in_order(listed, counts.action_columns, counts.binnings)
-    vocabulary = vocabulary_of(counts, (*known, *ends), taken)
-    enabled = np.indices((len(known), len(taken))).reshape(2, -1)
-    return vocabulary, *with_quiet(vocabulary, enabled, len(known))
+    return known, ends, taken, np.indices((len(known), len(taken))).reshape(2, -1)
 
 
-def table_pairs(
-    counts: LabelledCounts, table: BehaviorTable | PairTable
-) -> tuple[Vocabulary, Pairs, BoolArray]:
+def table_pairs(counts: LabelledCounts, table: BehaviorTable | PairTable) -> Enabled:
     """Returns the rows of the table, and the states of the log in which nobody decided."""
     words = table.vocabulary
     quiet = [label for label in counts.states if label not in words.state_places]
     quiet += [label for label in counts.end_states() if label not in counts.states]
-    vocabulary = vocabulary_of(counts, (*words.states, *quiet), words.actions)
     enabled = np.stack([table.pairs.state, table.pairs.action])
-    return vocabulary, *with_quiet(vocabulary, enabled, len(words.states))
-
-
-def vocabulary_of(
-    counts: LabelledCounts, states: Sequence[Label], actions: Sequence[Label]
-) -> Vocabulary:
-    """Returns the words of the log for these states and actions."""
-    columns = counts.state_columns, counts.action_columns
-    return Vocabulary(*columns, tuple(states), tuple(actions), counts.binnings)
-
-
-def with_quiet(vocabulary: Vocabulary, enabled: IntArray, deciding: int) -> tuple[Pairs, BoolArray]:
-    """Returns the pairs [2, K], one more for each state after the first `deciding`, and a mark."""
-    quiet = np.arange(len(vocabulary.states)) >= deciding
-    alone = np.flatnonzero(quiet)
-    listed = np.concatenate([enabled, np.stack([alone, np.zeros_like(alone)])], axis=1)
-    return vocabulary.pairs_of(listed.T), freeze(quiet)
+    return words.states, quiet, words.actions, enabled
 
 
 def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
@@ -467,15 +451,3 @@ def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
         (UNFINISHED in counts.dropped, STOPPING),
     )
     return tuple(premise for holds, premise in premises if holds)
-
-
-def only_observed(
-    states: Sequence[Label] | None, actions: Sequence[Label] | None
-) -> tuple[Statement, ...]:
-    """Returns the assumptions where nobody said which states and actions there are."""
-    nouns = {"states": states, "actions": actions}
-    return tuple(
-        Statement("nothing-beyond-observed", {"what": noun})
-        for noun, listed in nouns.items()
-        if listed is None
-    )

@@ -434,6 +434,6 @@ def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
         behavior=assembly.behavior,
         discount=terms.discount,
         value_bounds=terms.value_bounds(facts, assembly.counts.terminal),
-        unseen=terms.unseen_rule,
+        unseen=terms.used("unseen"),
         premises=assembly.premises + terms.premises(facts),
     )

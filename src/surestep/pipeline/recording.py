@@ -106,7 +106,7 @@ def parameters_of(
         delta=terms.level,
         **ranges,
         returns=terms.returns,
-        unseen=terms.unseen_rule,
+        unseen=terms.used("unseen"),
         behavior=evidence.behavior,
         states=evidence.states,
         actions=evidence.actions,

@@ -65,8 +65,8 @@ class Question(NamedTuple):
 
 def planned(terms: Terms, question: Question) -> Rehearsed:
     """Plans the rehearsal of the whole: as asked for, or by default as far as is affordable."""
-    if terms.why_not_rehearsed:
-        return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=terms.why_not_rehearsed))
+    if obstacle := terms.asked[0].why_not_rehearsed:
+        return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
     if terms.worlds == 0:
         return Rehearsed(0, why_none=DECLINED)
 

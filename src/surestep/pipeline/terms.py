@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from msgspec.structs import asdict
+
 from surestep._arrays import BoolArray, expect_count, in_digits, least_draws, plain, shown
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
 from surestep.algorithms.limits import limited
@@ -77,9 +79,8 @@ class Terms:
                 "nobody says how much the next step counts; expected "
                 f"{said('discount=…', '--discount, or discount under [stakes]')}, from 0 to 1"
             )
-        given = {name: getattr(stakes, name) for name in stakes.__struct_fields__}
-        given |= {name: getattr(method, name) for name in method.__struct_fields__}
-        return cls(logger=description.behavior.logger, **(given | objects))
+        given = asdict(stakes) | asdict(method) | objects
+        return cls(logger=description.behavior.logger, **given)
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
@@ -104,10 +105,24 @@ class Terms:
         if isinstance(self.certificates, list | tuple):
             given["certificates"] = [str(Asked.of(kind)) for kind in self.certificates]
         if not isinstance(self.algorithm, str | None):
-            check_algorithm(self.algorithm)
+            if not is_algorithm(self.algorithm):
+                raise InvalidParameter(
+                    f"algorithm is of type {type(self.algorithm).__name__}, expected a name or one "
+                    "of surestep.algorithms with its settings"
+                )
             settings = settings_of(self.algorithm)
             given["algorithm"] = str(Asked(settings.pop("algorithm"), settings))
         return in_words(**given)
+
+    @property
+    def is_named(self) -> bool:
+        """Tells whether the algorithm is a name, or nobody's choice, and not an object."""
+        return isinstance(self.algorithm, str | None)
+
+    @property
+    def wedge(self) -> str | None:
+        """Returns the setting of the algorithm that is its N∧; None where it has none."""
+        return n_wedge_setting(kind_of(self.name) if self.is_named else self.algorithm)
 
     @property
     def named(self) -> tuple[str, dict[str, Any]]:
@@ -139,18 +154,14 @@ class Terms:
 
     def check_settings(self) -> None:
         """Refuses what is said twice, once as a term and once as a setting of the algorithm."""
-        if not isinstance(self.algorithm, str | None):
-            for name in ("n_wedge", "zeta"):
-                if getattr(self, name) is not None:
-                    raise InvalidParameter(
-                        f"{name} is given beside an algorithm that has its settings already"
-                    )
-            return
-        wedge = n_wedge_setting(kind_of(self.name))
         for name in ("n_wedge", "zeta"):
-            if getattr(self, name) is not None and wedge in self.settings:
+            if getattr(self, name) is None:
+                continue
+            if self.wedge is None:
+                raise InvalidParameter(f"{name} is given, but {self.name} has no N∧")
+            if not self.is_named or self.wedge in self.settings:
                 raise InvalidParameter(
-                    f"both {name} and the setting {wedge} are given, expected one"
+                    f"{name} is given beside the N∧ of the algorithm, expected one of them"
                 )
         if self.delta is not None and self.settings.get("delta", self.delta) != self.delta:
             raise InvalidParameter(
@@ -169,19 +180,16 @@ class Terms:
 
     def check_worlds(self) -> None:
         """Refuses fewer worlds than δ needs, more than anybody can wait for, and needless ones."""
-        if self.worlds is None:
+        if not self.worlds:
             return
-        whole = isinstance(self.worlds, int) and not isinstance(self.worlds, bool)
-        least = self.least_worlds
-        if not whole or (self.worlds != 0 and self.worlds < least):
+        if self.worlds < self.least_worlds:
             raise InvalidParameter(
-                f"worlds is {shown(self.worlds)}, expected 0, or at least {in_digits(least)} "
+                f"worlds is {self.worlds}, expected 0, or at least {in_digits(self.least_worlds)} "
                 "of each kind: fewer do not show what happens so rarely"
             )
-        if self.worlds:
-            expect_count("worlds", self.worlds, MOST_OF_A_KIND)
-        if self.worlds and self.why_not_rehearsed:
-            raise InvalidParameter(f"worlds is {self.worlds}, but {self.why_not_rehearsed}")
+        expect_count("worlds", self.worlds, MOST_OF_A_KIND)
+        if why := self.asked[0].why_not_rehearsed:
+            raise InvalidParameter(f"worlds is {self.worlds}, but {why}")
 
     @property
     def asked(self) -> tuple[Asked, ...]:
@@ -229,20 +237,9 @@ class Terms:
         return least_draws(delta) if first.needs.calibration else 1
 
     @property
-    def why_not_rehearsed(self) -> str:
-        """Returns what stands against a rehearsal; empty where nothing does."""
-        return self.asked[0].why_not_rehearsed
-
-    @property
     def level(self) -> float:
         """δ."""
         return float(self.used("delta"))
-
-    @property
-    def unseen_rule(self) -> UnseenRule:
-        """Returns the rule for the value of pairs that were never tried."""
-        rule: UnseenRule = self.used("unseen")
-        return rule
 
     def defaults(self) -> tuple[str, ...]:
         """Returns the parameters that nobody gave, and that something was taken for."""
@@ -251,9 +248,8 @@ class Terms:
             void.append("least_visits")
         if self.is_declared:
             void += ["running", "ending"]  # a range that is left out is 0, or follows from returns
-        wedge = n_wedge_setting(kind_of(self.name))
-        named = isinstance(self.algorithm, str | None)
-        if not named or wedge is None or wedge in self.settings or self.zeta is not None:
+        given = not self.is_named or self.wedge in self.settings
+        if given or self.wedge is None or self.zeta is not None:
             void.append("n_wedge")
         return tuple(
             name
@@ -279,10 +275,8 @@ class Terms:
     @property
     def floor(self) -> int | None:
         """Returns the least visits of what may change; None where an N∧ was given, which wins."""
-        algorithm = kind_of(self.name) if isinstance(self.algorithm, str | None) else None
-        wedge = n_wedge_setting(self.algorithm if algorithm is None else algorithm)
-        given = algorithm is None or wedge in self.settings or isinstance(self.n_wedge, int)
-        if wedge is not None and given:
+        given = isinstance(self.n_wedge, int) or self.wedge in self.settings
+        if self.wedge is not None and (given or not self.is_named):
             return None
         return int(self.used("least_visits"))
 
@@ -299,27 +293,22 @@ class Terms:
         those with one action in every state are among the candidates. `told` is what the certifiers
         were told.
         """
-        floor = self.floor
         if not isinstance(self.algorithm, str | None):
             return limited(self.algorithm, limits)
-        settings, wedge = dict(self.settings), n_wedge_setting(kind_of(self.name))
-        fields = {field.name for field in dataclasses.fields(kind_of(self.name))}
-        if "delta" in fields:
+        settings, wedge, least = dict(self.settings), self.wedge, 0
+        if "delta" in {field.name for field in dataclasses.fields(kind_of(self.name))}:
             settings.setdefault("delta", self.level)
-        if wedge is None:
-            for name in ("n_wedge", "zeta"):
-                if getattr(self, name) is not None:
-                    raise InvalidParameter(f"{name} is given, but {self.name} has no N∧")
-            return limited(make_algorithm(self.name, **settings), limits)
-        if floor is None:
+        if wedge is not None and self.floor is None:
             settings.setdefault(wedge, self.n_wedge)
-            return limited(make_algorithm(self.name, **settings), limits)
-        least = least_setting(self.name, max(1, floor - 1), problem, settings)
-        if self.zeta is not None:
-            wanted = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
-            settings[wedge] = max(wanted, least)
-            return limited(make_algorithm(self.name, **settings), limits)
-        algorithm = make_algorithm(self.name, **settings, **{wedge: least})
+        elif wedge is not None and self.floor is not None:
+            least = least_setting(self.name, max(1, self.floor - 1), problem, settings)
+            settings[wedge] = least
+            if self.zeta is not None:
+                wanted = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
+                settings[wedge] = max(wanted, least)
+        algorithm = make_algorithm(self.name, **settings)
+        if not least or self.zeta is not None:
+            return limited(algorithm, limits)
         first, *others = choosers(certifiers, told)
         small = problem.counts.pairs.num_pairs <= MOST_PROGRAMMED
         more = self.algorithm is None and isinstance(first, Stitched)
@@ -411,12 +400,3 @@ def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[s
         return n_wedge
     size = ProblemSize(problem.num_states, problem.num_actions, settings["delta"])
     return equivalent_n_wedge(n_wedge, size, given=BOUND_OF[name], wanted="spibb")
-
-
-def check_algorithm(algorithm: object) -> None:
-    """Refuses what is no algorithm with its settings."""
-    if not is_algorithm(algorithm):
-        raise InvalidParameter(
-            f"algorithm is of type {type(algorithm).__name__}, expected a name or one of "
-            "surestep.algorithms with its settings"
-        )

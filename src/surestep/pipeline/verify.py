@@ -31,7 +31,6 @@ from surestep.description import (
     Description,
     at,
     described,
-    files_of,
     several,
 )
 from surestep.errors import InvalidParameter, ResultMismatch, said
@@ -178,7 +177,7 @@ def open_again(
             "columns and bins of the result"
         )
     check_extensions(record)
-    counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, files_of(own)))
+    counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, several(own.files)))
     if counted == made_from_log(record):
         then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")
         raise ResultMismatch(f"the result was made from {then}, and {now} given; expected {then}")

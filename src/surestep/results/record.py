@@ -12,12 +12,13 @@ from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
+from surestep._files import failing_to_read
 from surestep._json import read_json, typed
 from surestep._reprs import short_repr
 from surestep._version import __version__, installed_version
 from surestep.checks import Check
 from surestep.description import described
-from surestep.errors import FileFailure, InvalidResult
+from surestep.errors import InvalidResult
 from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 
@@ -78,12 +79,9 @@ class InputFile:
     @classmethod
     def of(cls, role: str, path: Path) -> InputFile:
         """Reads the file once, piece by piece."""
-        try:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                return cls(role, path.name, file.tell(), digest)
-        except OSError as problem:
-            raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
+        with failing_to_read(path), path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return cls(role, path.name, file.tell(), digest)
 
 
 # How π_b is found where nothing says what it does in a state: each row may name the probability of

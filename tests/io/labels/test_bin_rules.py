@@ -8,32 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surestep.description import described
-from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.labels.bin_rules import (
-    Quantiles,
-    quantile_edges,
-    resolve_binnings,
-    rules_of,
-)
+from surestep.errors import InvalidParameter
+from surestep.io.labels.bin_rules import binnings_of, quantile_edges
 from surestep.io.labels.binning import Binning
-from surestep.io.logs.checks import first_where
 from surestep.io.logs.source import given_as
 from surestep.io.logs.tables import connected, find_table
+from surestep.io.sql import columns_of
 
 COLUMNS = st.lists(
     st.integers(-20, 20).map(lambda tenths: tenths / 10), min_size=2, max_size=60
 ).filter(lambda column: len(set(column)) > 1)
 
 
-def resolved(source, rules, following=None):
+def resolved(source, bins):
     table = find_table(*given_as(source))
     with connected(table) as database:
-
-        def found(condition, column):
-            place = first_where(table, database, condition, column)
-            return f"{place.where}: found {place.value}", ""
-
-        return resolve_binnings(database, rules, following or {}, found)
+        return binnings_of(database, described({"bins": bins}).bins, columns_of(database, "log"))
 
 
 def edges_of(column, number):
@@ -41,11 +31,10 @@ def edges_of(column, number):
     return quantile_edges(values, times, number)
 
 
-def test_rules_are_those_of_a_description():
-    bins = {"age": {"quantiles": 10}, "b: c": {"edges": [-1, 0, 2.5]}, "x": {"width": 0.5}}
+def test_edges_and_widths_are_taken_as_they_are_and_states_are_learnt_elsewhere():
+    bins = {"b: c": {"edges": [-1, 0, 2.5]}, "x": {"width": 0.5}}
     learnt = {"tree": 3, "columns": ["age"]}
-    assert rules_of(described({"bins": bins | {"ward": learnt}}).bins) == {
-        "age": Quantiles(10),
+    assert resolved({"age": np.array([1, 2])}, bins | {"ward": learnt}) == {
         "b: c": Binning(edges=(-1, 0, 2.5)),
         "x": Binning(width=0.5),
     }
@@ -61,7 +50,7 @@ def test_rules_are_those_of_a_description():
 )
 def test_bins_that_are_none_are_refused_by_their_column(rule, message):
     with pytest.raises(InvalidParameter, match=message):
-        rules_of(described({"bins": {"age": rule}}).bins)
+        resolved({"age": np.array([1, 2])}, {"age": rule})
 
 
 @given(column=COLUMNS, number=st.integers(2, 12))
@@ -96,40 +85,18 @@ def test_many_rows_are_counted_exactly():
 @given(column=COLUMNS, number=st.integers(2, 12), as_text=st.booleans())
 def test_the_quantiles_of_a_column_are_those_of_its_rows(column, number, as_text):
     given_column = np.array(list(map(str, column)) if as_text else column, object)
-    frame = {
-        "age": given_column if as_text else np.array(column),
-        "next_age": np.arange(len(column)),
-    }
-    found = resolved(frame, {"age": Quantiles(number)}, {"age": "next_age"})
+    frame = {"age": given_column if as_text else np.array(column)}
+    found = resolved(frame, {"age": {"quantiles": number}})
     assert found == {"age": Binning(edges=edges_of(column, number))}
 
 
-def test_edges_and_widths_are_taken_as_they_are():
-    rules = {"age": Binning(width=5), "ward": Binning(edges=[1, 2])}
-    frame = {"age": np.array([1, 2]), "ward": np.array([0.5, 1.5])}
-    assert resolved(frame, rules) == rules
+@pytest.mark.parametrize("given_column", [["x", "1", "2", ""], [np.nan, 1, np.inf, 2]])
+def test_quantiles_are_those_of_the_finite_numbers(given_column):
+    found = resolved({"age": given_column}, {"age": {"quantiles": 2}})
+    assert found == {"age": Binning(edges=(2,))}
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["1,1", "x,1"], r"log\.csv, row 2, column 'age': found 'x', expected a finite number"),
-        (["nan,1"], "row 1, column 'age': found 'nan'"),
-        (["1e999,1"], "found '1e999'"),
-        (["1_000,1", ",1"], "found '1_000', .*; 2 rows are affected"),
-        ([",1"], "found nothing, expected a finite number, since the column is binned"),
-        (["1,", "1,far"], "row 2, column 'next_age': found 'far'"),
-    ],
-)
-def test_a_value_that_is_no_number_is_named(lines, message, tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("\n".join(["age,next_age", *lines, ""]))
-    with pytest.raises(InvalidLog, match=message):
-        resolved(path, {"age": Binning(width=1)}, {"age": "next_age"})
-
-
-def test_a_column_that_cannot_be_cut_is_named():
-    with pytest.raises(InvalidParameter, match="column 'age' cannot be cut into 3 quantiles: the"):
-        resolved({"age": np.array([7, 7])}, {"age": Quantiles(3)})
-    with pytest.raises(InvalidLog, match="no column 'agee' to bin; did you mean 'age'"):
-        resolved({"age": np.array([7, 7])}, {"agee": Quantiles(3)})
+@pytest.mark.parametrize(("only", "found"), [([7, 7], "only the number 7"), (["x"], "no number")])
+def test_a_column_that_cannot_be_cut_is_named(only, found):
+    with pytest.raises(InvalidParameter, match=f"bins of 'age': found {found}, expected at least"):
+        resolved({"age": only}, {"age": {"quantiles": 3}})

@@ -132,7 +132,7 @@ def test_what_makes_no_sense_is_refused(changes, reading, says):
     [
         ({}, "expected a value (leave such rows out, or give them a value, in the query of a "
          "description); 2 rows are affected"),
-        ({"bins": {"x": {"width": 2}}}, "expected a number, since the column is binned"),
+        ({"bins": {"x": {"width": 2}}}, "expected a finite number, since the column is binned"),
         ({"bins": {"x": {"quantiles": 2}}}, "expected a finite number, since the column is"),
     ],
 )  # fmt: skip

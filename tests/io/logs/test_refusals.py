@@ -176,7 +176,7 @@ def test_a_missing_number_is_not_called_a_label(tmp_path):
     pandas.DataFrame(table).astype({"state": "Int64"}).to_parquet(path)
     with pytest.raises(InvalidLog, match=r"'state': found nothing, expected a number \("):
         read_log(path, ends="clock").counts()
-    with pytest.raises(InvalidLog, match="a number, since the column is binned"):
+    with pytest.raises(InvalidLog, match="a finite number, since the column is binned"):
         read_log(path, bins={"state": {"width": 1}}, ends="clock").counts()
 
 

@@ -140,14 +140,23 @@ class LoggedPolicy(NamedTuple):
 def propensities_vary(counts: LabelledCounts) -> bool:
     """Tells whether some action was logged with different probabilities in one state."""
     rows = counts.transitions
-    if rows.lowest is None or rows.highest is None or not rows.state.size:
+    if rows.lowest is None or not rows.state.size:
         return False
     pair = rows.state * np.int64(len(counts.actions)) + rows.action
-    order = np.argsort(pair, kind="stable")
-    _, first = np.unique(pair[order], return_index=True)
-    least = np.minimum.reduceat(rows.lowest[order], first)
-    most = np.maximum.reduceat(rows.highest[order], first)
+    _, least, most = propensity_ranges(counts, pair)
     return bool((most - least > SAME * most).any())
+
+
+def propensity_ranges(
+    counts: LabelledCounts, pair: IntArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Returns the pairs of the transitions, each once, with its least and greatest propensity."""
+    rows, order = counts.transitions, np.argsort(pair, kind="stable")
+    assert rows.lowest is not None
+    assert rows.highest is not None
+    seen, first = np.unique(pair[order], return_index=True)
+    least = np.minimum.reduceat(rows.lowest[order], first)
+    return seen, least, np.maximum.reduceat(rows.highest[order], first)
 
 
 def policy_from_propensities(

@@ -17,8 +17,8 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import label_text, unknown_label
 from surestep.io.logs.columns import ROLES, closest
-from surestep.io.logs.tables import connected, find_table
-from surestep.io.sql import sql_name
+from surestep.io.logs.tables import connected, find_table, named_in_errors
+from surestep.io.sql import as_texts, columns_of
 
 PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
 Locate = Callable[[Mapping[str, Label]], str]  # where a log has these labels, by role
@@ -77,21 +77,18 @@ def read_cells(
     else:
         table = find_table(Description(), source)
     with connected(table) as database:
-        there = [str(row[0]) for row in database.execute("DESCRIBE SELECT * FROM log").fetchall()]
-        try:
-            named = [columns_of(role, columns, there) for role, columns in roles.items()]
-        except InvalidLog as problem:
-            raise InvalidLog(f"{table.name}: {problem}") from None
-        columns = [column for each in named for column in each]
+        there = [*columns_of(database, "log")]
+        with named_in_errors(table):
+            found = [usual_columns(role, columns, there) for role, columns in roles.items()]
+        columns = [column for each in found for column in each]
         database.execute("SET preserve_insertion_order = true")
-        texts = ", ".join(f"CAST({sql_name(column)} AS VARCHAR)" for column in columns)
-        rows = database.execute(f"SELECT {texts} FROM log").fetchall()
+        rows = database.execute(f"SELECT {as_texts(columns)} FROM log").fetchall()
     if not rows:
         raise InvalidLog(f"{table.name} has no row, expected at least one")
     return table.name, columns, rows
 
 
-def columns_of(role: str, wanted: Sequence[str], columns: Sequence[str]) -> Sequence[str]:
+def usual_columns(role: str, wanted: Sequence[str], columns: Sequence[str]) -> Sequence[str]:
     """Returns the columns of a role: those wanted, or, if it is one only, one of a usual name."""
     missing = [name for name in wanted if name not in columns]
     if not missing:

@@ -63,24 +63,14 @@ class PairTable:
                 )
 
 
-def read_pair_table(
-    source: object,
-    state_columns: Sequence[str],
-    action_columns: Sequence[str],
-    binnings: Mapping[str, Binning] | None = None,
-) -> PairTable:
-    """Returns the pairs in a file (CSV, Parquet, JSON lines) or a table in memory.
-
-    States and actions have the columns of the log, or the usual names of a single one; others are
-    not looked at. In a binned column stand numbers or labels of bins.
-    """
-    return read_pairs(source, {"state": state_columns, "action": action_columns}, binnings)[0]
-
-
 def read_pairs(
     source: object, roles: Mapping[str, Sequence[str]], binnings: Mapping[str, Binning] | None
 ) -> tuple[PairTable, IntArray, LabelTable]:
-    """Returns the pairs in a table with the columns of these roles, and the pair of each row."""
+    """Returns the pairs in a file or a table in memory, the pair of each row, and what was read.
+
+    States and actions have the columns of the log, or the usual names of a single one; others than
+    those of these roles are not looked at. In a binned column stand numbers or labels of bins.
+    """
     table, bins = read_label_table(source, roles, binnings), binnings or {}
     states, actions = tuple(roles["state"]), tuple(roles["action"])
     state_of, action_of = table.labels["state"], table.labels["action"]

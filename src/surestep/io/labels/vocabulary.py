@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import expect, indices, is_number, offsets_of, whole_numbers
+from surestep._arrays import indices, is_number, offsets_of, whole_numbers
 from surestep._names import did_you_mean
 from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
@@ -54,7 +54,6 @@ class Vocabulary:
             set_field(self, f"{role}s", labels)
             places = {label: index for index, label in enumerate(labels)}
             set_field(self, f"{role}_places", MappingProxyType(places))
-        expect("binnings", self.binnings, Mapping)
         known = (*self.state_columns, *self.action_columns)
         for what, given in (("is binned", self.binnings), ("has names", self.names)):
             for column in given:
@@ -63,8 +62,6 @@ class Vocabulary:
                         f"column {column!r} {what}, but is neither of the state nor of the action"
                         f"{nearest(column, known)}"
                     )
-        for column, binning in self.binnings.items():
-            expect(f"the binning of column {column!r}", binning, Binning)
         set_field(self, "binnings", MappingProxyType(dict(self.binnings)))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -123,11 +120,11 @@ class Vocabulary:
 
     def with_learnt(self, given: Given) -> Given:
         """Returns a row with the states that its measurements are in, unless it says them."""
-        row = as_mapping(given)
-        if not isinstance(row, Mapping):
+        if not hasattr(given, "items"):
             return given
+        row = dict(given.items())  # a mapping, or a row of pandas
         missing = {name: states for name, states in self.learnt.items() if name not in row}
-        return {**row, **{name: states.label(row) for name, states in missing.items()}}
+        return row | {name: states.label(row) for name, states in missing.items()}
 
     def pairs_of(self, enabled: object) -> Pairs:
         """The pairs (state, action) that are listed, in any order.
@@ -171,16 +168,8 @@ def in_order(
     )
 
 
-def as_mapping(given: Given) -> Given:
-    """Returns a row of pandas as a mapping, and anything else as it is."""
-    if hasattr(given, "items") and hasattr(given, "index"):
-        return dict(given.items())
-    return given
-
-
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:
     """One value a column, of whatever form."""
-    given = as_mapping(given)
     if isinstance(given, Mapping):
         missing = [column for column in columns if column not in given]
         if missing:
@@ -255,8 +244,7 @@ def nearest(text: str, known: Sequence[str]) -> str:
 
 def read_columns(role: str, columns: Any) -> tuple[str, ...]:
     """Checks and returns names of columns, at least one, each once."""
-    expect(f"{role} columns", columns, (tuple, list))
-    texts = all(isinstance(name, str) for name in columns)
+    texts = isinstance(columns, tuple | list) and all(isinstance(name, str) for name in columns)
     if not columns or not texts or len(set(columns)) < len(columns):
         raise InvalidParameter(f"{role} columns are {columns!r}, expected names, each once")
     return tuple(columns)
@@ -264,7 +252,6 @@ def read_columns(role: str, columns: Any) -> tuple[str, ...]:
 
 def read_labels(role: str, columns: Sequence[str], labels: Any) -> tuple[Label, ...]:
     """Labels of one text a column, at least one, each once."""
-    expect(f"{role} labels", labels, (tuple, list))
     seen = dict[Label, None]()
     for i, label in enumerate(labels):
         texts = tuple(label) if isinstance(label, tuple | list) else ()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from surestep.errors import InvalidLog
 from surestep.io.logs import stamps
 from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
-from surestep.io.logs.roles import STAMP, STEP, RoleSql
+from surestep.io.logs.roles import STAMP, STEP, Check, RoleSql
 from surestep.io.logs.tables import Table
-from surestep.io.sql import ROW, sql_name
+from surestep.io.sql import ROW, as_texts
 
 
 class Place(NamedTuple):
@@ -20,10 +19,9 @@ class Place(NamedTuple):
     where: str  # file, row and column
     text: str | None  # what is written there
 
-    @property
-    def value(self) -> str:
-        """Returns what is there, in words."""
-        return "nothing" if self.text is None else repr(self.text)
+    def __str__(self) -> str:
+        """Returns the place and what is there, in words."""
+        return f"{self.where}: found {'nothing' if self.text is None else repr(self.text)}"
 
 
 def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -> Units:
@@ -36,22 +34,25 @@ def check_rows(table: Table, database: Any, roles: RoleSql, reward: RewardSql) -
         raise no_row(table)
     for check, rows in zip(checks, totals[4:], strict=True):
         if rows:
-            place = first_where(table, database, check.condition, check.column)
-            others = "" if rows == 1 else f"; {rows:,} rows are affected"
-            of_time = check.expected in (STAMP, STEP)
-            hint = stamps.advice(place.text) if of_time else advice(place.text)
-            raise InvalidLog(
-                f"{place.where}: found {place.value}, expected {check.expected}{hint}{others}"
-            )
+            raise refusal(table, database, check, rows)
     scale, largest = totals[1:3]
     if scale > LARGEST_SCALE or largest * totals[0] * 10.0**scale >= LARGEST_SUM:
-        place = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
+        found = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
         raise InvalidLog(
-            f"{place.where}: found {place.value}, which needs {scale} digits after the point; "
+            f"{found or table.name}, which needs {scale} digits after the point; "
             f"{totals[0]:,} rewards of up to {largest:g} with that many cannot be added up "
             "exactly in 38 digits; round the rewards to fewer digits"
         )
     return reward.units(*totals[1:4])
+
+
+def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
+    """Returns the error for the first of so many rows that fail a check."""
+    place = first_where(table, database, check.condition, check.column)
+    text = None if place is None else place.text
+    hint = stamps.advice(text) if check.expected in (STAMP, STEP) else advice(text)
+    others = "" if rows == 1 else f"; {rows:,} rows are affected"
+    return InvalidLog(f"{place or table.name}, expected {check.expected}{hint}{others}")
 
 
 def advice(text: str | None) -> str:
@@ -68,21 +69,17 @@ def no_row(table: Table) -> InvalidLog:
     return InvalidLog(f"{table.name} has no row, expected at least one decision")
 
 
-def first_where(table: Table, database: Any, condition: str, column: str) -> Place:
-    """Returns the first row of which the condition holds."""
-    nowhere = Place(f"{table.name}, column {column!r}", "a value")
-    return next(places_where(table, database, condition, column), nowhere)
-
-
-def places_where(table: Table, database: Any, condition: str, column: str) -> Iterator[Place]:
-    """Yields the rows of which the condition holds, at most two a file, in the files' order."""
+def first_where(table: Table, database: Any, condition: str, column: str) -> Place | None:
+    """Returns the first row of which the condition holds, in the order of the files."""
     database.execute("SET preserve_insertion_order = true")
     for file in table.files or (None,):
         rows = table.scan(database, () if file is None else (file,), numbered=True)
-        hits = database.execute(
-            f"SELECT {ROW}, CAST({sql_name(column)} AS VARCHAR), {table.raw_row} FROM ({rows}) "
-            f"WHERE {condition} ORDER BY {ROW} LIMIT 2"
-        ).fetchall()
-        for row, value, raw in hits:
-            before = "" if raw is None else f" ({table.raw_place(database, raw)})"
-            yield Place(f"{table.name_of(file)}, row {row:,}{before}, column {column!r}", value)
+        hit = database.execute(
+            f"SELECT {ROW}, {as_texts([column])}, {table.raw_row} FROM ({rows}) "
+            f"WHERE {condition} ORDER BY {ROW} LIMIT 1"
+        ).fetchone()
+        if hit is not None:
+            before = "" if hit[2] is None else f" ({table.raw_place(database, hit[2])})"
+            where = f"{table.name_of(file)}, row {hit[0]:,}{before}, column {column!r}"
+            return Place(where, hit[1])
+    return None

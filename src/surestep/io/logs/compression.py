@@ -10,7 +10,8 @@ from os import SEEK_CUR, SEEK_END
 from pathlib import Path
 from typing import IO
 
-from surestep.errors import FileFailure, InvalidLog
+from surestep._files import failing_to_read
+from surestep.errors import InvalidLog
 
 COMPRESSED = (".gz", ".zst")
 MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}  # RFC 1952 and RFC 8878
@@ -48,12 +49,9 @@ def check_compression(files: tuple[Path, ...]) -> None:
                 f"{known[name]} and {file} are one table by their names, and its rows would count "
                 "twice; expected one of them"
             )
-        try:
-            with file.open("rb") as stream:
-                begin = stream.read(4)
-                whole = said != ".zst" or is_whole_zstandard(stream)
-        except OSError as problem:
-            raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None
+        with failing_to_read(file), file.open("rb") as stream:
+            begin = stream.read(4)
+            whole = said != ".zst" or is_whole_zstandard(stream)
         found = next((ending for magic, ending in MAGIC.items() if begin.startswith(magic)), "")
         if begin and found != said:
             raise InvalidLog(
@@ -70,14 +68,14 @@ def cut_short(file: Path) -> str:
 
 def pieces(file: Path) -> Iterator[bytes]:
     """Yields the bytes of a file, decompressed if it is of gzip; refuses one that is not whole."""
-    try:
-        with gzip.open(file) if split_ending(file)[1] == ".gz" else file.open("rb") as stream:
-            while piece := stream.read(PIECE):
-                yield piece
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InvalidLog(cut_short(file)) from None
-    except OSError as problem:
-        raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None
+    opened = gzip.open if split_ending(file)[1] == ".gz" else open
+    with failing_to_read(file):
+        try:
+            with opened(file, "rb") as stream:
+                while piece := stream.read(PIECE):
+                    yield piece
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise InvalidLog(cut_short(file)) from None
 
 
 def check_gzip(files: Sequence[Path]) -> None:

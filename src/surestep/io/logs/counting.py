@@ -36,14 +36,10 @@ class CountQuery:
         """Returns SQL: a row can be used by itself; missing labels and flags show up as groups."""
         mapping, roles = self.roles.mapping, self.roles
         conditions = [self.units.exact]
-        if mapping.propensity is not None:
-            conditions.append(f"{roles.propensity} > 0 AND {roles.propensity} <= 1")
-        if mapping.time is not None:
-            conditions.append(f"{roles.time} IS NOT NULL")
         if roles.codes.episode is not None:
             conditions += [f"{roles.codes.episode.sql} IS NOT NULL"]
             conditions += [f"{roles.whole(str(mapping.step))} >= 0"]
-        checks = roles.codes.checks
+        checks = (*roles.codes.checks, *roles.rare_checks())
         conditions += [f"NOT coalesce({check.condition}, false)" for check in checks]
         return " AND ".join(conditions)
 
@@ -72,7 +68,7 @@ class CountQuery:
     @property
     def looks_ahead(self) -> list[str]:
         """The columns of the next row that matter to a row."""
-        return ["episode", "step", *(f"state_{i}" for i in range(len(self.roles.codes.state)))]
+        return ["episode", "step", *self.roles.codes.names("state")]
 
     def chained(
         self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
@@ -145,13 +141,12 @@ class CountQuery:
     def keys(self) -> list[str]:
         """Returns the labels by which rows are grouped, besides their marks."""
         codes = self.roles.codes
-        width = len(codes.state)
-        keys = [f"state_{i}" for i in range(width)]
-        keys += [f"action_{i}" for i in range(len(codes.action))]
-        if codes.next_state:
-            return [*keys, *(f"next_{i}" for i in range(width))]
-        ahead = "CASE WHEN {} THEN following_state_{} END AS next_{}"
-        return [*keys, *(ahead.format(CONTINUES, i, i) for i in range(width))]
+        following = codes.names("next")
+        if not codes.next_state:
+            states = zip(codes.names("state"), following, strict=True)
+            ahead = f"CASE WHEN {CONTINUES} THEN following_"
+            following = [f"{ahead}{here} END AS {there}" for here, there in states]
+        return [*codes.names("state"), *codes.names("action"), *following]
 
     @property
     def aggregates(self) -> list[str]:
@@ -177,11 +172,10 @@ class CountQuery:
     def nameless(self) -> str:
         """Returns SQL: a group lacks a label or a flag that it must have."""
         codes = self.roles.codes
-        lacks = [f"state_{i} IS NULL" for i in range(len(codes.state))]
-        lacks += [f"action_{i} IS NULL" for i in range(len(codes.action))]
-        there = [f"next_{i} IS NULL" for i in range(len(codes.next_state))]
-        lacks.append("kind IS NULL")
-        if there:
+        needed = (*codes.names("state"), *codes.names("action"), "kind")
+        lacks = [f"{name} IS NULL" for name in needed]
+        if codes.next_state:
+            there = [f"{name} IS NULL" for name in codes.names("next")]
             partly, wholly = f"({' OR '.join(there)})", f"({' AND '.join(there)})"
             lacks.append(f"{partly} AND NOT {wholly}")
             lacks.append(f"{wholly} AND kind & {TERMINATED | TRUNCATED} = 0")

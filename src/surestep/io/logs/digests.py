@@ -6,7 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from surestep.errors import FileFailure, InvalidLog
+from surestep._files import failing_to_read
+from surestep.errors import InvalidLog
 from surestep.io.logs.compression import check_gzip, split_ending
 from surestep.io.logs.lanes import rows_of
 from surestep.io.logs.tables import Table
@@ -48,12 +49,9 @@ def has_row(table: Table, database: Any, file: Path) -> bool:
 
 def digest_of(path: Path, *, header: bool) -> str | None:
     """The SHA-256 of a file; None where nothing but a header is in it."""
-    try:
-        with path.open("rb") as file:
-            if header:
-                file.readline()
-            empty = not file.read(LOOKED_AT).strip()
-            file.seek(0)
-            return None if empty else hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as problem:
-        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
+    with failing_to_read(path), path.open("rb") as file:
+        if header:
+            file.readline()
+        empty = not file.read(LOOKED_AT).strip()
+        file.seek(0)
+        return None if empty else hashlib.file_digest(file, "sha256").hexdigest()

@@ -40,7 +40,7 @@ class Suspicion(NamedTuple):
     times: int
     says: str  # '3 rows too many: …'
     expected: str | None  # what counting refuses such a log for; None where it does not
-    examples: tuple[Example, ...]
+    examples: tuple[Example, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -135,10 +135,7 @@ FINDINGS: Mapping[str, Finding] = {
 class Found(NamedTuple):
     """An answer whose places are still to be looked up in the files."""
 
-    kind: str
-    times: int
-    says: str
-    expected: str | None
+    suspicion: Suspicion
     condition: str  # SQL over the user's columns: the row is such a place
     value: str  # SQL: what is shown of it
 
@@ -185,30 +182,17 @@ class Look:
         """Creates the tables `seen` and `episodes`; counts the rows, and tells if all are usable.
 
         An episode has so many `different` steps from `low` to `high`, and the first end `flagged`.
-        What may be unusable is told from what was read, which costs less than the checks.
         """
-        roles, parts = self.roles, self.parts
-        is_number = RewardSql.of(roles).is_number
-        rare = [check for code in roles.codes.next_state for check in code.checks]
-        strange = " OR ".join(f"({each.condition})" for each in (*rare, *roles.rare_checks()))
-        following = self.columns("next_state")
-        usable = {
-            "reward": "CASE WHEN is_number AND isfinite(reward) THEN reward END",
-            **{flag: f"coalesce({flag}, false)" for flag in FLAGS},
-        }
-        faults = [f"{name} IS NULL" for name in parts if name not in following]
-        faults += ["strange", "NOT is_number"]
-        faults += [f"({name} IS NULL) <> (next_state_0 IS NULL)" for name in following[1:]]
-        if following:
-            faults.append("next_state_0 IS NULL AND NOT terminated AND NOT truncated")
-        if "step" in parts:
+        usable = {flag: f"coalesce({flag}, false)" for flag in FLAGS}
+        usable["reward"] = "CASE WHEN is_number AND isfinite(reward) THEN reward END"
+        if self.roles.mapping.episode is not None:
             usable["step"] = "CASE WHEN step >= 0 THEN step END"
-            faults.append("step < 0")
-        told = named(parts | {"is_number": is_number, "strange": strange or "false"})
+        is_number = RewardSql.of(self.roles).is_number
+        checks = [f"({check.condition})" for check in self.roles.checks(is_number)]
+        told = named(self.parts | {"is_number": is_number, "faulty": " OR ".join(checks)})
         self.database.execute("SET preserve_insertion_order = true")
         self.database.execute(
-            f"CREATE TEMP TABLE seen AS SELECT * EXCLUDE (is_number, strange) REPLACE "
-            f"({named(usable)}), coalesce({' OR '.join(faults)}, false) AS faulty "
+            f"CREATE TEMP TABLE seen AS SELECT * EXCLUDE (is_number) REPLACE ({named(usable)}) "
             f"FROM (SELECT {told} FROM log)"
         )
         if self.roles.mapping.episode is not None:
@@ -264,8 +248,8 @@ class Look:
         finding = FINDINGS[UNUSABLE]
         for check in self.roles.checks(RewardSql.of(self.roles).is_number):
             says = finding.says.format(expected=check.expected, column=check.column)
-            value = self.roles.text(check.column)
-            yield Found(UNUSABLE, 0, says, check.expected, check.condition, value)
+            suspicion = Suspicion(UNUSABLE, 0, says, check.expected)
+            yield Found(suspicion, check.condition, self.roles.text(check.column))
 
     def ask(self, kinds: Iterable[str], **names: Any) -> Iterator[Found]:
         """Yields what is found of these kinds; `names` are those that `names` lacks."""
@@ -300,7 +284,8 @@ class Look:
                 value = f"CASE{''.join(told)} ELSE NULL END" if here else "NULL"
             s = "" if number == 1 else "s"
             sentence = f"{many(times, of)} {says.format(number=number, s=s, **names)}"
-            yield Found(kind, int(times), sentence, expected, " OR ".join(here) or "false", value)
+            suspicion = Suspicion(kind, int(times), sentence, expected)
+            yield Found(suspicion, " OR ".join(here) or "false", value)
 
     def with_places(self, found: Sequence[Found]) -> tuple[Suspicion, ...]:
         """Returns what was found with its first places; the log is read once more for all."""
@@ -323,17 +308,13 @@ class Look:
             for i, (number, first) in enumerate(zip(answer[::2], answer[1::2], strict=True)):
                 times[i] += number
                 examples[i] += [Example(name, *each) for each in first or ()]
-        return tuple(
-            Suspicion(
-                each.kind,
-                each.times or number,
-                each.says if each.times else f"{many(number, 'row')} {each.says}",
-                each.expected,
-                tuple(first[:EXAMPLES]),
-            )
-            for each, number, first in zip(found, times, examples, strict=True)
-            if number or each.times
-        )
+        suspicions = list[Suspicion]()
+        for (each, *_), number, first in zip(found, times, examples, strict=True):
+            told = each._replace(examples=tuple(first[:EXAMPLES]))
+            if each.kind == UNUSABLE:
+                told = told._replace(times=number, says=f"{many(number, 'row')} {each.says}")
+            suspicions += [told] if told.times else []
+        return tuple(suspicions)
 
     def of_episodes(self) -> list[str]:
         """Returns the kinds that can be asked of episodes."""
@@ -348,7 +329,7 @@ def explain_episodes(look: Look) -> InvalidLog | None:
     Of several rows of one step, the last one that is known is at fault.
     """
     look.read()
-    refused = (each for each in look.ask(look.of_episodes()) if each.expected is not None)
+    refused = (each for each in look.ask(look.of_episodes()) if each.suspicion.refused)
     places = (each for found in refused for each in look.with_places([found]))
     for suspicion in (each for each in places if each.examples):
         first, finding = suspicion.examples[0], FINDINGS[suspicion.kind]

@@ -19,7 +19,7 @@ from surestep.io.logs.text_tables import (
     typed_text,
 )
 from surestep.io.logs.xes import convert_xes
-from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
+from surestep.io.sql import columns_of, file_list, first_lines, in_memory, sql_name, sql_text
 
 Convert = Callable[[Sequence[Path], Path], Mapping[Path, Path]]  # (files, a new folder)
 
@@ -62,9 +62,8 @@ def parquet_names(files: Sequence[Path], reader: Reader) -> list[tuple[str, ...]
     names = list[tuple[str, ...]]()
     with in_memory() as database:
         for file in files:
-            describe = f"DESCRIBE FROM read_parquet({file_list([file])})"
             try:
-                names.append(tuple(str(row[0]) for row in database.execute(describe).fetchall()))
+                names.append(tuple(columns_of(database, f"FROM read_parquet({file_list([file])})")))
             except duckdb.Error as problem:
                 raise InvalidLog(f"{file} cannot be read: {first_lines(problem)}") from None
     return names
@@ -76,8 +75,8 @@ def parquet_names(files: Sequence[Path], reader: Reader) -> list[tuple[str, ...]
 def scan_json(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads lines of JSON, all of whose values are text."""
     lines = f"read_json({file_list(files)}, format='newline_delimited'"
-    described = database.execute(f"DESCRIBE SELECT * FROM {lines})").fetchall()
-    return f"SELECT * FROM {lines}, columns={as_text([row[0] for row in described])})"
+    names = [*columns_of(database, f"FROM {lines})")]
+    return f"SELECT * FROM {lines}, columns={as_text(names)})"
 
 
 def typed_json(files: Sequence[Path], reader: Reader) -> str:
@@ -94,9 +93,8 @@ def check_json_labels(database: Any, files: Sequence[Path], columns: Sequence[st
     JSON has no 1.10, only the number 1.1: once read, both are the same. A string keeps what is
     written.
     """
-    every = [str(row[0]) for row in database.execute("DESCRIBE SELECT * FROM log").fetchall()]
     wrong = {name: f"coalesce(json_type({sql_name(name)}) = 'DOUBLE', false)" for name in columns}
-    kinds = ", ".join(f"{sql_text(name)}: 'JSON'" for name in every)
+    kinds = ", ".join(f"{sql_text(name)}: 'JSON'" for name in columns_of(database, "log"))
     for file in files:
         rows = f"read_json({file_list([file])}, format='newline_delimited', columns={{{kinds}}})"
         counts = ", ".join(f"count_if({condition})" for condition in wrong.values())
@@ -146,9 +144,9 @@ FORMATS = {
 
 def scan_frame(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads a table in memory; labels of categories are text, as in files."""
-    described = database.execute("DESCRIBE SELECT * FROM frame").fetchall()
-    categories = [sql_name(row[0]) for row in described if str(row[1]).startswith("ENUM")]
-    texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in categories)
+    kinds = columns_of(database, "frame")
+    names = [sql_name(name) for name, kind in kinds.items() if kind.startswith("ENUM")]
+    texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
     return f"SELECT * {f'REPLACE ({texts}) ' if texts else ''}FROM frame"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep.errors import InvalidParameter
-from surestep.io.sql import first_lines, in_memory, sql_name
+from surestep.io.sql import columns_of, first_lines, in_memory, sql_name
 
 
 def is_frame(given: object) -> bool:
@@ -120,7 +120,7 @@ def check_lengths(frame: Mapping[str, AnyArray]) -> None:
 def bind(database: Any, frame: object) -> None:
     """Registers a table; an error where DuckDB has no type for one of its columns."""
     database.register("frame", frame)
-    database.execute("DESCRIBE SELECT * FROM frame").fetchall()
+    columns_of(database, "frame")
 
 
 def is_readable(database: Any, frame: object, name: Any) -> bool:
@@ -140,8 +140,7 @@ def explain_frame(frame: Any) -> str | None:
 
     with in_memory() as database:
         register(database, frame)
-        described = database.execute("DESCRIBE SELECT * FROM frame").fetchall()
-        for name, kind, *_ in described:
+        for name, kind in columns_of(database, "frame").items():
             try:
                 database.execute(f"SELECT count({sql_name(name)}) FROM frame").fetchall()
             except duckdb.Error as problem:

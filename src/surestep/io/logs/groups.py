@@ -77,10 +77,7 @@ def number_codes(
     codes.
     """
     codes = roles.codes
-    here, act, there = (
-        ", ".join(f"{role}_{i}" for i in range(len(parts)))
-        for role, parts in (("state", codes.state), ("action", codes.action), ("next", codes.state))
-    )
+    here, act, there = (", ".join(codes.names(role)) for role in ("state", "action", "next"))
     known = f"SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
     states = f"SELECT {here} FROM {table} UNION {known}"
     actions = f"SELECT DISTINCT {act} FROM {table}"
@@ -124,13 +121,12 @@ def number_groups(database: Any, roles: RoleSql) -> None:
 
 def joined_codes(roles: RoleSql, table: str) -> str:
     """Returns SQL that joins a table of rows or groups with the numbers of its codes."""
-    width, acting = len(roles.codes.state), len(roles.codes.action)
-    here = " AND ".join(f"here.state_{i} = {table}.state_{i}" for i in range(width))
-    there = " AND ".join(f"there.state_{i} = {table}.next_{i}" for i in range(width))
-    act = " AND ".join(f"act.action_{i} = {table}.action_{i}" for i in range(acting))
+    states, actions, following = map(roles.codes.names, ("state", "action", "next"))
+    pairs = zip(states, following, strict=True)
+    there = " AND ".join(f"there.{here} = {table}.{after}" for here, after in pairs)
     return (
-        f"JOIN state_codes here ON {here} JOIN action_codes act ON {act} "
-        f"LEFT JOIN state_codes there ON {there}"
+        f"JOIN state_codes here USING ({', '.join(states)}) "
+        f"JOIN action_codes act USING ({', '.join(actions)}) LEFT JOIN state_codes there ON {there}"
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from surestep.io.logs.tables import Table
-from surestep.io.sql import file_list
+from surestep.io.sql import columns_of, file_list
 
 SHORTEST = 1_000_000  # rows: below it, one lane is as fast as several
 ROW = "file_row_number"
@@ -29,33 +29,37 @@ class Lane:
     @property
     def scan(self) -> str:
         """SQL that reads the rows of the lane, in order if nothing else reads them."""
-        source = f"read_parquet({file_list(self.files)}, {ROW}=true)"
-        if len(self.files) > 1:
-            return f"SELECT * FROM {source}"
-        return f"SELECT * FROM {source} WHERE {ROW} >= {self.begin} AND {ROW} < {self.end}"
+        inside = f"{ROW} >= {self.begin} AND {ROW} < {self.end}"
+        return rows_where(self.files, inside if len(self.files) == 1 else "true")
 
     @property
     def first_row(self) -> str:
         """SQL that reads the first row only."""
-        source = f"read_parquet({file_list(self.files[:1])}, {ROW}=true)"
-        return f"SELECT * FROM {source} WHERE {ROW} = {self.begin}"
+        return rows_where(self.files[:1], f"{ROW} = {self.begin}")
 
     @property
     def last_row(self) -> str:
         """SQL that reads the last row only."""
-        source = f"read_parquet({file_list(self.files[-1:])}, {ROW}=true)"
-        return f"SELECT * FROM {source} WHERE {ROW} = {self.end - 1}"
+        return rows_where(self.files[-1:], f"{ROW} = {self.end - 1}")
+
+
+def rows_where(files: Sequence[Path], condition: str) -> str:
+    """Returns the SQL that reads the rows of files of which a condition holds."""
+    return f"SELECT * FROM read_parquet({file_list(files)}, {ROW}=true) WHERE {condition}"
 
 
 def lanes_of(table: Table, database: Any) -> tuple[Lane, ...]:
     """As many lanes as threads, about equally long; none where a log cannot be cut."""
     if not table.format.knows_rows or table.preparation.changes or table.kept != "true":
         return ()
-    names = [row[0] for row in database.execute("DESCRIBE SELECT * FROM log").fetchall()]
     rows = rows_of(table.files, database)
     threads = database.execute("SELECT current_setting('threads')").fetchone()[0]
     target = max(-(-sum(rows) // threads), SHORTEST)
-    if ROW in names or sum(rows) <= target or not same_types(table.files, database):
+    if (
+        ROW in columns_of(database, "log")
+        or sum(rows) <= target
+        or not same_types(table.files, database)
+    ):
         return ()
     return tuple(cut(table.files, rows, target))
 
@@ -71,11 +75,8 @@ def rows_of(files: Sequence[Path], database: Any) -> list[int]:
 
 def same_types(files: Sequence[Path], database: Any) -> bool:
     """Tells whether all files have the same columns; else lanes would not fit together."""
-    described = {
-        str(database.execute(f"DESCRIBE FROM read_parquet({file_list([file])})").fetchall())
-        for file in files
-    }
-    return len(described) == 1
+    scans = [f"FROM read_parquet({file_list([file])})" for file in files]
+    return len({str(columns_of(database, scan)) for scan in scans}) == 1
 
 
 def cut(files: Sequence[Path], rows: Sequence[int], target: int) -> list[Lane]:

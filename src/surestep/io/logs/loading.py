@@ -35,7 +35,11 @@ def load_steps(
     does not even say why it is the last stays, without a next state. With `propensities` the log
     has those of its rows.
     """
-    check_loadable(roles)
+    if roles.codes.episode is None:
+        raise InvalidLog(
+            "the log is loose transitions, which are no episodes; expected columns of episodes and "
+            "steps, or a method that needs only counts"
+        )
     known = counts.to_counts().pairs if pairs is None else pairs
     state = known_places("state", [*map(joined, counts.states)], known.state_labels)
     action = known_places("action", [*map(joined, counts.actions)], known.action_labels)
@@ -60,32 +64,18 @@ def load_steps(
     )
 
 
-def check_loadable(roles: RoleSql) -> None:
-    """Refuses logs that are no episodes."""
-    if roles.codes.episode is None:
-        raise InvalidLog(
-            "the log is loose transitions, which are no episodes; expected columns of episodes and "
-            "steps, or a method that needs only counts"
-        )
-
-
 def next_states(
     rows: dict[str, AnyArray], state: IntArray, pairs: Pairs, counts: LabelledCounts
 ) -> IntArray:
     """Returns where each step led; a step that terminated where others decide leads to the end."""
     decided: BoolArray = np.zeros(pairs.num_states + 1, np.bool_)  # the last place is the END
-    decided[known_places("state", decided_texts(counts), pairs.state_labels)] = True
+    decided[state[np.flatnonzero(counts.decided)]] = True
     following = np.append(state, END)[rows["next_state"]]
     at_end = rows["terminated"] & ((following == END) | decided[following])
     if at_end.any():
         (end,) = known_places("state", [joined(counts.end_label())], pairs.state_labels)
         following = np.where(at_end, end, following)
     return following
-
-
-def decided_texts(counts: LabelledCounts) -> list[str]:
-    """The states in which somebody decides."""
-    return [joined(counts.states[s]) for s in np.flatnonzero(counts.decided)]
 
 
 def order_of(place: IntArray) -> IntArray | None:

@@ -79,7 +79,7 @@ def from_rollouts(episodes: Iterable[Any]) -> Columns:
             raise InvalidLog(f"episode {number}: {problem}") from None
         if columns is None:
             continue
-        if parts and kinds(columns) != kinds(parts[0]):
+        if parts and described(columns) != described(parts[0]):
             raise InvalidLog(
                 f"episode {number} has {described(columns)}, but an earlier one has "
                 f"{described(parts[0])}; expected the same of all"
@@ -197,17 +197,8 @@ def as_column(name: str, values: Any) -> AnyArray:
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-def kinds(columns: Columns) -> dict[str, str]:
-    """Returns for each column whether it holds numbers, texts or truth values."""
-    return {
-        name: {"O": "text", "b": "true or false"}.get(values.dtype.kind, "numbers")
-        for name, values in columns.items()
-    }
-
-
 def described(columns: Columns) -> str:
-    """Returns the columns of state and action in words."""
-    kind = kinds(columns)
-    return ", ".join(
-        f"{name} ({kind[name]})" for names in role_columns(columns).values() for name in names
-    )
+    """Returns the columns of state and action, and what they hold, in words."""
+    names = [name for named in role_columns(columns).values() for name in named]
+    kinds = {"O": "text", "b": "true or false"}
+    return ", ".join(f"{x} ({kinds.get(columns[x].dtype.kind, 'numbers')})" for x in names)

@@ -22,7 +22,17 @@ from typing import Any, NamedTuple
 from surestep._files import temporary_folder
 from surestep._names import unknown
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.sql import first_lines, interruptible, lacks_room, limit_memory, sql_name, sql_text
+from surestep.io.sql import (
+    as_texts,
+    columns_of,
+    first_lines,
+    interruptible,
+    lacks_room,
+    limit_memory,
+    named,
+    sql_name,
+    sql_text,
+)
 
 LOG, RESULT = "log", '"surestep result"'
 PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE")  # same in Python
@@ -148,12 +158,6 @@ def run(workshop: Workshop, query: Query) -> dict[str, str]:
     with workshop.locked(query) as database:
         database.execute(f"CREATE TABLE {RESULT} AS {query.rows()}")
         return columns_of(database, RESULT)
-
-
-def columns_of(database: Any, table: str) -> dict[str, str]:
-    """Returns the columns of a table with their types."""
-    described = database.execute(f"DESCRIBE {table}").fetchall()
-    return {str(row[0]): str(row[1]) for row in described}
 
 
 def finish(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
@@ -289,16 +293,6 @@ def so_far(database: Any, query: Query, case: str, number: int = FIRST_ROWS) -> 
         f"WHERE {as_texts([query.case or ROW])} = ? ORDER BY {order} LIMIT {number}",
         [case],
     )
-
-
-def named(columns: Sequence[str]) -> str:
-    """Returns columns as a query lists them."""
-    return ", ".join(map(sql_name, columns))
-
-
-def as_texts(columns: Sequence[str]) -> str:
-    """Returns columns as texts, which Python has for every type."""
-    return ", ".join(f"CAST({sql_name(name)} AS VARCHAR)" for name in columns)
 
 
 def rows_of(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> dict[Texts, Row]:

@@ -14,12 +14,13 @@ from typing import NamedTuple
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.columns import ColumnMapping, Types
-from surestep.io.logs.stamps import time_column
+from surestep.io.logs.stamps import TIME
 from surestep.io.sql import sql_name
 
 Bins = Mapping[str, Binning]  # by column of state or action
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 FLOATING = ("FLOAT", "DOUBLE")
+BINNED = "a finite number, since the column is binned"
 NUMBER = "a number"  # what a column of numbers should have where nothing is
 # Of these types, equal values have equal texts; all others are grouped by their text.
 PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE", "UUID")
@@ -56,6 +57,10 @@ class LabelCodes:
     action: tuple[LabelCode, ...]
     next_state: tuple[LabelCode, ...]
     episode: LabelCode | None
+
+    def names(self, role: str) -> list[str]:
+        """Returns the columns of 'state', 'action' or 'next' in tables of ours: ['state_0']."""
+        return [f"{role}_{i}" for i in range(len(self.action if role == "action" else self.state))]
 
     @property
     def checks(self) -> list[Check]:
@@ -127,8 +132,8 @@ def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
         binning.sql(number),
         "BIGINT",
         lambda text: binning.label(int(text)),
-        (Check(unusable, column, "a finite number, since the column is binned"),),
-        "a number, since the column is binned",
+        (Check(unusable, column, BINNED),),
+        BINNED,
     )
 
 
@@ -200,8 +205,13 @@ class RoleSql:
 
     @property
     def time(self) -> str:
-        """Returns SQL: when the episode of a row began, NULL where no stamp is there."""
-        return f"TRY_CAST(CAST({time_column(self.mapping)} AS VARCHAR) AS TIMESTAMP)"
+        """Returns SQL: when the episode of a row began, NULL where no stamp is there.
+
+        Steps that are stamps become numbers, so that their column cannot say it.
+        """
+        time = self.mapping.time
+        column = TIME if time == self.mapping.step else sql_name(str(time))
+        return f"TRY_CAST(CAST({column} AS VARCHAR) AS TIMESTAMP)"
 
     @property
     def no_next(self) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -28,12 +27,12 @@ from surestep.description import (
 )
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
-from surestep.io.labels.bin_rules import Quantiles, number_sql, resolve_binnings, rules_of
+from surestep.io.labels.bin_rules import binnings_of, number_sql
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs import query as queries
-from surestep.io.logs.checks import advice, check_rows, first_where, no_row, places_where
+from surestep.io.logs.checks import check_rows, first_where, no_row, refusal
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
 from surestep.io.logs.digests import file_sources
@@ -45,13 +44,21 @@ from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
 from surestep.io.logs.rewards import RewardSql, Units
-from surestep.io.logs.roles import RoleSql
+from surestep.io.logs.roles import Check, RoleSql
 from surestep.io.logs.stamps import is_stamp_type, reads_stamp
-from surestep.io.logs.tables import Table, connected, explained, find_table, watched
-from surestep.io.sql import ROW, first_lines, limit_memory, sql_name, sql_text
+from surestep.io.logs.tables import (
+    Table,
+    connected,
+    explaining,
+    find_table,
+    named_in_errors,
+    watched,
+)
+from surestep.io.sql import ROW, columns_of, limit_memory, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
+MEASUREMENT = "a finite number, since states are learnt from the column"
 SHOWN = ("episode", "state", "action", "reward")  # of the columns, in a line
 
 
@@ -125,13 +132,10 @@ class LogSource:
             roles = RoleSql.of(self.columns, self.types, {})
             read = {name: number_sql(name, self.types[name]) for name in columns}
             for name, number in read.items():
-                wrong = f"NOT coalesce(isfinite({number}), false)"
-                place = next(places_where(self.table, database, wrong, name), None)
-                if place is not None:
-                    raise InvalidLog(
-                        f"{place.where}: found {place.value}, expected a finite number, since "
-                        f"states are learnt from the column{advice(place.text)}"
-                    )
+                check = Check(f"NOT coalesce(isfinite({number}), false)", name, MEASUREMENT)
+                count = f"SELECT count_if({check.condition}) FROM log"
+                if wrong := database.execute(count).fetchone()[0]:
+                    raise refusal(self.table, database, check, wrong)
             assert roles.codes.episode is not None
             episode, reward = roles.codes.episode.sql, RewardSql.of(roles).double
             wanted = [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)]
@@ -266,8 +270,8 @@ class LogSource:
                     same = [sql_text(coded) for coded in same if code.label(coded) == text]
                     conditions.append(f"{value} IN ({', '.join(same) or 'NULL'})")
             column = getattr(self.columns, list(labels)[-1])[0]
-            places = places_where(self.table, database, " AND ".join(conditions), column)
-            return next((place.where for place in places), "")
+            place = first_where(self.table, database, " AND ".join(conditions), column)
+            return "" if place is None else place.where
 
     def first_beyond(
         self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
@@ -295,8 +299,8 @@ class LogSource:
                 f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
                 f"ELSE {on_the_way} AND {at_end} END"
             )
-            places = places_where(self.table, database, condition, self.columns.reward)
-            return next((f"{place.where}: {place.value}" for place in places), "")
+            place = first_where(self.table, database, condition, self.columns.reward)
+            return "" if place is None else f"{place.where}: {place.text!r}"
 
     def unbinned_labels(self) -> list[str]:
         """The columns of labels that are the text that is written there."""
@@ -310,20 +314,10 @@ class LogSource:
 
         Where a part of it judges what another part has chosen, only the latter does.
         """
-        rules = rules_of(self.description.bins)
-        following = dict(zip(self.columns.state, self.columns.next_state, strict=False))
-
-        def refused_at(condition: str, column: str) -> tuple[str, str]:
-            place = first_where(self.table, database, condition, column)
-            return f"{place.where}: found {place.value}", advice(place.text)
-
-        quantiles = {name: rule for name, rule in rules.items() if isinstance(rule, Quantiles)}
-        rows = self.rows_that_teach(database, [*quantiles])
-        by_quantile = resolve_binnings(database, quantiles, following, refused_at, rows)
-        binnings = {
-            name: rule if isinstance(rule, Binning) else by_quantile[name]
-            for name, rule in rules.items()
-        }
+        bins = self.description.bins
+        by_quantile = [name for name, rule in bins.items() if rule.quantiles is not None]
+        rows = self.rows_that_teach(database, by_quantile)
+        binnings = binnings_of(database, bins, self.types, rows)
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 
@@ -468,11 +462,9 @@ def load_further(database: Any, description: Description) -> None:
 
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     """Loads a table for a query, the log with the places of its rows; returns its types."""
-    import duckdb
-
     rows = raw.typed(database)
-    try:
-        kinds = queries.columns_of(database, rows)
+    with explaining(raw):
+        kinds = columns_of(database, rows)
         numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]
         missing = ", ".join(f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers)  # as in `act`
         values = f"* REPLACE ({missing})" if missing else "*"
@@ -485,10 +477,7 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
                 )
             values += f", row_number() OVER () AS {sql_name(queries.ROW)}"
         database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT {values} FROM ({rows})")
-    except duckdb.Error as problem:
-        words = f"{raw.name} cannot be read: {first_lines(problem)}"
-        raise InvalidLog(explained(raw) or words) from None
-    return queries.columns_of(database, sql_name(name))
+    return columns_of(database, sql_name(name))
 
 
 def check_readable(
@@ -511,7 +500,7 @@ def check_readable(
 
 def types_of(database: Any) -> dict[str, str]:
     """Returns the type of each column of the log, as DuckDB calls it."""
-    kinds = queries.columns_of(database, "SELECT * FROM log")
+    kinds = columns_of(database, "log")
     return {name: kind for name, kind in kinds.items() if name != ROW.strip('"')}
 
 
@@ -527,15 +516,6 @@ def steps_are_stamps(
     if text is None or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", text):
         return False
     return description.reader.timestampformat is not None or reads_stamp(text)
-
-
-@contextmanager
-def named_in_errors(table: Table) -> Iterator[None]:
-    """Puts the name of the table before what is wrong with its columns."""
-    try:
-        yield
-    except InvalidLog as problem:
-        raise InvalidLog(f"{table.name}: {problem}") from None
 
 
 def check_bins(bins: Iterable[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:

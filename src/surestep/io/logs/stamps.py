@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from surestep.errors import said
-from surestep.io.logs.columns import ColumnMapping
 from surestep.io.sql import sql_name, sql_text
 
 ISO = (
@@ -66,11 +65,3 @@ def advice(text: str | None) -> str:
     )
     option = said("reader={'timestampformat': …}", "--set reader.timestampformat=…")
     return f" (if it is a date, say how it is written with {option}, such as {ways})"
-
-
-def time_column(mapping: ColumnMapping) -> str:
-    """Returns the SQL name of the column that says when episodes began.
-
-    Steps that are stamps become numbers, so that their column cannot.
-    """
-    return TIME if mapping.time == mapping.step else sql_name(str(mapping.time))

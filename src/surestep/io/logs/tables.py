@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from surestep._files import read_path, temporary_folder
-from surestep.description import Description, files_of
+from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 from surestep.io.logs.compression import check_compression, check_gzip
 from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format, scan_parquet
@@ -20,7 +20,15 @@ from surestep.io.logs.frames import explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.query import Made
-from surestep.io.sql import ROW, first_lines, in_memory, interruptible, lacks_room, sql_name
+from surestep.io.sql import (
+    ROW,
+    failure_of,
+    first_lines,
+    in_memory,
+    interruptible,
+    lacks_room,
+    sql_name,
+)
 
 BETWEEN_LOOKS = 0.2  # seconds
 
@@ -109,7 +117,7 @@ def find_table(description: Description, frame: object = None) -> Table:
     """Returns the table that a description names, or the one in memory."""
     if frame is not None:
         return Table(f"the {type(frame).__name__}", frame=frame, description=description)
-    given = files_of(description)
+    given = several(description.files)
     files = tuple(file for path in given for file in matching(read_path(path)))
     if not files:
         raise InvalidParameter("no file was given, expected at least one")
@@ -145,21 +153,39 @@ def matching(path: Path) -> list[Path]:
 @contextmanager
 def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
     """A database with the view `log`; what goes wrong in it becomes an error with its source."""
+    with (
+        in_memory(memory_limit) as connection,
+        interruptible(connection) as database,
+        explaining(table, memory_limit),
+    ):
+        if table.format is IN_MEMORY:
+            register(database, table.frame)
+        database.execute(f"CREATE TEMP VIEW log AS {table.scan(database, table.files)}")
+        yield database
+
+
+@contextmanager
+def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
+    """Makes an error that names the table of what DuckDB fails in."""
     import duckdb
 
-    with in_memory(memory_limit) as connection, interruptible(connection) as database:
-        try:
-            if table.format is IN_MEMORY:
-                register(database, table.frame)
-            create = f"CREATE TEMP VIEW log AS {table.scan(database, table.files)}"
-            database.execute(create)
-            yield database
-        except duckdb.Error as problem:
-            if lacks_room(problem):
-                raise
-            unreadable = isinstance(problem, duckdb.InvalidInputException | duckdb.IOException)
-            words = f"{table.name} cannot be read: {first_lines(problem)}"
-            raise InvalidLog((explained(table) if unreadable else None) or words) from None
+    try:
+        yield
+    except duckdb.Error as problem:
+        if lacks_room(problem):
+            raise failure_of(problem, memory_limit) from None
+        unreadable = isinstance(problem, duckdb.InvalidInputException | duckdb.IOException)
+        words = f"{table.name} cannot be read: {first_lines(problem)}"
+        raise InvalidLog((explained(table) if unreadable else None) or words) from None
+
+
+@contextmanager
+def named_in_errors(table: Table) -> Iterator[None]:
+    """Puts the name of the table before what is wrong with its columns."""
+    try:
+        yield
+    except InvalidLog as problem:
+        raise InvalidLog(f"{table.name}: {problem}") from None
 
 
 def explained(table: Table) -> str | None:

@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from surestep._files import failing_to_read
 from surestep.description import Reader
-from surestep.errors import FileFailure, InvalidLog, said
+from surestep.errors import InvalidLog, said
 from surestep.io.logs.compression import check_gzip, split_ending
 from surestep.io.sql import file_list, first_lines, in_memory, lacks_room, sql_name, sql_text
 
@@ -202,11 +203,9 @@ def plain_lines(file: Path, reader: Reader) -> Iterator[str]:
     """Yields the lines of a file that is not compressed."""
     encoding = reader.encoding or "utf-8"
     try:
-        with file.open("rb") as stream:
+        with failing_to_read(file), file.open("rb") as stream:
             for line in iter(lambda: stream.readline(LONGEST), b""):
                 yield line.removeprefix(BOM_UTF8).decode(encoding)
-    except OSError as problem:
-        raise FileFailure(f"{file} cannot be read: {problem.strerror}") from None
     except UnicodeError:
         how = said("reader={'encoding': 'latin-1'}", "--set reader.encoding=latin-1")
         raise InvalidLog(

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from surestep.errors import FileFailure, InvalidModel
+from surestep._files import failing_to_read
+from surestep.errors import InvalidModel
 
 GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 BLOCK = tarfile.BLOCKSIZE
@@ -151,14 +152,11 @@ class Archive:
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
     """Opens the archive at a path, of whatever compression; it is closed afterwards."""
-    try:
-        with path.open("rb") as file:
-            packed = file.read(len(XZ)).startswith((GZIP, XZ))
-            stored = file.seek(0, io.SEEK_END)
-            content = Unpacked(file) if packed else file
-            yield Archive(content, read_members(content, math.inf if packed else stored), stored)
-    except OSError as problem:
-        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
+    with failing_to_read(path), path.open("rb") as file:
+        packed = file.read(len(XZ)).startswith((GZIP, XZ))
+        stored = file.seek(0, io.SEEK_END)
+        content = Unpacked(file) if packed else file
+        yield Archive(content, read_members(content, math.inf if packed else stored), stored)
 
 
 def read_members(file: IO[bytes] | Unpacked, total: float) -> dict[str, tuple[int, int]]:
