@@ -422,6 +422,8 @@ def test_learnt_states_are_learnt_again_and_judged(state, measured, tmp_path):
     assert judged.same_log
     (again,) = (claim for claim in made.certificates if claim.kind == "robust")
     assert judged.certificates[0].lower == pytest.approx(again.lower)
+    assert judged.certificates[0].assumptions == again.assumptions
+    assert "states-learnt" in {statement.code for statement in again.assumptions}
 
 
 def test_states_are_not_learnt_from_the_returns_that_judge_them(measured):

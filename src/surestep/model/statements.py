@@ -117,6 +117,10 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
     "pairs-declared": lambda: (
         "No action is possible in a state but those that were declared for it."
     ),
+    "states-learnt": lambda: (
+        "The states were learnt from the part of the log that chose the policy; a claim that counts "
+        "that part too takes them as if they had been given before the data."
+    ),
     "successors-given": lambda successors: (
         f"Each pair leads only to the successors that were given: {successors} in all, fixed "
         "before the data."

@@ -208,6 +208,9 @@ class SavedPolicy:
         if same_log:
             known, _ = completed(saved, dict.fromkeys(SOURCES))
             assembly = gather(CountsSource(counts), objects=known).assembly
+            if saved.table.vocabulary.learnt:
+                premises = (*assembly.premises, Statement("states-learnt"))
+                assembly = replace(assembly, premises=premises)
             problem = problem_of(assembly, terms, facts)
         else:
             locate = nowhere if log_source is None else log_source.place_of

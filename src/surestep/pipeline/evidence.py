@@ -162,7 +162,8 @@ def gather(
     assembly = assemble(counts, table, **listed, possible=declared, locate=locate)
     if isinstance(log, LogSource) and log.learnt:
         words = replace(assembly.vocabulary, learnt=log.learnt)
-        assembly = replace(assembly, vocabulary=words)
+        premises = (*assembly.premises, Statement("states-learnt"))
+        assembly = replace(assembly, vocabulary=words, premises=premises)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
