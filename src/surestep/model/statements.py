@@ -118,8 +118,8 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         "No action is possible in a state but those that were declared for it."
     ),
     "states-learnt": lambda: (
-        "The states were learnt from the part of the log that chose the policy; a claim that counts "
-        "that part too takes them as if they had been given before the data."
+        "The states were learnt from the part of the log that chose the policy; a claim that "
+        "counts that part too takes them as if they had been given before the data."
     ),
     "successors-given": lambda successors: (
         f"Each pair leads only to the successors that were given: {successors} in all, fixed "
