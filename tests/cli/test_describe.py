@@ -166,10 +166,10 @@ def test_how_a_file_is_written_is_asked_for_and_then_used(tmp_path):
     assert content["columns"]["step"] == "date"
     assert "reward" not in content["columns"]
     # Most of what is spent is NULL here: that it has a comma shows once NULL is read.
-    asked = [f"describe the log again with --set reader.{each}\n" in text for each in settings]
+    asked = [f"describe the log again with the key reader.{each}\n" in text for each in settings]
     assert asked == [True, False, True]
     content, text = described(tmp_path, mailing, "reader.nullstr=NULL")
-    assert "describe the log again with --set reader.decimal_separator=,\n" in text
+    assert "describe the log again with the key reader.decimal_separator=,\n" in text
     content, text = described(tmp_path, mailing, *(f"reader.{each}" for each in settings))
     assert "again" not in text
     assert content["columns"] == {

@@ -197,7 +197,7 @@ def text_of(
         if where:
             lines.append(
                 f"# {', '.join(map(written, where))} may be written in another way: if so, "
-                f"describe the log again with --set reader.{setting}"
+                f"describe the log again with the key reader.{setting}"
             )
     if "is_last" in by_name:
         lines.append(
