@@ -53,7 +53,7 @@ Natural = Annotated[int, Meta(ge=0)]
 
 
 class Columns(Part, frozen=True):
-    """Which column is what; those with a usual name are found by themselves."""
+    """Names the column of each role; those with a usual name are found by themselves."""
 
     state: Several | None = None
     action: Several | None = None
@@ -111,7 +111,7 @@ class Behavior(Part, frozen=True):
 
 
 class Stakes(Part, frozen=True):
-    """What is earned, and how much later steps count."""
+    """Says what may be earned, and how much later steps count: γ of the paper is `discount`."""
 
     discount: Fraction | None = None
     running: Range | None = None
@@ -135,7 +135,7 @@ RANGES = ("running", "ending", "returns")
 
 
 class Limits(Part, frozen=True):
-    """What can be done at all, and what may be recommended."""
+    """Says what can be done at all, and what may be recommended."""
 
     possible: str | None = None
     allowed: str | None = None
@@ -144,7 +144,7 @@ class Limits(Part, frozen=True):
 
 
 class Method(Part, frozen=True):
-    """How the policy is improved, and how claims are made."""
+    """Says how the policy is improved, and how claims are made: N∧, ζ and δ of the paper."""
 
     algorithm: str | None = None
     n_wedge: Natural | Literal["auto"] | None = None

@@ -46,7 +46,7 @@ WRITINGS = {
 
 
 class Column(NamedTuple):
-    """What a look at a column has found."""
+    """Holds what a look at a column has found."""
 
     name: str
     distinct: int

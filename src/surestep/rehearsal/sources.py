@@ -19,7 +19,7 @@ MANY = 1000  # draws that are made one by one
 
 
 class Residuals(NamedTuple):
-    """What the rewards of a log differ by from the mean of their transition.
+    """Holds what the rewards of a log differ by from the mean of their transition.
 
     A transition draws from its own run of them, from that of its pair where it has few, and from
     all where the pair has few. They are scaled down where a reward would leave the range of the

@@ -55,7 +55,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is kept of the query that prepared a log."""
+    """Holds what is kept of the query that prepared a log."""
 
     digest: str  # of its rows
     types: dict[str, str]  # of the columns of the log

@@ -18,7 +18,7 @@ ALWAYS = {"episode": "row_number() OVER ()", "step": "0", "terminated": "true"} 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What is done to the rows of files; nothing by default."""
+    """Holds what is done to the rows of files; nothing by default."""
 
     selects: tuple[str, ...] = ()  # SQL without its FROM, each of the rows of the one before
     added: tuple[str, ...] = ()  # columns that files do not have

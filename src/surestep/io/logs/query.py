@@ -140,7 +140,7 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a query made: where, in which order, and of what."""
+    """Holds what a query made: where, in which order, and of what."""
 
     workshop: Workshop
     query: Query
