@@ -403,6 +403,7 @@ def test_a_claim_tells_its_settings_its_bounds_and_what_must_hold():
         "train_share": 0.3,
         "logger": "adaptive",
         "seed": 0,
+        "series": 768,
         "known_start": False,
         "return_low": -0.25,
         "return_high": 0.5,

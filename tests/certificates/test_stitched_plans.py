@@ -11,7 +11,6 @@ from surestep.certificates import Stitched, stitched, stitched_plans
 from surestep.certificates.bets import log_goal, usual_stake, usual_stakes
 from surestep.certificates.stacks import Rounds, Tallies, Way
 from surestep.certificates.stitched import (
-    RUNS,
     Folds,
     Judging,
     Planning,
@@ -62,7 +61,7 @@ def tallies_of(values, who):
 
 def planned(values, ratio, who=BOTH):
     """The bet that is planned where the rounds of fold 1 give these values [runs, rounds]."""
-    fold, tallies = Fold(STACKS, COURSE, ratio, 0.1, 5), tallies_of(values, who)
+    fold, tallies = Fold(STACKS, COURSE, ratio, 0.1), tallies_of(values, who)
     levels = Levels.of([fold])
     bets = bets_in_turn(levels, tallies) if who > OURS else bets_alone(levels, [who], tallies)
     return bets.plan(fold, Way(who), (0, 0))
@@ -146,7 +145,7 @@ def planned_at(monkeypatch, score):
     def tally_each(cases, ways, purpose, runs):
         (case,), (several,) = cases, ways
         assert case.readable.tolist() == [True, False, True]
-        assert (case.seed, case.rounds, purpose, runs) == (5, 7, 1, 8)
+        assert (case.seed, case.rounds, purpose, runs) == (0, 7, 1, 8)
         looked_at.append(several)
         return several
 
@@ -159,7 +158,7 @@ def planned_at(monkeypatch, score):
     monkeypatch.setattr(stitched_plans, "tally_each", tally_each)
     monkeypatch.setattr(stitched_plans, "bets_alone", bets)
     monkeypatch.setattr(stitched_plans, "bets_in_turn", bets)
-    (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1, 5)], 8)
+    (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1)], 8)
     return plan, looked_at
 
 
@@ -168,7 +167,7 @@ def test_bets_of_several_folds_are_those_of_each(in_turn):
     rng = np.random.default_rng(0)
     tallies = Tallies(rng.integers(0, 3, (3, 6, 2)) * 7.0, *rng.random((2, 3, 6, 2)))
     courses = [SimpleNamespace(limits=(-1.0 - f, 2.0)) for f in range(3)]
-    folds = [Fold(STACKS, course, 1.0 + f, 0.1 / (1 + f), 5) for f, course in enumerate(courses)]
+    folds = [Fold(STACKS, course, 1.0 + f, 0.1 / (1 + f)) for f, course in enumerate(courses)]
 
     def bets(folds, tallies):
         levels = Levels.of(folds)
@@ -334,7 +333,7 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeyp
     def rolled(cases, ways, purpose, runs):
         (case,) = cases
         assert (case.readable.tolist(), case.seed, case.rounds) == ([True, False, True], 5, 7)
-        assert (ways, purpose, runs) == ([way], 2, RUNS)
+        assert (ways, purpose, runs) == ([way], 2, 768)
         return [rounds]
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)

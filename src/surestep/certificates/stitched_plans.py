@@ -26,6 +26,7 @@ from surestep.certificates.stacks import Tallies, Way, horizons, tally_each
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Turns
 
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
+PLANNING_SEED = 0  # of all plans: near ties are decided alike, whatever seed certifies
 REHEARSALS = 8  # runs on fold 1 for each policy among which one is chosen
 LAST_REHEARSALS = 64  # for the one that is certified: as many as leave its plan to the data
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
@@ -58,7 +59,6 @@ class Fold(NamedTuple):
     course: Course
     ratio: float  # the size of the second fold relative to this one
     delta: float
-    seed: int
 
 
 class Bets(NamedTuple):
@@ -88,11 +88,11 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[Plan]:
     """
     different: dict[tuple[int, ...], Case] = {}
     cases = []
-    for stacks, course, _, _, seed in folds:
-        key = seed, id(stacks), *map(id, course)
+    for stacks, course, _, _ in folds:
+        key = id(stacks), *map(id, course)
         if key not in different:
             most = most_rounds(stacks, course)
-            different[key] = Case(stacks, course, stacks.sizes > 0, seed, most)
+            different[key] = Case(stacks, course, stacks.sizes > 0, PLANNING_SEED, most)
         cases.append(different[key])
     levels, sides = Levels.of(folds), (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)

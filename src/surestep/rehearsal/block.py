@@ -19,6 +19,7 @@ from surestep.certificates.bounding import gains_each
 from surestep.certificates.episodes import holds_out
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import only_believed
+from surestep.certificates.stitched import FEW_SERIES
 from surestep.errors import CertificateRefused
 from surestep.model.batch import MDPBatch
 from surestep.model.policy import Policy
@@ -172,10 +173,11 @@ def judged(block: Block, sources: Sequence[Source]) -> Judged:
 
 
 def seeded(certifier: Certifier, seed: int) -> Certifier:
-    """Returns the certifier with a seed of the world's own, where it has one."""
-    if not hasattr(certifier, "seed"):
-        return certifier
-    changed: Certifier = replace(certifier, seed=seed)  # type: ignore[type-var]
+    """Returns the certifier with a seed of the world's own, where it has one, and few series."""
+    own = {"seed": seed} if hasattr(certifier, "seed") else {}
+    if hasattr(certifier, "series"):
+        own["series"] = min(certifier.series, FEW_SERIES)
+    changed: Certifier = replace(certifier, **own)  # type: ignore[type-var]
     return changed
 
 

@@ -41,7 +41,7 @@ from surestep.certificates.drawn import SMALL
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.protocol import believes
 from surestep.certificates.stacks import horizons
-from surestep.certificates.stitched import RUNS
+from surestep.certificates.stitched import FEW_SERIES
 from surestep.certificates.stitched_plans import LAST_REHEARSALS, REHEARSALS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.model.problem import Problem
@@ -161,7 +161,7 @@ def judging(problem: Problem, judge: Certifier, policies: int, draws: int) -> Sh
         return Share(draws * (TO_DRAW * sum(cells) + (policies + 1) * evaluating), 0.0)
     if judge.needs.episodes:
         planning = LAST_REHEARSALS if policies == 1 else policies * REHEARSALS
-        runs = SIDES * len(horizons(problem.single_discount)) * planning + RUNS
+        runs = SIDES * len(horizons(problem.single_discount)) * planning + FEW_SERIES
         return Share(0.0, TO_STITCH * runs * float(problem.counts.visits.sum()))
     passing = PASSES * TO_PASS * problem.counts.successor.size
     return Share(passing + SYSTEMS * policies * eliminating, 0.0)
