@@ -1,0 +1,106 @@
+"""Sections in a terminal: sentences, lists, tables and small pictures, readable without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from surestep._words import counted, harmless
+from surestep.sections import Bars, Histogram, Picture, Section, Table
+
+STYLES = {"good": "bold green", "bad": "bold red", "caution": "bold yellow", "plain": "bold"}
+TONES = {"blue": "cyan", "orange": "yellow", "green": "green", "vermilion": "red"}
+BAR = 32  # letters of the longest bar
+EIGHTHS, LEVELS = " ▏▎▍▌▋▊▉", "▁▂▃▄▅▆▇█"
+SHORTENED, LONG = 28, 1_000  # letters of a cell, and of a sentence
+MOST_ROWS, MOST_COLUMNS = 16, 8  # of a table
+
+
+def print_sections(sections: Sequence[Section], console: Console) -> None:
+    """Prints each section under its title; folded ones are left to the page."""
+    for section in sections:
+        if section.folded:
+            continue
+        console.print(Text(harmless(section.title, LONG), style=STYLES[section.mood]))
+        for part in parts_of(section):
+            console.print(Padding(part, (0, 0, 0, 2), expand=False))
+        console.print()
+
+
+def parts_of(section: Section) -> Iterator[RenderableType]:
+    """Yields all that a section says."""
+    yield from (Text(harmless(sentence, LONG)) for sentence in section.sentences)
+    for key in section.keys:
+        line = Text(f"{key.name}: ").append(harmless(key.value), style=STYLES[key.mood])
+        yield line.append(f". {harmless(key.meaning, LONG)}" if key.meaning else "")
+    for item in section.items:
+        grid = Grid.grid(padding=(0, 1))
+        said = " ".join(filter(None, (item.title and f"{item.title}:", item.text)))
+        if item.title and not item.text:
+            said = item.title
+        line = Text(harmless(said, LONG)).append(f" {harmless(item.aside, LONG)}", style="dim")
+        if item.pictures:
+            line.append_text(small(item.pictures[0]))
+        grid.add_row(Text(item.sign or "•", style=STYLES[item.mood]), line)
+        yield grid
+    if section.facts:
+        grid = Grid.grid(padding=(0, 2))
+        grid.add_column(style="dim", min_width=10, no_wrap=True)
+        for term, meaning in section.facts:
+            grid.add_row(harmless(term), Text(harmless(meaning, LONG)))
+        yield grid
+    if section.command:
+        yield Text(harmless(section.command, LONG), style="bold")
+    for picture in section.pictures:
+        yield drawn(picture)
+    yield from map(grid_of, section.tables)
+    for part in section.parts:
+        if not part.folded:
+            yield Text(harmless(part.title, LONG), style="bold")
+            yield from parts_of(part)
+
+
+def drawn(picture: Picture) -> RenderableType:
+    """Returns a picture: lying bars, a row of small ones, or its description."""
+    if not isinstance(picture, Bars):
+        return Text(f"{picture.caption.title}: {picture.caption.description}").append_text(
+            small(picture)
+        )
+    longest = max([bar.value for bar in picture.bars], default=0) or 1
+    grid = Grid.grid(padding=(0, 1))
+    grid.add_column(justify="right", min_width=14, no_wrap=True)
+    for name, value, tone in picture.bars:
+        eighths = -(-int(value) * BAR * 8 // int(longest))  # a thing that is there is seen
+        line = Text("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip(), TONES.get(tone, ""))
+        grid.add_row(name, line.append(f" {counted(int(value), picture.noun)}", style="default"))
+    return grid
+
+
+def small(picture: Picture) -> Text:
+    """Returns a histogram as a row of small bars; nothing of other pictures."""
+    if not isinstance(picture, Histogram):
+        return Text()
+    values = [sum(times) for times in zip(*(one.times for one in picture.layers), strict=True)]
+    largest = max(values, default=0) or 1
+    signs = "".join(LEVELS[-(-8 * value // largest) - 1] if value else " " for value in values)
+    return Text(f" ▕{signs}▏", style="cyan")
+
+
+def grid_of(table: Table) -> RenderableType:
+    """Returns the first rows and columns of a table."""
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption_justify="left")
+    for heading, is_number in table.columns[:MOST_COLUMNS]:
+        justify = "right" if is_number else "left"
+        grid.add_column(Text(harmless(heading, SHORTENED)), justify=justify, overflow="fold")
+    for row in table.rows[:MOST_ROWS]:
+        cells = (cell if isinstance(cell, str) else cell.text for cell in row[:MOST_COLUMNS])
+        grid.add_row(*(Text(harmless(cell, SHORTENED)) for cell in cells))
+    left = len(table.rows) - MOST_ROWS
+    more = f"; {left:,} more rows on the page" if left > 0 else ""
+    grid.caption = Text(f"{table.caption}{more}", style="dim")
+    return grid

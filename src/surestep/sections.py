@@ -1,0 +1,181 @@
+"""Sections: what there is to say, as plain values that a page and a terminal show alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+Mood = Literal["good", "plain", "caution", "bad"]
+Tone = Literal["blue", "orange", "green", "vermilion", "purple", "grey"]
+
+
+class Amount(NamedTuple):
+    """A number in a table: how it is written, and what it is sorted by."""
+
+    text: str
+    key: float
+
+
+Cell = str | Amount
+
+
+class Column(NamedTuple):
+    """A column of a table; one of numbers is aligned at the right."""
+
+    heading: str
+    number: bool = False
+
+
+class Table(NamedTuple):
+    """Rows of cells under their columns; readers of a page may sort one and search in it."""
+
+    name: str  # unique on a page
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    sortable: bool = False
+
+
+class Key(NamedTuple):
+    """A number to remember, with its name above and its meaning below."""
+
+    name: str
+    value: str
+    meaning: str
+    mood: Mood = "plain"
+
+
+class Item(NamedTuple):
+    """A line of a list: a sign, what it is about, and what there is to say of it."""
+
+    title: str
+    text: str = ""
+    aside: str = ""
+    sign: str = ""
+    mood: Mood = "plain"
+    pictures: Sequence[Picture] = ()
+
+
+# ---- pictures: the values that are drawn --------------------------------------------------------
+
+
+class Caption(NamedTuple):
+    """The name of a picture, unique on a page, its title, and what it shows in words."""
+
+    name: str
+    title: str
+    description: str
+
+
+class Bar(NamedTuple):
+    """A bar: its name, how high it is, and its colour."""
+
+    name: str
+    value: float
+    tone: Tone = "blue"
+
+
+class Bars(NamedTuple):
+    """Standing bars over their names; `noun` is what they count."""
+
+    caption: Caption
+    label: str
+    noun: str
+    bars: Sequence[Bar]
+
+
+class Flag(NamedTuple):
+    """A value to compare with, and its words."""
+
+    value: float
+    text: str
+
+
+class Strip(NamedTuple):
+    """A named range on an axis, cut at its ends, and a stroke at a point."""
+
+    name: str
+    low: float
+    high: float
+    point: float | None = None
+    tone: Tone = "blue"
+    words: str = ""  # at the right end
+    inner: tuple[float, float] | None = None  # a thicker range inside
+
+
+class Strips(NamedTuple):
+    """Ranges below each other over one axis, with flags through all of them."""
+
+    caption: Caption
+    label: str
+    strips: Sequence[Strip]
+    flags: Sequence[Flag] = ()
+    log: bool = False
+
+
+class Layer(NamedTuple):
+    """Numbers of things of one sort between each edge and the next."""
+
+    times: Sequence[int]
+    tone: Tone = "blue"
+    name: str = ""
+
+
+class Histogram(NamedTuple):
+    """Bars between rising edges, one more than bars; layers stand on each other."""
+
+    caption: Caption
+    label: str
+    noun: str
+    edges: Sequence[float]
+    layers: Sequence[Layer]
+    flags: Sequence[Flag] = ()
+
+
+class Line(NamedTuple):
+    """A line of a chart, and the room of error around it (low and high at each place), if any."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    tone: Tone = "blue"
+    band: Sequence[tuple[float, float]] = ()
+
+
+class Curve(NamedTuple):
+    """Lines over a logarithmic axis, with a mark at one place and a level across."""
+
+    caption: Caption
+    label: str
+    upwards: str  # what the vertical axis counts, from 0 to `most`
+    most: float
+    lines: Sequence[Line]
+    mark: Flag
+    level: Flag
+
+
+Picture = Bars | Strips | Histogram | Curve
+
+
+# ---- sections -----------------------------------------------------------------------------------
+
+
+class Section(NamedTuple):
+    """A part of an answer: its title, and what there is to say, to list and to show."""
+
+    name: str  # unique on a page
+    title: str
+    sentences: Sequence[str] = ()
+    keys: Sequence[Key] = ()
+    items: Sequence[Item] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    command: str = ""  # to be copied
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[Table] = ()
+    parts: Sequence[Section] = ()  # with titles of their own
+    mood: Mood = "plain"
+    folded: bool = False
+
+
+def numbers(*headings: str) -> list[Column]:
+    """Returns columns of numbers with these headings."""
+    return [Column(heading, number=True) for heading in headings]
