@@ -182,3 +182,27 @@ def short(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:g}{THIN_SPACE}{unit}".replace("-", "−")
     return f"{value:g}".replace("-", "−")
+
+
+# ---- texts from the data ------------------------------------------------------------------------
+
+SHORTENED = 120  # letters of a label that is shown
+
+# Control characters get their pictures; what has no place in a text, or turns its direction, a mark.
+HARMLESS = {code: chr(0x2400 + code) for code in range(32)} | {
+    0x7F: "\u2421",
+    **dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), *range(0xFDD0, 0xFDF0)), "\ufffd"),
+    **dict.fromkeys((0x61C, 0x200E, 0x200F, 0x2028, 0x2029), "\ufffd"),
+    **dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"),
+    **{plane << 16 | code: "\ufffd" for plane in range(17) for code in (0xFFFE, 0xFFFF)},
+}
+
+
+def harmless(text: str, most: int = SHORTENED) -> str:
+    """Returns a text from the data: on one line, shortened, and nothing in it is obeyed.
+
+    >>> harmless("a\\tb"), harmless(""), harmless("abcdef", 4)
+    ('a␉b', '(empty)', 'abc…')
+    """
+    shown = text.translate(HARMLESS) or "(empty)"
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

@@ -56,7 +56,7 @@ from surestep.pipeline.stress_test import Question, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.rehearsal import TimeLimit
-from surestep.report.page import result_page
+from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval
 from surestep.results.baseline import baseline_of
 from surestep.results.findings import Findings, NoRehearsal

@@ -21,7 +21,7 @@ from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, TimeLimit
 from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.rehearsal.work import STEPS_A_SECOND, work_of
-from surestep.report.page import rehearsal_page
+from surestep.report.result import rehearsal_page
 from surestep.results.record import Record
 from surestep.results.unfinished import REHEARSAL, RUN, begin, finish, save
 

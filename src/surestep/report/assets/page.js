@@ -51,55 +51,42 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
   });
 }
 
-const STEP = 100; // rows of a long table that are shown at once
+const FEW = 12, STEP = 100; // rows: from FEW on a table is searched, and STEP are shown at once
 
-for (const bar of document.querySelectorAll(".filter")) {
-  const table = document.getElementById(bar.dataset.table);
-  const body = table.tBodies[0];
-  const texts = new Map([...body.rows].map((row) => [row, row.textContent.toLowerCase()]));
-  const wanted = bar.querySelector("[data-filter=text]");
-  const group = bar.querySelector("[data-filter=group]");
-  const matches = bar.querySelector(".matches");
-  const further = document.querySelector(`.further[data-table=${bar.dataset.table}]`);
+for (const table of document.querySelectorAll("table[data-sortable]")) {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length <= FEW) continue;
+  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+  const bar = document.createElement("div");
+  const wanted = document.createElement("input");
+  const more = document.createElement("button");
+  const matches = document.createElement("span");
+  bar.className = "filter";
+  wanted.type = "search";
+  wanted.placeholder = "Search";
+  wanted.setAttribute("aria-label", "Search in this table");
+  matches.setAttribute("role", "status");
+  more.type = "button";
+  more.textContent = "Show more rows";
+  bar.append(wanted, matches, more);
+  table.parentElement.before(bar);
   let most = STEP;
   const apply = () => {
     const words = wanted.value.toLowerCase().split(/\s+/).filter(Boolean);
     let fitting = 0;
-    for (const row of body.rows) {
-      const fits =
-        (group.value === "" || row.dataset.group === group.value) &&
-        words.every((word) => texts.get(row).includes(word));
+    for (const row of table.tBodies[0].rows) {
+      const fits = words.every((word) => texts.get(row).includes(word));
       fitting += fits;
       row.hidden = !fits || fitting > most;
     }
-    const narrowed = fitting < texts.size && fitting > most;
-    const all = narrowed ? `${fitting} matching` : `${texts.size}`;
-    matches.textContent = `${Math.min(fitting, most)} of ${all} rows shown`;
-    further.hidden = fitting <= most;
+    matches.textContent = `${Math.min(fitting, most)} of ${texts.size} rows`;
+    more.hidden = fitting <= most;
   };
   wanted.addEventListener("input", apply);
-  group.addEventListener("change", apply);
   table.addEventListener("sorted", apply);
-  for (const button of further.querySelectorAll("button")) {
-    button.addEventListener("click", () => {
-      most = button.dataset.further === "all" ? Infinity : most + STEP;
-      apply();
-    });
-  }
-  bar.hidden = false;
+  more.addEventListener("click", () => {
+    most *= 10;
+    apply();
+  });
   apply();
 }
-
-// What is folded away on the screen belongs on paper; what was open stays open afterwards.
-const opened = [];
-window.addEventListener("beforeprint", () => {
-  for (const fold of document.querySelectorAll("details:not([open])")) {
-    fold.open = true;
-    opened.push(fold);
-  }
-});
-window.addEventListener("afterprint", () => {
-  while (opened.length) {
-    opened.pop().open = false;
-  }
-});

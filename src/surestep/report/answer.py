@@ -1,0 +1,302 @@
+"""The answer: one line to act on, the number to count on, and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from surestep._words import about, counted, number, percent, signed
+from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
+from surestep.checks import Check
+from surestep.report._shim import against, failed, says, title
+from surestep.model import Certificate
+from surestep.model.certificate import Rung
+from surestep.model.statements import STOPPING, WITHIN_SEEN
+from surestep.rehearsal import Rehearsal
+from surestep.report.changes import changed_items
+from surestep.results.findings import Findings
+from surestep.results.ladder import belief_in, rung_of, undone
+from surestep.results.record import Record
+from surestep.sections import Item, Key, Mood, Section
+
+STANDINGS = {
+    "proved": "holds for every size of the log, if its assumptions hold",
+    "asymptotic": "holds as the log grows without end, with no promise for this size",
+    "posterior": "a degree of belief that rests on a prior",
+    "as-published": "taken from the papers, with known gaps",
+    BY_EXTENSION: "from a plug-in: nothing is known here of its proof",
+    "none": "nothing is claimed",
+}
+UNKNOWN_ENDS = (
+    "The claim leaves out rows whose episodes ended nobody knows how, and these may be the worst. "
+    "Say how they ended (`ends`)."
+)
+
+
+class Verdict(NamedTuple):
+    """The line to act on, why, and the rung of the ladder behind it."""
+
+    rung: Rung
+    mood: Mood
+    action: str
+    why: str
+
+
+def answer_section(findings: Findings) -> Section:
+    """Returns the first screen: what to do, what one may count on, and what speaks against it."""
+    claims = (findings.certificate, *findings.others)
+    record, rehearsal = findings.record, findings.rehearsal
+    judged = verdict(
+        claims,
+        changed=bool(findings.changes),
+        rehearsal=rehearsal,
+        awaited=findings.awaits_stress_test,
+        record=record,
+    )
+    doubted = [check for check in failed(record.checks) if speaks_against(check, claims[0])]
+    speaking = Section(
+        "against",
+        "What speaks against it",
+        [] if opposed(findings) else ["Nothing that could be tested. Hidden causes never can be."],
+        items=opposed(findings),
+        mood="bad" if doubted else "plain",
+    )
+    shown = changed_items(findings)
+    changes = Section(
+        "top",
+        "The change that matters" if len(shown) == 1 else "The changes that matter most",
+        [how_many(findings)],
+        items=shown,
+    )
+    return Section(
+        "answer",
+        judged.action,
+        [judged.why],
+        keys=[counted_on(claims, judged.rung), estimate_key(record, findings.gain)],
+        parts=[speaking, *([changes] if findings.changes else [])],
+        mood=judged.mood,
+    )
+
+
+# ---- the line to act on -------------------------------------------------------------------------
+
+
+def verdict(
+    certificates: Sequence[Certificate],
+    *,
+    changed: bool,
+    rehearsal: Rehearsal | None = None,
+    awaited: bool = False,
+    fresh: bool = False,
+    named: bool = True,
+    record: Record | None = None,
+) -> Verdict:
+    """Returns what certificates tell a reader to do; the first was named before the data.
+
+    `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
+    to come, `fresh` that the policy was made without the data of the certificates, and `named` that
+    the first kind was named before the data: only then it may prove. Where a check failed that
+    speaks against what a proof assumes, that comes first.
+    """
+    checks = () if record is None else record.checks
+    first = certificates[0]
+    rung = rung_of(
+        certificates,
+        changed=changed,
+        rehearsal=rehearsal,
+        awaited=awaited,
+        fresh=fresh,
+        alarms=() if record is None else record.alarms,
+    )
+    if rung.startswith("proved") and not named:
+        why = (
+            f"{claim_sentence(first)} But it was not the claim settled on before the data: who "
+            "keeps the best of several has proved nothing."
+        )
+        return Verdict("not shown to be better", "caution", "Keep what you do", why)
+    if rung == "nothing changed":
+        why = "Nothing better was found that the log supports: the new policy is the current one."
+        return Verdict(rung, "plain", "Keep what you do", why)
+    doubts = [title(check) for check in failed(checks) if speaks_against(check, first)]
+    if rung.startswith("proved") and doubts:
+        many = "An assumption" if len(doubts) == 1 else f"{len(doubts)} assumptions"
+        why = f"{many} failed: {'; '.join(doubts)}. {claim_sentence(first)}"
+        return Verdict(rung, "caution", "Settle the failed assumption first", why)
+    if rung == "proved better":
+        return Verdict(rung, "good", "Adopt it", claim_sentence(first))
+    if rung == "proved within the rewards seen":
+        return Verdict(rung, "caution", "Answer one question first", open_question(first))
+    belief = belief_in(certificates, fresh=fresh)
+    if rung == "believed better" and belief is not None:
+        return Verdict(rung, "caution", "Pilot it", belief_words(belief, rehearsal))
+    settling = None if record is None else proof_words(record, first)
+    why = " ".join(filter(None, (not_shown(certificates, rehearsal, awaited, fresh), settling)))
+    mood: Mood = "bad" if first.lower is None or first.says_nothing else "caution"
+    return Verdict(rung, mood, "Keep what you do", why)
+
+
+def speaks_against(check: Check, claim: Certificate) -> bool:
+    """Tells whether a failed check is evidence against something that a claim assumes."""
+    return against(check) in {assumption.code for assumption in claim.assumptions}
+
+
+def claim_sentence(claim: Certificate) -> str:
+    """Returns what a certificate says of the difference of both policies."""
+    if claim.lower is None:
+        return f"There is no guarantee: {' '.join(map(str, claim.notes))}"
+    sure, kind = percent(1 - claim.delta), standing_of(claim)
+    said = {"proved": f"With {sure} confidence", "posterior": f"With {sure} belief"}
+    start = said.get(kind, f"By a claim that {STANDINGS[kind]}")
+    if claim.lower > 0:
+        return (
+            f"{start} the new policy gains at least {number(claim.lower)} per episode, if its "
+            "assumptions hold."
+        )
+    if claim.says_nothing:
+        return "No useful guarantee: the data allow any loss."
+    return f"{start} the new policy loses at most {number(0.0 - claim.lower)} per episode."
+
+
+def open_question(claim: Certificate) -> str:
+    """Returns the one question whose answer would make it a proof."""
+    seen = next(said.values for said in claim.assumptions if said.code == WITHIN_SEEN)
+    a, b, c, d = (
+        number(seen[name])  # type: ignore[arg-type]
+        for name in ("running_low", "running_high", "ending_low", "ending_high")
+    )
+    return (
+        f"Can a step earn less than {a} or more than {b}, or an end less than {c} or more than "
+        f"{d}? If not, declare it (`running`, `ending`): then this is proved. "
+        f"{claim_sentence(claim)}"
+    )
+
+
+def belief_words(belief: Certificate, rehearsal: Rehearsal | None) -> str:
+    """Returns what is believed, and how often such beliefs were wrong where nothing was to gain."""
+    wrong = None if rehearsal is None else rehearsal.wrong_beliefs
+    measured = "How often such beliefs are wrong was not measured."
+    if wrong is not None:
+        measured = (
+            f"In {counted(wrong.total, 'simulated world')} without any benefit, this method "
+            f"believed in one in {wrong.happened or 'none'}."
+        )
+    kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
+    return (
+        f"A gain of at least {number(belief.lower or 0.0)} per episode is believed{kind}, with "
+        f"{percent(1 - belief.delta)}, and not proved: try it on few cases, and compare. {measured}"
+    )
+
+
+def not_shown(
+    claims: Sequence[Certificate], rehearsal: Rehearsal | None, awaited: bool, fresh: bool
+) -> str:
+    """Returns why a policy is not shown to be better."""
+    first, belief = claims[0], belief_in(claims, fresh=fresh)
+    if first.lower is None:
+        return claim_sentence(first)
+    words = "The data do not show that the new policy is better."
+    if first.lower <= 0 and not first.says_nothing:
+        words = (
+            f"Not shown to be better. Proved: at worst it loses {number(0.0 - first.lower)} per "
+            "episode."
+            if standing_of(first) == "proved"
+            else f"Not shown to be better. {claim_sentence(first)}"
+        )
+    elif first.says_nothing:
+        words = claim_sentence(first)
+    if belief is None and any(c.assumes(STOPPING.code) for c in claims if (c.lower or 0.0) > 0):
+        return f"{words} {UNKNOWN_ENDS}"
+    if belief is None or (belief.lower or 0.0) <= 0:
+        return words
+    claimed = f"A gain of at least {number(belief.lower or 0.0)} is believed, but"
+    if awaited:
+        return f"{words} {claimed} the stress test that may undo it is still to come."
+    if rehearsal is not None and undone(belief, rehearsal):
+        return f"{words} {claimed} the stress test undoes it: luck alone claims as much."
+    return words
+
+
+def proof_words(record: Record, claim: Certificate) -> str | None:
+    """Returns what would settle it; None where nobody can say."""
+    lost = record.estimates.get("held_out_gain", 1.0) <= 0
+    if "episodes_for_proof" not in record.estimates or lost or claim.lower is None:
+        return None
+    wanted, there = record.estimates["episodes_for_proof"], record.data["episodes"]
+    ranges = " Declared `returns` may do with less." if claim.assumes(WITHIN_SEEN) else ""
+    if wanted is None:
+        return f"More episodes like these alone would not settle it.{ranges}"
+    if wanted <= there:
+        return f"A proof was within reach: another log of this size may settle it.{ranges}"
+    return (
+        f"{about(wanted).capitalize()} episodes like these should settle it; the log has "
+        f"{there:,}.{ranges}"
+    )
+
+
+# ---- the numbers --------------------------------------------------------------------------------
+
+
+def counted_on(claims: Sequence[Certificate], rung: Rung) -> Key:
+    """Returns the number that one may count on, with its confidence."""
+    belief = belief_in(claims)
+    claim = belief if rung == "believed better" and belief is not None else claims[0]
+    if rung == "nothing changed":
+        return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
+    if claim.lower is None:
+        return Key("You may count on", "nothing", "No guarantee covers this policy.", "bad")
+    if claim.says_nothing:
+        return Key("You may count on", "nothing", "The data allow any loss.", "bad")
+    sure = percent(1 - claim.delta)
+    meaning = f"per episode, with {sure} confidence ({claim.kind}: {standing_name(claim)})"
+    if claim is belief:
+        return Key("Believed, at least", signed(claim.lower), f"per episode, {sure}; no proof")
+    mood: Mood = "good" if rung == "proved better" else "caution"
+    name = "You may count on" if claim.lower > 0 else "At worst"
+    return Key(name, signed(claim.lower), meaning, mood)
+
+
+def estimate_key(record: Record, gain: float) -> Key:
+    """Returns the estimated gain with its interval, and the data it comes from."""
+    found = record.estimates
+    if "held_out_gain" not in found:
+        by = "by the data that chose the policy, which flatter it"
+        return Key("Estimate", signed(gain), f"per episode, {by}")
+    between = f"{signed(found['held_out_low'])} to {signed(found['held_out_high'])}"
+    sure = percent(1 - float(record.parameters["delta"]))
+    return Key("Estimate", signed(gain), f"{between} (about {sure}), by data that did not choose it")
+
+
+# ---- against it ---------------------------------------------------------------------------------
+
+
+def opposed(findings: Findings) -> list[Item]:
+    """Returns what speaks against the new policy, a line each."""
+    items = [
+        Item(title(check), says(check), sign="✗", mood="bad")
+        for check in failed(findings.record.checks)
+    ]
+    evidence = [change.evidence for change in findings.changes]
+    if contradicted := evidence.count("contradicted"):
+        text = (
+            f"{contradicted:,} of {counted(len(evidence), 'change')} "
+            f"{'is' if contradicted == 1 else 'are'} contradicted by the rest of the log."
+        )
+        items.append(Item("Contradicted changes", text, sign="✗", mood="bad"))
+    if findings.behavior_is_estimated:
+        text = "Gains compare with what the log shows was done, which is only an estimate of it."
+        items.append(Item("The current policy was estimated", text, sign="!", mood="caution"))
+    return items
+
+
+def how_many(findings: Findings) -> str:
+    """Returns how much changes, and what the rest of the log says of it."""
+    changed, all_states = len(findings.changes), findings.table.num_deciding
+    evidence = [change.evidence for change in findings.changes]
+    words: tuple[Literal["confirmed", "open", "contradicted"], ...]
+    words = ("confirmed", "open", "contradicted")
+    found = ", ".join(f"{evidence.count(word):,} {word}" for word in words)
+    rest = f" By the rest of the log: {found}." if any(evidence) else ""
+    return (
+        f"{changed:,} of {counted(all_states, 'situation')} change, with "
+        f"{percent(findings.changed_share)} of the current policy's decisions.{rest}"
+    )

@@ -1,0 +1,219 @@
+"""Certificates: what each claims, on which standing, and what it assumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from surestep._words import counted, number, percent, signed
+from surestep.certificates.protocol import Labelled
+from surestep.certificates.registry import BUILT_IN, find_kind
+from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
+from surestep.model import Certificate
+from surestep.model.statements import STOPPING, WITHIN_SEEN
+from surestep.report.answer import STANDINGS
+from surestep.results.findings import Findings
+from surestep.sections import (
+    Amount,
+    Caption,
+    Cell,
+    Column,
+    Flag,
+    Item,
+    Section,
+    Strip,
+    Strips,
+    Table,
+    Tone,
+    numbers,
+)
+
+TONES: dict[str, Tone] = {"proved": "blue", "asymptotic": "purple", "posterior": "orange"}
+FEW = 3.0  # an L further below 0 than this many times what matters is cut
+SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longer numbers
+
+
+def certificates_section(findings: Findings) -> Section:
+    """Returns every claim about the policy, with its assumptions; the first was named before."""
+    claims = (findings.certificate, *findings.others)
+    names = names_of(claims)
+    return Section(
+        "certificates",
+        "The certificates" if len(claims) > 1 else "The certificate",
+        [together_words(claims)] if len(claims) > 1 else [],
+        items=[
+            Item(asked_kind(claim), refusal_reason(claim), sign="✗", mood="bad")
+            for claim in claims
+            if claim.lower is None
+        ],
+        pictures=[picture(findings.gain, claims, names)],
+        tables=[claims_table(findings, claims, names)],
+        parts=[
+            of_one(claim, name, findings.gain)
+            for claim, name in zip(claims, names, strict=True)
+            if claim.lower is not None
+        ],
+        folded=True,
+    )
+
+
+def of_one(claim: Certificate, name: str, gain: float) -> Section:
+    """Returns what a claim assumes, what there is to remark, and what it was computed from."""
+    figures = (*claim.parameters.items(), *claim.figures.items())
+    return Section(
+        f"assumed-{''.join(sign if sign.isalnum() else '-' for sign in name)}",
+        f"{name}: assumes {counted(len(claim.assumptions), 'thing')}",
+        [f"{standing_name(claim).capitalize()}: {STANDINGS[standing_of(claim)]}."],
+        items=[
+            *(Item("", str(said), sign=f"{i}.") for i, said in enumerate(claim.assumptions, 1)),
+            *(Item("Remark", str(said)) for said in claim.notes),
+        ],
+        facts=[(key, scalar_words(value)) for key, value in figures],
+        folded=True,
+    )
+
+
+def scalar_words(value: object) -> str:
+    """Returns a setting or figure as text, with all its digits."""
+    if value is None:
+        return "not given"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+# ---- words --------------------------------------------------------------------------------------
+
+
+def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:
+    """Returns what may be claimed of one of the certificates, of all, and of the best.
+
+    `settled` says that the first was settled on before the data.
+    """
+    made = [claim for claim in claims if claim.lower is not None]
+    deltas = [claim.delta for claim in made]
+    if len(made) < 2:
+        return "Other guarantees were asked for as well, about the same policy and the same data."
+    left = 1 - math.fsum(deltas)
+    alone = f"with {percent(1 - deltas[0])}" if len(set(deltas)) == 1 else "with its own"
+    joint = f"at least {percent(left)}" if left > 0 else "no"
+    first = " The first was settled on before the data." if settled else ""
+    return (
+        f"Each holds {alone} confidence; all {len(made)} together with {joint} confidence, and so "
+        f"does the best of them picked afterwards.{first}"
+    )
+
+
+def names_of(claims: Sequence[Certificate]) -> list[str]:
+    """Returns a name for each: kind and main settings, and δ where that tells them apart."""
+    names = [certificate_name(claim) for claim in claims]
+    return [
+        f"{name}, δ = {number(claim.delta)}"
+        if names.count(name) > 1 and claim.lower is not None
+        else name
+        for name, claim in zip(names, claims, strict=True)
+    ]
+
+
+def certificate_name(claim: Certificate) -> str:
+    """Returns the kind with its main settings: 'robust, interval, strict'."""
+    if claim.lower is None:
+        return asked_kind(claim)
+    kind = find_kind(claim.kind)
+    parts: Sequence[object] = kind.label(claim.parameters) if isinstance(kind, Labelled) else ()
+    return ", ".join([claim.kind, *(str(part) for part in parts if part is not None)])
+
+
+def asked_kind(refused: Certificate) -> str:
+    """Returns the kind that was asked for in place of a certificate without a claim."""
+    asked = refused.parameters.get("asked")
+    return asked if isinstance(asked, str) else refused.kind
+
+
+def refusal_reason(refused: Certificate) -> str:
+    """Returns why there is no claim."""
+    reason = refused.parameters.get("refusal")
+    if isinstance(reason, str):
+        return reason
+    return " ".join(map(str, refused.notes)) or "no reason was given"
+
+
+def claim_words(claim: Certificate) -> str:
+    """Returns a claim in a few words: 'proved, L = +12.3'."""
+    if claim.lower is None:
+        return "refused"
+    nothing = ", says nothing" if claim.says_nothing else ""
+    return f"{standing_name(claim)}, L = {signed(claim.lower)}{nothing}"
+
+
+# ---- the picture and the table ------------------------------------------------------------------
+
+
+def picture(gain: float, claims: Sequence[Certificate], names: Sequence[str]) -> Strips:
+    """Returns a range for each claim, from L on to the right.
+
+    What matters is the larger of the estimated gain and the L nearest to 0 that says something; an
+    L further below 0 than a few times that is cut.
+    """
+    gain = within_reach(gain)
+    said = [within_reach(c.lower) for c in claims if c.lower is not None and not c.says_nothing]
+    matters = max(abs(gain), min(map(abs, said), default=0.0), *said, SMALLEST)
+    end = max(gain, *said, 0.0) + 0.1 * matters
+    strips = []
+    for claim, name in zip(claims, names, strict=True):
+        if claim.lower is None or claim.says_nothing:
+            words = "refused" if claim.lower is None else "says nothing"
+            strips.append(Strip(name, end, end, tone="vermilion", words=words))
+            continue
+        lower = max(within_reach(claim.lower), -FEW * matters)
+        point = lower if lower == claim.lower else None
+        words = f"{standing_name(claim)}, L = {signed(claim.lower)}"
+        strips.append(Strip(name, lower, end, point, tone_of(claim), words))
+    flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
+    text = (
+        "Each bar begins at L, the least gain that the claim leaves open: the further right, the "
+        "stronger. Right of “no difference”, a gain is claimed."
+    )
+    caption = Caption("certificates-picture", "What each certificate claims at least", text)
+    return Strips(caption, "gain per episode over the current policy", strips, flags)
+
+
+def within_reach(value: float) -> float:
+    """Returns the nearest number that an axis can hold."""
+    return 0.0 if abs(value) < SMALLEST else min(max(value, -LARGEST), LARGEST)
+
+
+def tone_of(claim: Certificate) -> Tone:
+    """Returns the tone of a claim: green only where a gain is proved, built in and declared.
+
+    Nor is it green where rows are left out of which nobody knows where they led.
+    """
+    tone = TONES.get(standing_of(claim), "grey")
+    proved = standing_of(claim) == "proved" and (claim.lower or 0.0) > 0
+    if not proved or claim.kind not in BUILT_IN or claim.assumes(WITHIN_SEEN, STOPPING.code):
+        return "grey" if standing_of(claim) == BY_EXTENSION else tone
+    return "green"
+
+
+def claims_table(findings: Findings, claims: Sequence[Certificate], names: Sequence[str]) -> Table:
+    """Returns the numbers of all claims."""
+    rows: list[list[Cell]] = []
+    for claim, name in zip(claims, names, strict=True):
+        if claim.lower is None:
+            rows.append([name, "refused", "–", "–", "–"])
+            continue
+        share = claim.lower / findings.gain if findings.gain > 0 and claim.lower > 0 else 0.0
+        rows.append(
+            [
+                name,
+                f"{standing_name(claim)}{', says nothing' if claim.says_nothing else ''}",
+                Amount(signed(claim.lower), claim.lower),
+                Amount(number(claim.delta), claim.delta),
+                Amount(percent(share) if share else "none", share),
+            ]
+        )
+    columns = [
+        *(Column("Certificate"), Column("Standing")),
+        *numbers("At least: L", "δ", "Of the estimated gain"),
+    ]
+    span = number(findings.certificate.span)
+    caption = f"No two policies can differ by more than {span} here; δ is the chance to be wrong"
+    return Table("claims", caption, columns, rows, sortable=True)

@@ -1,0 +1,156 @@
+"""Changes by situation: those that matter most, and all of them as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from surestep._words import Scale, counted, harmless, listed, percent
+from surestep.results.findings import Findings, StateChange
+from surestep.results.ranking import gaining_action, kept_states, moves_in
+from surestep.results.table import PolicyTable
+from surestep.sections import Amount, Column, Item, Mood, Section, Table, numbers
+
+MOST_MATTER = 5  # on the first screen
+MOST_ROWS = 5_000  # situations of the table
+MOST_MOVES = 4  # actions of a situation that are shown
+SIGNS = {"confirmed": "✓", "open": "?", "contradicted": "✗", None: "•"}
+MOODS: dict[str | None, Mood] = {"confirmed": "good", "contradicted": "bad"}
+
+
+class Advice(NamedTuple):
+    """Changes with the same advice, whose situations differ in one column at the most."""
+
+    changes: list[StateChange]
+    situation: tuple[tuple[str, ...], ...]  # the texts of each column
+
+
+def changed_items(findings: Findings) -> list[Item]:
+    """Returns the changes with the largest share in the gain, equal advice shown together."""
+    table = findings.table
+    shares = Scale.of(change.contribution for change in findings.changes)
+    items = []
+    for advice in together(table, findings.changes)[:MOST_MATTER]:
+        first, many = advice.changes[0], [gaining_action(table, c.state) for c in advice.changes]
+        seen = sum(action.visits + action.held_out_visits for action in many)
+        parts = ""
+        if any(action.held_out_decisions for action in many):
+            chose, check = (
+                sum(action.visits for action in many),
+                sum(action.held_out_visits for action in many),
+            )
+            parts = f": {chose:,} in the part that chose, {check:,} in the part that checks"
+        share = sum(change.contribution for change in advice.changes)
+        judged = "" if first.evidence is None else f"{first.evidence.capitalize()}. "
+        gain = f"{shares.signed(share)} of {shares.signed(findings.chosen_gain)}{shares.unit}"
+        columns = zip(table.vocabulary.state_columns, advice.situation, strict=True)
+        items.append(
+            Item(
+                ", ".join(f"{harmless(name)} {either(texts)}" for name, texts in columns),
+                moves_words(table, first.state),
+                f"{judged}Seen {seen:,} times{parts}. Share in the gain: {gain}.",
+                sign=SIGNS[first.evidence],
+                mood=MOODS.get(first.evidence, "plain"),
+            )
+        )
+    return items
+
+
+def either(texts: Sequence[str]) -> str:
+    """Returns labels as alternatives: 'low or normal'."""
+    return listed([harmless(text) for text in texts], "or")
+
+
+def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]:
+    """Returns the changes in their order, those of equal advice that differ in one column as one.
+
+    Advice is equal where the new policy is, to the digit, and the rest of the log says the same.
+    """
+    words = table.vocabulary
+
+    def advice(change: StateChange) -> tuple[object, ...]:
+        run = slice(*table.pairs.offsets[change.state : change.state + 2].tolist())
+        actions, chances = table.pairs.action[run], table.probability[run]
+        return change.evidence, actions.tobytes(), chances.tobytes()
+
+    kinds = {change.state: advice(change) for change in changes}
+    alike: dict[object, list[StateChange]] = {}
+    for change in changes:
+        name = words.state_name(change.state)
+        for i in range(len(name)):
+            key = kinds[change.state], i, name[:i], name[i + 1 :]
+            alike.setdefault(key, []).append(change)
+    shown, taken = list[Advice](), set[int]()
+    for change in changes:
+        if change.state in taken:
+            continue
+        name = words.state_name(change.state)
+        best, column = [change], 0
+        for i in range(len(name)):
+            group = alike[kinds[change.state], i, name[:i], name[i + 1 :]]
+            free = [one for one in group if one.state not in taken]
+            best, column = (free, i) if len(free) > len(best) else (best, column)
+        taken |= {one.state for one in best}
+        texts = [(text,) for text in name]
+        texts[column] = tuple(words.state_name(one.state)[column] for one in best)
+        shown.append(Advice(best, tuple(texts)))
+    return shown
+
+
+def moves_words(table: PolicyTable, state: int) -> str:
+    """Returns how often actions are taken before and after, the largest change first."""
+    pairs, changed = moves_in(table, state)
+    words = []
+    for pair in pairs[: min(max(changed, 1), MOST_MOVES)]:
+        name = ", ".join(map(harmless, table.vocabulary.action_name(int(table.pairs.action[pair]))))
+        before, after = float(table.behavior[pair]), float(table.probability[pair])
+        words.append(f"{name} {percent(before)} → {percent(after)}")
+    left = pairs.size - len(words)
+    others = "as before" if changed <= len(words) else "in policy.csv"
+    return "; ".join(words) + (f"; {counted(left, 'other')} {others}" if left else "")
+
+
+def table_section(findings: Findings) -> Section:
+    """Returns all situations with what is done there, the changed ones first."""
+    table, decisions = findings.table, findings.table.all_decisions
+    shares = Scale.of(change.contribution for change in findings.changes)
+    gains = Scale.of(change.advantage for change in findings.changes)
+    changes = {change.state: change for change in findings.changes[:MOST_ROWS]}
+    states = [*changes, *kept_states(findings)[: max(MOST_ROWS // 20 - len(changes), 0)].tolist()]
+    rows = []
+    for state in states:
+        change = changes.get(state)
+        time = float(findings.behavior_occupancy[state])
+        worth: list[str | Amount] = ["–", "–", "unchanged"]
+        if change is not None:
+            worth = [
+                Amount(gains.signed(change.advantage), change.advantage),
+                Amount(shares.signed(change.contribution), change.contribution),
+                change.evidence or "changed",
+            ]
+        rows.append(
+            [
+                *table.vocabulary.state_name(state),
+                moves_words(table, state),
+                Amount(percent(time), time),
+                Amount(f"{int(decisions[state]):,}", float(decisions[state])),
+                *worth,
+            ]
+        )
+    columns = [
+        *(Column(name) for name in table.vocabulary.state_columns),
+        Column("Actions, before → after"),
+        *numbers("Time spent there", "Seen in the log", f"One decision gains{gains.unit}"),
+        *numbers(f"Share in the gain{shares.unit}"),
+        Column("By the rest of the log"),
+    ]
+    missing = table.num_deciding - len(rows)
+    more = f" {counted(missing, 'further situation')} are in policy.csv." if missing else ""
+    caption = f"Situations, those with the largest share in the gain first.{more}"
+    return Section(
+        "changes",
+        "All changes",
+        ["The gain of one decision is against what the current policy does there on average."],
+        tables=[Table("situations", caption, columns, rows, sortable=True)],
+        folded=True,
+    )

@@ -1,0 +1,166 @@
+"""The data: what the log holds, where it is thin, and what more of it would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from surestep._words import counted, number, percent, short
+from surestep.results.chart_bins import Bin, visit_bins
+from surestep.results.findings import Findings
+from surestep.results.ranking import thinnest_states
+from surestep.results.table import PolicyTable
+from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
+
+THINNEST, MOST_WANTED = 10, 20
+
+
+def data_section(findings: Findings) -> Section:
+    """Returns what the log holds, and the situations it says least about."""
+    return Section(
+        "data",
+        "The data",
+        [
+            coverage_words(findings),
+            *limits_words(findings.table, findings.record.parameters),
+            *baseline_words(findings),
+        ],
+        facts=log_facts(findings),
+        pictures=[visits_picture(findings)],
+        tables=[thin_table(findings)],
+        folded=True,
+    )
+
+
+def chooser(table: PolicyTable) -> str:
+    """Returns what counts towards N∧: the log, or a part of it where the rest judges."""
+    return "the part of the log that chose" if table.held_out_visits.any() else "the log"
+
+
+def coverage_words(findings: Findings) -> str:
+    """Returns how many pairs the log knows well."""
+    pairs, never, trusted = findings.table.coverage
+    start = f"Of {counted(pairs, 'pair')} of a situation and an action, the log never shows "
+    if trusted is None or findings.n_wedge is None:
+        return f"{start}{never:,}."
+    chosen = findings.record.parameters.get("n_wedge_chosen_by")
+    origin = f"chosen by the lower bound of {chosen}" if chosen else "given"
+    return (
+        f"{start}{never:,}. Actions seen at least {findings.n_wedge + 1:,} times in "
+        f"{chooser(findings.table)} may change (N∧ = {findings.n_wedge:,}, {origin}): "
+        f"{trusted:,} pairs."
+    )
+
+
+def limits_words(table: PolicyTable, parameters: Mapping[str, Any]) -> list[str]:
+    """Returns which pairs may be recommended, a sentence a limit; none where all may."""
+    said, coverage = list[str](), table.coverage
+    if table.allowed is not None:
+        allowed = int(table.allowed.sum())
+        said.append(
+            f"Limits were set: {allowed:,} of {counted(coverage.pairs, 'pair')} may be "
+            "recommended; no other is taken more often than before."
+        )
+    if parameters.get("possible") == "seen":
+        said.append("No action is recommended in a situation where the log does not show it.")
+    return said
+
+
+def baseline_words(findings: Findings) -> list[str]:
+    """Returns what the log's own episodes earned; nothing without whole episodes."""
+    earned = findings.record.baseline
+    if earned is None:
+        return []
+    after = f" ({earned.cut_off:,} were cut off; the model adds the rest)" if earned.cut_off else ""
+    return [
+        f"The {earned.episodes:,} episodes of the log earned {number(earned.mean)} on average, "
+        f"95\u202f% interval {number(earned.low)} to {number(earned.high)}{after}."
+    ]
+
+
+def visits_picture(findings: Findings) -> Bars:
+    """Returns how many pairs have how many visits in what chose the policy."""
+    table, log, n_wedge = findings.table, chooser(findings.table), findings.n_wedge
+    bars = [visit_bar(bin, n_wedge) for bin in visit_bins(table.visits[table.decided], n_wedge)]
+    text = f"Pairs of situation and action by how often {log} shows them."
+    if n_wedge is not None:
+        text += f" Blue: more than {n_wedge:,} times, enough to change. Orange: too seldom."
+    caption = Caption("visits-picture", "How often pairs are seen", text)
+    return Bars(caption, f"times seen in {log}", "pair", bars)
+
+
+def visit_bar(bin: Bin, n_wedge: int | None) -> Bar:
+    """Returns the bar of a bin: blue where its pairs are trusted."""
+    if bin.high == 0:
+        return Bar("never", bin.times, "vermilion")
+    enough = n_wedge is None or bin.low > n_wedge
+    return Bar(f"≤ {short(bin.high)}", bin.times, "blue" if enough else "orange")
+
+
+def thin_table(findings: Findings) -> Table:
+    """Returns the situations that the log shows least for the time the new policy spends there."""
+    table, decisions = findings.table, findings.table.all_decisions
+    rows = [
+        [
+            *table.vocabulary.state_name(state),
+            Amount(percent(float(findings.occupancy[state])), float(findings.occupancy[state])),
+            Amount(f"{int(decisions[state]):,}", float(decisions[state])),
+        ]
+        for state in thinnest_states(findings)[:THINNEST].tolist()
+    ]
+    columns = [
+        *(Column(name) for name in table.vocabulary.state_columns),
+        *numbers("Time the new policy spends there", "Decisions in the log"),
+    ]
+    silent = table.num_silent
+    none = f" {counted(silent, 'situation')} have no decision in the log." if silent else ""
+    caption = f"Least known for how often they will be met.{none}"
+    return Table("thin", caption, columns, rows, sortable=True)
+
+
+def log_facts(findings: Findings) -> list[tuple[str, str]]:
+    """Returns the size of the log."""
+    data = findings.data
+    dropped = "; ".join(f"{many:,}: {why}" for why, many in sorted(data.dropped.items()))
+    facts = [
+        ("Rows", f"{data.rows:,}"),
+        ("Rows left out", dropped or "none"),
+        ("Decisions counted", f"{int(findings.table.all_decisions.sum()):,}"),
+        ("Episodes", "unknown" if data.episodes is None else f"{data.episodes:,}"),
+    ]
+    if data.terminated is not None and data.truncated is not None:
+        ends = f"{data.terminated:,} came to their end, {data.truncated:,} were cut off"
+        facts.append(("How they ended", ends))
+    return facts
+
+
+def wanted_section(findings: Findings) -> Section:
+    """Returns where more data could be worth most."""
+    table, wanted = findings.table, findings.wanted[:MOST_WANTED]
+    words = table.vocabulary
+    if not wanted:
+        reason = "No action that is kept for lack of data looks better than the new policy."
+        return Section("wanted", "What data would help most", [reason], folded=True)
+    columns = [
+        *(Column(name) for name in words.state_columns),
+        Column("Action"),
+        *numbers(f"Seen in {chooser(table)}", "More visits needed", "Promise"),
+    ]
+    rows = [
+        [
+            *words.state_name(int(table.pairs.state[entry.pair])),
+            ", ".join(words.action_name(int(table.pairs.action[entry.pair]))),
+            Amount(f"{int(table.visits[entry.pair]):,}", float(table.visits[entry.pair])),
+            Amount(f"{entry.more_visits:,}", entry.more_visits),
+            Amount(number(entry.promise, 3), entry.promise),
+        ]
+        for entry in wanted
+    ]
+    sentences = [
+        "These actions look better than the new policy, but were seen too seldom to be trusted. "
+        "Try them more often where that is safe. The promise is how much better they look, times "
+        "how often one is there."
+    ]
+    caption = f"{len(wanted):,} of {len(findings.wanted):,}, the most promising first"
+    tables = [Table("wanted-pairs", caption, columns, rows, sortable=True)]
+    return Section("wanted", "What data would help most", sentences, tables=tables, folded=True)

@@ -1,0 +1,73 @@
+"""The way to repeat a result, and the words that a report uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from surestep.report.stress_test import worlds_words
+from surestep.results.findings import Findings
+from surestep.results.record import Record
+from surestep.sections import Column, Section, Table, numbers
+
+WORDS = (
+    ("Situation", "What a decision depends on: a state, described by the columns you named."),
+    ("Policy", "A rule that says how often each action is taken in each situation."),
+    ("Current policy, π_b", "The policy that made the decisions in the log."),
+    ("New policy, π_I", "The improved policy, which this report is about."),
+    ("Episode", "One course of events from start to end, such as one patient's stay."),
+    ("Gain", "What an episode earns more under the new policy, on average."),
+    ("N∧", "An action seen more often than this in a situation may change."),
+    ("δ", "The chance that a claim is wrong although its assumptions hold; 1 − δ: confidence."),
+    ("L", "The claim: the true gain is at least L. Below 0, it limits a loss."),
+    ("Estimate", "What would follow if the log's frequencies were exactly the truth."),
+    ("World", "A simulated truth that fits the log."),
+)
+
+
+def record_section(findings: Findings) -> Section:
+    """Returns all that is needed to make the same result again."""
+    record = findings.record
+    rows = [[file.role, file.name, f"{file.size:,}", file.sha256] for file in record.inputs]
+    rows.append(["counts", "what the log counts up to", "", record.counts_sha256])
+    columns = [Column("Role"), Column("File"), *numbers("Bytes"), Column("SHA-256")]
+    machine = [*record.versions.items(), *record.machine.items()]
+    return Section(
+        "repeat",
+        "How to repeat it",
+        ["With the files below, this command makes the same result again:"],
+        command=record.command,
+        tables=[Table("inputs", "What went into it", columns, rows)],
+        parts=[
+            Section(
+                "settings",
+                "Settings",
+                facts=[(name, setting(record, name)) for name in record.parameters],
+            ),
+            Section("versions", "Versions and machine", facts=machine),
+        ],
+        folded=True,
+    )
+
+
+def setting(record: Record, name: str) -> str:
+    """Returns a setting, marked where nobody gave it."""
+    given = record.parameters
+    words = worlds_words(given) if name == "worlds" else setting_words(given[name])
+    return f"{words} (default)" if name in record.defaults else words
+
+
+def setting_words(value: object) -> str:
+    """Returns a setting as text: lists and mappings in one line."""
+    if isinstance(value, Mapping):
+        words = ", ".join(f"{name} = {setting_words(part)}" for name, part in value.items())
+        return words or "none"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(setting_words, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return "not given" if value is None else str(value)
+
+
+def words_section() -> Section:
+    """Returns the words that not everybody knows."""
+    return Section("words", "Words used here", facts=WORDS, folded=True)
