@@ -188,7 +188,7 @@ def short(value: float) -> str:
 
 SHORTENED = 120  # letters of a label that is shown
 
-# Control characters get their pictures; what has no place in a text, or turns its direction, a mark.
+# Control characters get their pictures; what has no place in a text, or turns it around, a mark.
 HARMLESS = {code: chr(0x2400 + code) for code in range(32)} | {
     0x7F: "\u2421",
     **dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), *range(0xFDD0, 0xFDF0)), "\ufffd"),
@@ -199,9 +199,9 @@ HARMLESS = {code: chr(0x2400 + code) for code in range(32)} | {
 
 
 def harmless(text: str, most: int = SHORTENED) -> str:
-    """Returns a text from the data: on one line, shortened, and nothing in it is obeyed.
+    r"""Returns a text from the data: on one line, shortened, and nothing in it is obeyed.
 
-    >>> harmless("a\\tb"), harmless(""), harmless("abcdef", 4)
+    >>> harmless("a\tb"), harmless(""), harmless("abcdef", 4)
     ('a␉b', '(empty)', 'abc…')
     """
     shown = text.translate(HARMLESS) or "(empty)"

@@ -9,7 +9,8 @@ import click
 
 from surestep.cli import options
 from surestep.cli.progress import task_progress
-from surestep.cli.terminal import MOODS, say
+from surestep.cli.terminal import say, terminal
+from surestep.sections import Section
 
 if TYPE_CHECKING:
     from surestep.model import Certificate
@@ -71,7 +72,7 @@ def command(
     """
     from surestep._files import write_together
     from surestep.pipeline import certify_result, check_certificates
-    from surestep.report.words.certificates import together_words
+    from surestep.report.certificates import together_words
     from surestep.results.result import certificates_to_json, read_certificates
 
     log = options.own_log(logs, assigned)
@@ -119,8 +120,9 @@ def command(
 
 def print_claim(certificate: Certificate, among: Judged) -> None:
     """Prints one of the claims, its standing, and all that it assumes."""
-    from surestep.report.words.certificates import certificate_name
-    from surestep.report.words.verdict import claim_standing, verdict
+    from surestep.report.answer import verdict
+    from surestep.report.certificates import certificate_name, of_one
+    from surestep.report.terminal import print_sections
 
     rehearsed = among.is_rehearsed(certificate)
     judged = verdict(
@@ -130,9 +132,9 @@ def print_claim(certificate: Certificate, among: Judged) -> None:
         awaited=among.awaits_stress_test and rehearsed,
         fresh=among.fresh,
         named=certificate == among.settled_on,
-        alarms=among.alarms,
+        checks=among.checks,
     )
-    say(f"\n{certificate_name(certificate)}", bold=True)
-    say(judged.headline, fg=MOODS.get(judged.mood, "yellow"), bold=True)
-    say(*judged.sentences, f"standing: {claim_standing(certificate)}", "it assumes:")
-    say(*(f"  - {assumption}" for assumption in certificate.assumptions), *certificate.notes)
+    name = certificate_name(certificate)
+    assumed = of_one(certificate, name)._replace(folded=False, facts=())
+    section = Section("claim", f"{name}: {judged.rung}", [judged.why], parts=[assumed])
+    print_sections([section._replace(mood=judged.mood)], terminal(highlight=False, markup=False))

@@ -48,9 +48,14 @@ def command(
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
     """
+    from surestep._files import write_together
     from surestep.io import is_counts_file
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect
+    from surestep.report.inspection import inspection_sections
+    from surestep.report.page import page
+    from surestep.report.terminal import print_sections
+    from surestep.results.inspection import as_json as plain
 
     if any(map(is_counts_file, several(description.files))):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
@@ -59,25 +64,17 @@ def command(
         source = open_log(description, memory_limit=memory_limit)
         inspection = inspect(source, n_wedge=n_wedge)
     following = next_command(description, ends=source.says_ends)
+    sections = inspection_sections(inspection, following)
     if output is not None:
-        from surestep._files import write_together
-        from surestep.report.pages.inspection import inspection_page
-
-        write_together({output: [inspection_page(inspection, following).encode()]})
+        title = f"Inspection of {inspection.source}"
+        write_together({output: [page(title, "A look at a log", sections).encode()]})
     if as_json:
-        from surestep.results.inspection import as_json as plain
-
         say_json(plain(inspection))
         return
-
-    from surestep.cli.inspection_text import print_inspection
-
     # Names from the data may look like rich's markup.
-    print_inspection(inspection, terminal(highlight=False, markup=False, emoji=False))
+    print_sections(sections, terminal(highlight=False, markup=False, emoji=False))
     if output is not None:
         say(f"wrote {output}")
-    say("next, once the rows marked ✗ are mended:" if inspection.refused else "next:")
-    say(f"  {following}")
 
 
 def next_command(description: Description, *, ends: bool) -> str:

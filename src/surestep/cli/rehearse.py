@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,10 +13,6 @@ from surestep.cli.options import Grouped, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, terminal
 from surestep.description import ASKING, IMPROVING, READING, Description
-
-if TYPE_CHECKING:
-    from surestep.pipeline import RehearsedLog
-
 
 USUAL_WORLDS = 100  # of each kind
 
@@ -115,47 +110,11 @@ def command(
             progress=progress,
             on_start=tell_plan,
         )
-    print_rehearsal(rehearsed)
+    from surestep.report.stress_test import stress_test_section
+    from surestep.report.terminal import print_sections
+
+    section = stress_test_section(rehearsed.findings, folded=False)
+    print_sections([section], terminal(highlight=False, markup=False, emoji=False))
     if output is not None:
-        say("\nOpen the page: ", nl=False)
+        say("Open the page: ", nl=False)
         say(output / "rehearsal.html", bold=True)
-
-
-def print_rehearsal(rehearsed: RehearsedLog) -> None:
-    """Prints what was found, at every size and in every kind of world."""
-    from rich.table import Table
-
-    from surestep._words import percent, signed
-    from surestep.report.words.rehearsal import (
-        certified_rate,
-        found_words,
-        more_data_words,
-        own_size,
-    )
-
-    rehearsal = rehearsed.rehearsal
-    names = ("", "worlds", "worse", "claim wrong", "certified", "median gain")
-    size = own_size(rehearsal)
-    by_size = [
-        (f"{summary.episodes:,} episodes (× {summary.size:g})", summary)
-        for summary in map(rehearsal.summary, rehearsal.sizes)
-    ]
-    by_kind = [(kind, rehearsal.summary(size, kind)) for kind in rehearsal.family]
-    for title, rows in (("by the amount of data", by_size), ("by kind of world", by_kind)):
-        heading = f"Stress test of {rehearsal.kind}, {title}"
-        table = Table(title=heading, title_justify="left", box=None)
-        for name in names:
-            table.add_column(name, justify="right" if name else "left", no_wrap=not name)
-        for name, summary in rows:
-            table.add_row(
-                name,
-                f"{summary.harmed.total:,}",
-                percent(summary.harmed.share),
-                percent(summary.violated.share),
-                percent(certified_rate(summary).share),
-                signed(summary.gain_quantiles[2]),
-            )
-        terminal(highlight=False, soft_wrap=True).print(table)
-    say(*found_words(rehearsal))
-    say(more_data_words(rehearsal, rehearsed.verdict), bold=True)
-    say(*(f"  - {sentence}" for sentence in rehearsal.limits), dim=True)

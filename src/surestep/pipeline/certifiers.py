@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 from surestep._arrays import BoolArray
 from surestep.algorithms import Algorithm
-from surestep.certificates import Certifier, NoClaim, certify, certify_at
-from surestep.certificates.certifying import certify_each, with_delta
+from surestep.certificates import Certifier, NoClaim, certify
 from surestep.certificates.episodes import holds_out, split_of
 from surestep.certificates.known import Known
-from surestep.certificates.protocol import believes
 from surestep.certificates.ranges import Ranges, hull, with_zero
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.counts.labelled import LabelledCounts
@@ -72,41 +70,6 @@ def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certifi
         raise
     except CertificateRefused as refusal:
         return no_claim(problem, policy, certifier, refusal)
-
-
-class Claims(NamedTuple):
-    """The claim at the certifier's own δ, and those at others."""
-
-    own: Certificate
-    at: tuple[Certificate, ...]  # rising δ; empty where the certifier refuses
-
-
-def certified_at_levels(problem: Problem, policy: Policy, certifier: Certifier) -> Claims:
-    """Returns the claim, and the same at other δ; for the price of one where that is possible."""
-    levels = sorted({*filter(lambda delta: suits(certifier, delta), DELTAS), certifier.delta})
-    if believes(certifier):
-        try:
-            claims = certify_at(problem, policy, certifier, levels)
-        except RefutedBounds:
-            raise
-        except CertificateRefused as refusal:
-            return Claims(no_claim(problem, policy, certifier, refusal), ())
-        return Claims(claims[levels.index(certifier.delta)], tuple(claims))
-    alike = [with_delta(certifier, delta) for delta in levels]
-    made = certify_each([problem] * len(levels), [policy] * len(levels), alike)
-    own = made[levels.index(certifier.delta)]
-    if isinstance(own, RefutedBounds):
-        raise own
-    if isinstance(own, CertificateRefused):
-        return Claims(no_claim(problem, policy, certifier, own), ())
-    if own.lower is None:
-        return Claims(own, ())
-    return Claims(own, tuple(claim for claim in made if isinstance(claim, Certificate)))
-
-
-def suits(certifier: Certifier, delta: float) -> bool:
-    """Tells whether so small a δ can be claimed with these settings."""
-    return not believes(certifier) or delta * (certifier.draws + 1) >= 1 - 1e-9
 
 
 def no_claim(

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import FloatArray, freeze, run_sums
 from surestep.algorithms import Algorithm, Limited, Limits
-from surestep.algorithms.limits import NO_LIMITS, limited
-from surestep.bounds import BOUNDS, ProblemSize, zeta
+from surestep.algorithms.limits import NO_LIMITS
 from surestep.certificates import Certifier
-from surestep.certificates.bounding import lower_bounds
-from surestep.certificates.protocol import Bound
 from surestep.choosing_n_wedge import (
     AutoNWedge,
-    Candidate,
     Choice,
     Method,
-    n_wedge_setting,
-    number_or_none,
-    usual_grid,
-    with_n_wedge,
 )
-from surestep.errors import CertificateRefused, InvalidParameter, SurestepError, said
+from surestep.errors import CertificateRefused, InvalidParameter, said
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.problem import Improvement
-from surestep.pipeline.certifiers import Claims
 from surestep.planning import occupancy
 from surestep.results.advantage_intervals import change_intervals
 from surestep.results.findings import (
     DataSummary,
-    DeltaPoint,
     Evidence,
     Findings,
     NoRehearsal,
-    NWedgePoint,
     StateChange,
     WantedPair,
-    ZetaCurve,
 )
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
@@ -55,24 +42,18 @@ def findings_of(
     table: PolicyTable,
     *,
     settled: Settled,
-    certifier: Certifier,
-    claims: Claims,
+    certificate: Certificate,
     others: tuple[Certificate, ...],
     no_rehearsal: NoRehearsal,
     data: DataSummary,
     record: Record,
     judging: Problem | None,
-    progress: Callable[[int, int], None],
 ) -> Findings:
     """All that the report shows before a stress test; `estimate` is the estimated MDP.
 
-    `certifier` made the claims, and `judging` is the problem of data that did not choose.
+    `judging` is the problem of data that did not choose the policy.
     """
-    before, improvement, certificate = record.estimates["behavior"], settled.improvement, claims.own
-
-    def gain_of(improvement: Improvement) -> float:
-        return float(estimate.initial @ improvement.plan.value) - before
-
+    before, improvement = record.estimates["behavior"], settled.improvement
     visits = decision_visits(estimate, problem.behavior, table)
     ours = decision_visits(estimate, improvement.policy, table)
     return Findings(
@@ -88,11 +69,6 @@ def findings_of(
         rehearsal=None,
         no_rehearsal=no_rehearsal,
         data=data,
-        zeta_curves=zeta_curves(problem, certificate.delta),
-        n_wedge_curve=n_wedge_curve(
-            problem, settled, certificate, certifier, gain_of=gain_of, progress=progress
-        ),
-        delta_curve=delta_curve(claims.at),
         wanted=wanted_pairs(table, ours, improvement),
         record=record,
     )
@@ -171,11 +147,6 @@ def wanted_pairs(
     )
 
 
-# ---- results of other settings: another N∧, another δ, and any number of visits -----------------
-
-LARGEST_POWER = 12  # ζ is drawn for up to 10¹² visits
-
-
 class Settled(NamedTuple):
     """The algorithm with the N∧ that it used, what it found, and where N∧ came from."""
 
@@ -202,103 +173,3 @@ def settle(algorithm: Method, problem: Problem) -> Settled:
         ) from None
     best = choice.best
     return Settled(best.algorithm, best.improvement, choice, choice.chosen_by, algorithm.limits)
-
-
-def n_wedge_curve(
-    problem: Problem,
-    settled: Settled,
-    certificate: Certificate,
-    certifier: Certifier,
-    *,
-    gain_of: Callable[[Improvement], float],
-    progress: Callable[[int, int], None],
-) -> tuple[NWedgePoint, ...]:
-    """Returns the outcome of every N∧ of a grid; nothing where there is no N∧.
-
-    The claim at the N∧ that was used is the certificate's own.
-    """
-    setting = n_wedge_setting(settled.algorithm)
-    if setting is None:
-        return ()
-    used = getattr(settled.algorithm, setting)
-    choice, visits = settled.choice, problem.counts.visits
-    candidates = (
-        [each for each in choice.candidates if each.one_action == choice.best.one_action]
-        if choice is not None
-        else other_candidates(problem, settled, certifier, max(1, used), progress)
-    )
-    return tuple(
-        NWedgePoint(
-            candidate.n_wedge,
-            int((visits > (candidate.improvement.n_wedge or candidate.n_wedge)).sum()),
-            gain_of(candidate.improvement),
-            certificate.lower
-            if candidate.n_wedge == used
-            else shown(settled, certifier, candidate.lower),
-        )
-        for candidate in candidates
-        if candidate.n_wedge is not None
-    )
-
-
-def shown(settled: Settled, certifier: Certifier, lower: Bound) -> float | None:
-    """The bound of a candidate, unless another kind chose: bounds of two kinds make no curve."""
-    other = settled.chosen_by is not None and settled.chosen_by.name != certifier.name
-    return None if other else number_or_none(lower)
-
-
-def other_candidates(
-    problem: Problem,
-    settled: Settled,
-    certifier: Certifier,
-    used: int,
-    progress: Callable[[int, int], None],
-) -> list[Candidate]:
-    """Makes the whole improvement once more for every N∧ of the usual grid, and the one used.
-
-    Their claims are those that a choice would go by. An a-priori bound is asked at each N∧.
-    """
-    grid = tuple(sorted({*usual_grid(int(problem.counts.visits.max())), used}))
-    limits, improvements = settled.limits, []
-    algorithms = [with_n_wedge(settled.algorithm, n_wedge) for n_wedge in grid]
-    for done, algorithm in enumerate(algorithms):
-        progress(done, len(grid))
-        improvements.append(limited(algorithm, limits).improve(problem))
-    if certifier.may_choose:
-        auto = AutoNWedge(algorithm=settled.algorithm, certifier=certifier, limits=limits)
-        _, lower = auto.bounds_of(problem, algorithms, [made.policy for made in improvements])
-    else:
-        lower = [
-            lower_bounds(at_n_wedge(certifier, made.n_wedge), problem, [made.policy])[0]
-            for made in improvements
-        ]
-    progress(len(grid), len(grid))
-    return [*map(Candidate, algorithms, improvements, lower)]
-
-
-def at_n_wedge(certifier: Certifier, n_wedge: int | None) -> Certifier:
-    """Returns the certifier at another N∧, if it has one; with 0 visits it finds its own."""
-    if not hasattr(certifier, "n_wedge"):
-        return certifier
-    changed: Certifier = replace(certifier, n_wedge=n_wedge or None)  # type: ignore[type-var]
-    return changed
-
-
-def delta_curve(claims: tuple[Certificate, ...]) -> tuple[DeltaPoint, ...]:
-    """Returns L of the same policy at other δ; nothing where the certifier refuses it."""
-    return tuple(
-        DeltaPoint(claim.delta, claim.lower) for claim in claims if claim.lower is not None
-    )
-
-
-def zeta_curves(problem: Problem, delta: float) -> tuple[ZetaCurve, ...]:
-    """ζ of every bound over the number of visits, without any gain; none where γ has no bound."""
-    visits = tuple(digit * 10**power for power in range(LARGEST_POWER) for digit in (1, 2, 5))
-    try:
-        size = ProblemSize.of(problem, delta)
-    except SurestepError:  # γ is 0 or 1, or all values are 0: the bounds say why elsewhere
-        return ()
-    return tuple(
-        ZetaCurve(name, bound.standing, visits, tuple(zeta(name, n, size) for n in visits))
-        for name, bound in BOUNDS.items()
-    )

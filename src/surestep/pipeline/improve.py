@@ -40,7 +40,6 @@ from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import (
     DataFacts,
     certified,
-    certified_at_levels,
     splitting,
     with_algorithm,
 )
@@ -154,8 +153,8 @@ def improve(
     }
     log = open_source(description, frame, memory_limit)
     made = draft(gather(log, terms=terms, objects=objects), terms, tell)
-    return made.finished(
-        tell, workers=workers, engine=engine, address=address, time_limit=time_limit
+    return result_of(
+        made.finished(tell, workers=workers, engine=engine, address=address, time_limit=time_limit)
     )
 
 
@@ -192,13 +191,13 @@ class Draft:
         address: str | None = None,
         folder: Path | None = None,
         time_limit: float | None = None,
-    ) -> Result:
-        """Returns the result with its stress test, which goes on from what the folder has of it.
+    ) -> Findings:
+        """Returns the findings with a stress test, which goes on from what the folder has of it.
 
         Where a time limit leaves too few worlds, it is still without.
         """
         if not self.how.sizes:
-            return self.result
+            return self.findings
         limit = None if time_limit is None else TimeLimit(time_limit, self.least_worlds)
         try:
             rehearsal = rehearsal_of(
@@ -212,17 +211,15 @@ class Draft:
                 time_limit=limit,
             )
         except OutOfTime:
-            return self.result
+            return self.findings
         how = self.how
         if rehearsal.worlds < how.worlds:
             how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
-        return result_of(
-            replace(
-                self.findings,
-                rehearsal=rehearsal,
-                no_rehearsal=how.why_none,
-                record=self.record(how),
-            )
+        return replace(
+            self.findings,
+            rehearsal=rehearsal,
+            no_rehearsal=how.why_none,
+            record=self.record(how),
         )
 
 
@@ -264,12 +261,10 @@ def draft_with(
         asked.told_since(certifier, question.told, told)
         for asked, certifier in zip(terms.asked, question.certifiers, strict=True)
     ]
-    progress("certifying", 0, len(certifiers))
-    claims = certified_at_levels(problem, policy, certifiers[0])
-    others = []
-    for done, certifier in enumerate(certifiers[1:], 1):
+    claims = []
+    for done, certifier in enumerate(certifiers):
         progress("certifying", done, len(certifiers))
-        others.append(certified(problem, policy, certifier))
+        claims.append(certified(problem, policy, certifier))
     estimate, assembly = part.estimate(), evidence.assembly
     if evidence.description.names:
         words = with_names(assembly.vocabulary, evidence.description.names)
@@ -296,7 +291,7 @@ def draft_with(
         with suppress(NeverEnds, NotConverged):
             held_out = gain_interval(question.judging, policy, terms.level)
             estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
-    if problem.log is not None and not is_proved(claims.own):
+    if problem.log is not None and not is_proved(claims[0]):
         estimates |= proof_expected(certifiers[0], part, policy, problem.log.num_episodes)
     value = evaluate(estimate, part.behavior)
     baseline = None
@@ -309,13 +304,13 @@ def draft_with(
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
         *(replace(evidence, assembly=numbered), terms, question, table),
-        certificates=(claims.own, *others),
+        certificates=tuple(claims),
         model=estimate,
         values=(settled.improvement.plan.value, value),
     )
     alarms = alarms_of(
         table,
-        (claims.own, *others),
+        claims,
         estimates=estimates,
         checks=checks,
         baseline=baseline,
@@ -336,14 +331,12 @@ def draft_with(
         estimate,
         table,
         settled=settled,
-        certifier=certifiers[0],
-        claims=claims,
-        others=tuple(others),
+        certificate=claims[0],
+        others=tuple(claims[1:]),
         no_rehearsal=NoRehearsal("to come") if how.sizes else how.why_none,
         data=data_summary(evidence.counts),
         record=record(how),
         judging=question.judging,
-        progress=lambda done, total: progress("trying other settings", done, total),
     )
     if question.numbering is not None:
         findings = findings.renumbered(assembly.vocabulary, question.numbering)

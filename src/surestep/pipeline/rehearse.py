@@ -11,7 +11,6 @@ from surestep._files import read_path
 from surestep.description import command, described
 from surestep.errors import InvalidParameter
 from surestep.io.logs.source import LogSource
-from surestep.model.certificate import Rung
 from surestep.parallel import reach
 from surestep.pipeline.evidence import CountsSource, gather
 from surestep.pipeline.improve import Progress, draft_with, prepared
@@ -22,6 +21,7 @@ from surestep.rehearsal import Rehearsal, TimeLimit
 from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.rehearsal.work import STEPS_A_SECOND, work_of
 from surestep.report.result import rehearsal_page
+from surestep.results.findings import Findings
 from surestep.results.record import Record
 from surestep.results.unfinished import REHEARSAL, RUN, begin, finish, save
 
@@ -30,18 +30,17 @@ PAGE = "rehearsal.html"
 
 @dataclass(frozen=True, slots=True)
 class RehearsedLog:
-    """The rehearsal of a log, the page that shows it, and with what it was made."""
+    """The rehearsal of a log, and with what it was made."""
 
+    findings: Findings  # of what is rehearsed
     rehearsal: Rehearsal
-    page: str  # HTML
     record: Record
-    verdict: Rung  # of what is rehearsed
 
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved rehearsal."""
         contents = {
             REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(),
-            PAGE: self.page.encode(),
+            PAGE: rehearsal_page(self.findings).encode(),
         }
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
@@ -111,8 +110,7 @@ def rehearse_log(
     if rehearsal.worlds < worlds:
         how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
     findings = replace(made.findings, rehearsal=rehearsal)
-    page = rehearsal_page(findings)
-    rehearsed_log = RehearsedLog(rehearsal, page, record(how), findings.verdict)
+    rehearsed_log = RehearsedLog(findings, rehearsal, record(how))
     if folder is not None:
         finish(folder, rehearsed_log.files())
     return rehearsed_log

@@ -119,7 +119,7 @@ def verify_result(
     evidence = replace(evidence, files=saved.record.inputs, defaults=told, description=asked)
     limit = saved.record.parameters["time_limit"]
     again = draft(evidence, terms, tell, time_limit=limit).like(saved.record)
-    made = again.finished(tell)
+    made = result_of(again.finished(tell))
     page_compared = check_agreement(saved, made, again.question)
     changed = first_change(folder, made)
     if changed and not other:

@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 from surestep._words import about, counted, number, percent, signed
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import Check
-from surestep.report._shim import against, failed, says, title
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
-from surestep.report.changes import changed_items
+from surestep.report._shim import against, failed, says, title
+from surestep.report.changes import MOST_MATTER, changed_items
 from surestep.results.findings import Findings
 from surestep.results.ladder import belief_in, rung_of, undone
 from surestep.results.record import Record
@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
     why: str
 
 
-def answer_section(findings: Findings) -> Section:
+def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     """Returns the first screen: what to do, what one may count on, and what speaks against it."""
     claims = (findings.certificate, *findings.others)
     record, rehearsal = findings.record, findings.rehearsal
@@ -61,7 +61,7 @@ def answer_section(findings: Findings) -> Section:
         items=opposed(findings),
         mood="bad" if doubted else "plain",
     )
-    shown = changed_items(findings)
+    shown = changed_items(findings)[:most]
     changes = Section(
         "top",
         "The change that matters" if len(shown) == 1 else "The changes that matter most",
@@ -261,9 +261,11 @@ def estimate_key(record: Record, gain: float) -> Key:
     if "held_out_gain" not in found:
         by = "by the data that chose the policy, which flatter it"
         return Key("Estimate", signed(gain), f"per episode, {by}")
-    between = f"{signed(found['held_out_low'])} to {signed(found['held_out_high'])}"
+    between = f"{signed(found['held_out_low'], 3)} to {signed(found['held_out_high'], 3)}"
     sure = percent(1 - float(record.parameters["delta"]))
-    return Key("Estimate", signed(gain), f"{between} (about {sure}), by data that did not choose it")
+    return Key(
+        "Estimate", signed(gain), f"{between} (about {sure}), by data that did not choose it"
+    )
 
 
 # ---- against it ---------------------------------------------------------------------------------

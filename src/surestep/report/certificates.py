@@ -49,7 +49,7 @@ def certificates_section(findings: Findings) -> Section:
         pictures=[picture(findings.gain, claims, names)],
         tables=[claims_table(findings, claims, names)],
         parts=[
-            of_one(claim, name, findings.gain)
+            of_one(claim, name)
             for claim, name in zip(claims, names, strict=True)
             if claim.lower is not None
         ],
@@ -57,7 +57,7 @@ def certificates_section(findings: Findings) -> Section:
     )
 
 
-def of_one(claim: Certificate, name: str, gain: float) -> Section:
+def of_one(claim: Certificate, name: str) -> Section:
     """Returns what a claim assumes, what there is to remark, and what it was computed from."""
     figures = (*claim.parameters.items(), *claim.figures.items())
     return Section(

@@ -47,7 +47,7 @@ def changed_items(findings: Findings) -> list[Item]:
         items.append(
             Item(
                 ", ".join(f"{harmless(name)} {either(texts)}" for name, texts in columns),
-                moves_words(table, first.state),
+                moves_words(table, [change.state for change in advice.changes]),
                 f"{judged}Seen {seen:,} times{parts}. Share in the gain: {gain}.",
                 sign=SIGNS[first.evidence],
                 mood=MOODS.get(first.evidence, "plain"),
@@ -97,14 +97,22 @@ def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]
     return shown
 
 
-def moves_words(table: PolicyTable, state: int) -> str:
-    """Returns how often actions are taken before and after, the largest change first."""
-    pairs, changed = moves_in(table, state)
+def moves_words(table: PolicyTable, states: Sequence[int]) -> str:
+    """Returns how often actions are taken before and after in states of the same advice."""
+    pairs, changed = moves_in(table, states[0])
+    if not changed:
+        return "as before"
+    first = table.pairs.offsets[states[0]]
     words = []
-    for pair in pairs[: min(max(changed, 1), MOST_MOVES)]:
+    for pair in pairs[: min(changed, MOST_MOVES)].tolist():
         name = ", ".join(map(harmless, table.vocabulary.action_name(int(table.pairs.action[pair]))))
-        before, after = float(table.behavior[pair]), float(table.probability[pair])
-        words.append(f"{name} {percent(before)} → {percent(after)}")
+        places = [table.pairs.offsets[state] + pair - first for state in states]
+        before, after = table.behavior[places], float(table.probability[pair])
+        low, high = percent(float(before.min())), percent(float(before.max()))
+        now = low if low == high else f"{low} to {high}"
+        if after == 1.0:
+            return f"always {name} (now {now})"
+        words.append(f"{name} {now} → {percent(after)}")
     left = pairs.size - len(words)
     others = "as before" if changed <= len(words) else "in policy.csv"
     return "; ".join(words) + (f"; {counted(left, 'other')} {others}" if left else "")
@@ -131,7 +139,7 @@ def table_section(findings: Findings) -> Section:
         rows.append(
             [
                 *table.vocabulary.state_name(state),
-                moves_words(table, state),
+                moves_words(table, [state]),
                 Amount(percent(time), time),
                 Amount(f"{int(decisions[state]):,}", float(decisions[state])),
                 *worth,

@@ -67,7 +67,9 @@ def luck(check: Check, statistic: float) -> Histogram:
     layer = Layer([int(mark.value) for mark in check.picture], "grey")
     room = [*edges, max(edges[-1] + 0.5 * (edges[-1] - edges[0]), statistic)]
     layer = layer._replace(times=[*layer.times, 0])
-    return Histogram(caption, "standard deviations", "log", room, [layer], [Flag(statistic, "this log")])
+    return Histogram(
+        caption, "standard deviations", "log", room, [layer], [Flag(statistic, "this log")]
+    )
 
 
 def ranges(name: str, heading: str, text: str, marks: Sequence[Mark]) -> Strips:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from surestep._words import counted, harmless, listed, number, percent, short
-from surestep.report._shim import summary
 from surestep.errors import said
 from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import Rewards
+from surestep.report._shim import summary
 from surestep.report.checks import checks_section
 from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection, reward_edges
@@ -49,7 +49,7 @@ def overview(inspection: Inspection) -> Section:
     failing, many = len(inspection.failed_checks), len(inspection.suspicions)
     reached, unfinished = inspection.states_only_reached, inspection.unfinished
     facts = [
-        ("states", f"{inspection.states:,}" + (f", {reached:,} more only reached" if reached else "")),
+        ("states", f"{inspection.states:,}{f', {reached:,} more only reached' if reached else ''}"),
         ("actions", f"{len(inspection.actions):,}"),
     ]
     if inspection.rewards is not None:
@@ -273,10 +273,6 @@ def fit(inspection: Inspection) -> str:
     if overlap.states_unknown or overlap.impossible:
         return "cannot have made this log"
     return "unlikely to have made this log" if overlap.unlikely else "fits the log"
-
-
-        return "unlikely to have made this log"
-    return "fits the log"
 
 
 def discount_words(inspection: Inspection) -> list[str]:

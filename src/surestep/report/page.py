@@ -14,7 +14,7 @@ from importlib.resources import files
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from surestep._words import harmless
-from surestep.report.charts import svg
+from surestep.report.pictures import svg
 from surestep.sections import Section
 
 LINE_LENGTH = 20_000  # letters of a sentence

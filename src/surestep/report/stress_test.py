@@ -300,7 +300,9 @@ def summaries(rehearsal: Rehearsal) -> Sequence[SizeSummary]:
 
 def power_picture(rehearsal: Rehearsal) -> Curve:
     """Returns the share of worlds with a certified gain over the number of episodes."""
-    rates = [(one.size * rehearsal.own_episodes, certified_rate(one)) for one in summaries(rehearsal)]
+    rates = [
+        (one.size * rehearsal.own_episodes, certified_rate(one)) for one in summaries(rehearsal)
+    ]
     stream = rehearsal.own_episodes == 1
     line = Line(
         "a gain is certified",

@@ -31,36 +31,6 @@ class StateChange(NamedTuple):
     evidence: Evidence | None = None  # by the rows that judge; None where there are none
 
 
-class NWedgePoint(NamedTuple):
-    """The outcome of another N∧: its trusted pairs, its gain and its L."""
-
-    n_wedge: int
-    trusted_pairs: int
-    gain: float  # estimated
-    lower: float | None  # L of the certificate with that N∧; None where it was refused
-
-
-class DeltaPoint(NamedTuple):
-    """The claim about the same policy at another δ."""
-
-    delta: float
-    lower: float
-
-
-class ZetaCurve(NamedTuple):
-    """ζ of one bound over the number of visits."""
-
-    bound: str  # a name in BOUNDS
-    standing: str
-    visits: tuple[int, ...]
-    zeta: tuple[float, ...]
-
-    def first_visits(self, below: float) -> int | None:
-        """Returns the first number of visits whose ζ is below a value; None where none is."""
-        pairs = zip(self.visits, self.zeta, strict=True)
-        return next((visits for visits, loss in pairs if loss < below), None)
-
-
 class WantedPair(NamedTuple):
     """A pair that is kept as it was for lack of data, and what more data there could be worth."""
 
@@ -109,9 +79,6 @@ class Findings:
     rehearsal: Rehearsal | None  # the stress test of `certificate`; None where none was made
     no_rehearsal: NoRehearsal = DECLINED  # why, where there is none
     data: DataSummary
-    zeta_curves: tuple[ZetaCurve, ...]
-    n_wedge_curve: tuple[NWedgePoint, ...]  # empty where the algorithm has no N∧
-    delta_curve: tuple[DeltaPoint, ...]
     wanted: tuple[WantedPair, ...]  # most promising first
     record: Record
 
