@@ -99,7 +99,7 @@ def print_table(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from surestep.report.numbers import number
+    from surestep._words import number
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("bound", "covers", "standing"):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
+from surestep._words import counted
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.progress import progress_bar
 from surestep.cli.terminal import say
 from surestep.description import READING, Description, several
-from surestep.report.numbers import counted
 
 
 @click.command(

@@ -66,7 +66,7 @@ def chances(before: float, after: float) -> tuple[str, Text]:
     """Returns both chances of an action as cells; the new one is bold where it is another one."""
     from rich.text import Text
 
-    from surestep.report.numbers import number
+    from surestep._words import number
 
     changed = abs(after - before) > UNCHANGED
     return number(before), Text(number(after), style="bold" if changed else "")
@@ -85,8 +85,8 @@ def print_explanation(explanation: Explanation) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from surestep._words import Scale
     from surestep.pipeline import in_words
-    from surestep.report.numbers import Scale
 
     console = terminal(highlight=False)
     named = zip(explanation.state_columns, explanation.called, strict=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, Option, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import MOODS, say
 from surestep.description import ASKING, IMPROVING, LABELS, READING, Description
-from surestep.report.numbers import duration
 
 if TYPE_CHECKING:
     from surestep.results import Result
@@ -106,7 +106,7 @@ def command(
 
 def print_data(result: Result) -> None:
     """Prints what the log holds, what may be recommended, and which rows were dropped."""
-    from surestep.report.numbers import counted
+    from surestep._words import counted
     from surestep.report.words.verdict import limits_words
 
     data, table = result.record.data, result.table
@@ -156,8 +156,8 @@ def print_terms(result: Result) -> None:
 
 def print_answer(result: Result) -> None:
     """Prints what changes, what it should gain, and how sure that is."""
+    from surestep._words import signed
     from surestep.certificates.standing import standing_name
-    from surestep.report.numbers import signed
     from surestep.report.words.alarms import alarm_words, baseline_words, estimate_words
     from surestep.report.words.certificates import claim_words, names_of, together_words
     from surestep.report.words.checks import HEADING, check_words, recent_words, summary_words
@@ -235,7 +235,7 @@ def taken(record: Record, name: str) -> str:
 
 def shown(value: object) -> str:
     """Returns a parameter as a person reads it."""
-    from surestep.report.numbers import number
+    from surestep._words import number
 
     if isinstance(value, list):
         return (", " if isinstance(value[0], str) else " to ").join(map(shown, value))

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from surestep._words import counted, percent, signed
 from surestep.io.logs.findings import Example
-from surestep.report.numbers import counted, percent, signed
 from surestep.report.words import checks as check_words
 from surestep.report.words.inspection import (
     discount_words,

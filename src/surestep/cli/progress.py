@@ -14,7 +14,7 @@ from typing import Protocol, TextIO
 
 import click
 
-from surestep.report.numbers import duration
+from surestep._words import duration
 
 EVERY = 10.0  # seconds between two lines about the same
 

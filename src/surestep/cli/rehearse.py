@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, terminal
 from surestep.description import ASKING, IMPROVING, READING, Description
-from surestep.report.numbers import duration
 
 if TYPE_CHECKING:
     from surestep.pipeline import RehearsedLog
@@ -125,7 +125,7 @@ def print_rehearsal(rehearsed: RehearsedLog) -> None:
     """Prints what was found, at every size and in every kind of world."""
     from rich.table import Table
 
-    from surestep.report.numbers import percent, signed
+    from surestep._words import percent, signed
     from surestep.report.words.rehearsal import (
         certified_rate,
         found_words,

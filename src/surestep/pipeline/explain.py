@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from surestep._words import listed, number
 from surestep.algorithms import kind_of
 from surestep.description import SEEN
 from surestep.io.labels.label import Label
-from surestep.report.numbers import listed, number
 from surestep.results.result import Labels, Result
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from findings import rehearsed_findings
+from surestep._words import number, percent, signed
 from surestep.report.html import document
-from surestep.report.numbers import number, percent, signed
 from surestep.report.pages.certificates import (
     certificate_section,
     certificates_section,

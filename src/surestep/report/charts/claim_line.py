@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from surestep._words import signed
 from surestep.report.charts.svg import WIDTH, Caption, Tone, picture, side_of, stroke, text_at
 from surestep.report.html import Element, element
-from surestep.report.numbers import signed
 
 HEIGHT, LEFT, RIGHT = 150.0, 34.0, 646.0
 LINE, ABOVE, BELOW, FOOT = 64.0, 34.0, 100.0, 142.0  # heights in the picture

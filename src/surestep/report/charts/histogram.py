@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from surestep._words import counted, number
 from surestep.report.charts.strips import LINE, Flag, flag_lines
 from surestep.report.charts.svg import (
     BOTTOM,
@@ -24,7 +25,6 @@ from surestep.report.charts.svg import (
 )
 from surestep.report.charts.svg import HEIGHT as CHART
 from surestep.report.html import Element, Node, element
-from surestep.report.numbers import counted, number
 
 
 class Layer(NamedTuple):

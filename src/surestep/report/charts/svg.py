@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from surestep._words import number, short
 from surestep.report.html import Element, Node, element
-from surestep.report.numbers import number, short
 
 Tone = Literal["blue", "orange", "green", "vermilion", "purple", "grey"]
 TONES: tuple[Tone, ...] = ("blue", "orange", "green", "vermilion", "purple", "grey")

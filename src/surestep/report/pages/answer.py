@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from surestep._words import counted, listed, percent, signed
 from surestep.certificates.registry import find_kind
 from surestep.certificates.standing import BY_EXTENSION, standing_of
 from surestep.report.html import Element, element
-from surestep.report.numbers import counted, listed, percent, signed
 from surestep.report.page_tables import key, more, small
 from surestep.report.pages.shared_parts import none_made
 from surestep.report.words.alarms import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surestep._words import counted, number, percent, signed
 from surestep.certificates.registry import BUILT_IN
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
@@ -12,7 +13,6 @@ from surestep.report.charts.claim_line import claim_line
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Axis, Caption, Tone
 from surestep.report.html import Element, Node, element, label
-from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.page_tables import (
     Cell,
     Column,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surestep._words import Scale, counted, percent, signed
 from surestep.report.charts.small_bars import change_bar, share_bar
 from surestep.report.html import Element, Node, element, label
-from surestep.report.numbers import Scale, counted, percent, signed
 from surestep.report.page_tables import (
     Cell,
     Column,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surestep._words import number, percent, signed
 from surestep.checks import Check, Mark
 from surestep.report.charts.small_bars import luck_bars
 from surestep.report.charts.strips import STRIP, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Axis, Caption, Tone
 from surestep.report.html import Element, Node, element, label
-from surestep.report.numbers import number, percent, signed
 from surestep.report.page_tables import Cell, Column, Row, data_table, figure, more
 from surestep.report.words.checks import (
     HEADING,

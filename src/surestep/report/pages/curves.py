@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from surestep._words import about, number, percent, signed
 from surestep.report.charts.svg import TONES, Axis, Caption, Level, Line, Mark, legend, line_chart
 from surestep.report.html import Element, Node, element
-from surestep.report.numbers import about, number, percent, signed
 from surestep.report.page_tables import Cell, Column, data_table, figure, number_columns, row
 from surestep.report.pages.certificates import tone_of_gain
 from surestep.report.words.verdict import standing_words

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from surestep._words import counted, number, percent, short
 from surestep.report.charts.small_bars import share_bar
 from surestep.report.charts.svg import Bar, Caption, bar_chart
 from surestep.report.html import Element, Node, element, label
-from surestep.report.numbers import counted, number, percent, short
 from surestep.report.page_tables import (
     Cell,
     Column,

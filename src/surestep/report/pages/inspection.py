@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from surestep._words import counted, number, percent, short
 from surestep.io.logs.findings import Example
 from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
 from surestep.report.html import Element, Node, asset, document, element, label
-from surestep.report.numbers import counted, number, percent, short
 from surestep.report.page_tables import (
     Cell,
     Column,

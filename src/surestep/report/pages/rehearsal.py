@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surestep._words import counted, number, percent, signed
 from surestep.rehearsal import Rate, Rehearsal, SizeSummary
 from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.strips import Flag, Segment, Strip, strip_chart
@@ -18,7 +19,6 @@ from surestep.report.charts.svg import (
     line_chart,
 )
 from surestep.report.html import Element, Node, element, label
-from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.page_tables import Cell, Column, data_table, figure, key, number_columns, row
 from surestep.report.pages.shared_parts import none_made
 from surestep.report.words.rehearsal import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from surestep._words import counted, number, percent
 from surestep.experiments.claim_naming import certifier_names, claimant_of, task_name
 from surestep.experiments.coverage import CellSummary
 from surestep.experiments.findings import ClaimFindings, ClaimInShort
@@ -22,7 +23,6 @@ from surestep.report.charts.svg import (
     line_chart,
 )
 from surestep.report.html import Element, Node, element, label
-from surestep.report.numbers import counted, number, percent
 from surestep.report.page_tables import Cell, Column, figure, more, number_columns, row
 from surestep.report.pages.run_curves import interval_note
 from surestep.report.pages.run_tables import folded_tables, in_short, side_by_side

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from surestep._words import number
 from surestep.experiments.findings import RunFindings
 from surestep.experiments.metrics import Summary, metric_of
 from surestep.experiments.naming import metric_name, size_axis, size_words
@@ -25,7 +26,6 @@ from surestep.report.charts.svg import (
     line_chart,
 )
 from surestep.report.html import Element, Node, element
-from surestep.report.numbers import number
 from surestep.report.page_tables import Cell, Column, Row, data_table, figure, number_columns, row
 from surestep.report.words.comparison import VALUES, ends_words
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from surestep._words import duration, number
 from surestep.experiments.findings import Setup
 from surestep.experiments.naming import environment_name, method_name
 from surestep.report.html import Element, Node, element, label
-from surestep.report.numbers import duration, number
 from surestep.report.page_tables import facts, more
 from surestep.report.pages.record import setting_words
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surestep._words import counted, number, percent
 from surestep.experiments.findings import InShort, RunFindings
 from surestep.experiments.naming import environment_name, method_name, size_words
 from surestep.report.html import Element, element, label
-from surestep.report.numbers import counted, number, percent
 from surestep.report.page_tables import (
     Cell,
     Column,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from surestep._words import counted, number, percent, signed
 from surestep.checks import CheckCode
-from surestep.report.numbers import counted, number, percent, signed
 from surestep.report.words.checks import FAILED
 from surestep.results.alarms import Alarm, AlarmCode
 from surestep.results.findings import StateChange

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from surestep._words import number, percent, signed
 from surestep.certificates.protocol import Labelled
 from surestep.certificates.registry import find_kind
 from surestep.certificates.standing import standing_name
 from surestep.model import Certificate
-from surestep.report.numbers import number, percent, signed
 
 
 def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:

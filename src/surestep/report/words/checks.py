@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from surestep._words import THIN_SPACE, counted, listed, number, percent, signed
 from surestep.checks import Check, CheckCode
 from surestep.checks.check import WhyUnchecked
-from surestep.report.numbers import THIN_SPACE, counted, listed, number, percent, signed
 
 HEADING = "Can the claim rest on this log?"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from surestep._words import number
 from surestep.experiments.claim_naming import certifier_names, claimant_of, task_name
 from surestep.experiments.coverage import CellSummary
 from surestep.experiments.naming import size_words
-from surestep.report.numbers import number
 from surestep.report.text_tables import TextTable
 from surestep.report.words.comparison import SHARES, interval_words
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from surestep._words import Scale, number
 from surestep.experiments.comparison import LEVELS, Compared, Comparison
 from surestep.experiments.metrics import metric_of
 from surestep.experiments.naming import environment_name, method_name, metric_name, size_words
 from surestep.experiments.tails import Interval
-from surestep.report.numbers import Scale, number
 from surestep.report.text_tables import TextTable
 
 VALUES = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from surestep._words import counted, listed, number, percent
 from surestep.errors import said
 from surestep.io.logs.inspection import Rewards
-from surestep.report.numbers import counted, listed, number, percent
 from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from surestep._words import about, counted, duration, number, percent
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
-from surestep.report.numbers import about, counted, duration, number, percent
 from surestep.results.findings import NoRehearsal
 
 ONLY_BELIEVED = "What a posterior says is only believed."

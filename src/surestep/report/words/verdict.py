@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from surestep._words import about, counted, number, percent
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
-from surestep.report.numbers import about, counted, number, percent
 from surestep.report.words.rehearsal import belief_words
 from surestep.results.alarms import Alarm, doubts
 from surestep.results.findings import ZetaCurve

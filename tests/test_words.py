@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surestep.report.numbers import THIN_SPACE, Scale, number, signed
+from surestep._words import THIN_SPACE, Scale, number, signed
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e290, max_value=1e290)
 PLAIN = re.compile(r"[+−]?[0-9,]+(\.[0-9]+)?( × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?|±0")
