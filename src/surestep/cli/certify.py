@@ -130,7 +130,7 @@ def print_claim(certificate: Certificate, among: Judged) -> None:
         awaited=among.awaits_stress_test and rehearsed,
         fresh=among.fresh,
         named=certificate == among.settled_on,
-        alarms=among.alarms,
+        checks=among.checks,
     )
     say(f"\n{certificate_name(certificate)}", bold=True)
     say(judged.headline, fg=MOODS.get(judged.mood, "yellow"), bold=True)

@@ -158,9 +158,9 @@ def print_answer(result: Result) -> None:
     """Prints what changes, what it should gain, and how sure that is."""
     from surestep._words import signed
     from surestep.certificates.standing import standing_name
-    from surestep.report.words.alarms import alarm_words, baseline_words, estimate_words
+    from surestep.checks import failed, says, summary
     from surestep.report.words.certificates import claim_words, names_of, together_words
-    from surestep.report.words.checks import HEADING, check_words, recent_words, summary_words
+    from surestep.report.words.estimates import baseline_words, estimate_words
     from surestep.report.words.verdict import proof_words, verdict
 
     record, certificates = result.record, result.certificates
@@ -170,13 +170,13 @@ def print_answer(result: Result) -> None:
         f"estimated gain {signed(result.estimated_gain)} per episode. {estimate_words(record)}",
         None if record.baseline is None else baseline_words(record),
     )
-    say(*(f"ALARM: {alarm_words(alarm)}" for alarm in record.alarms), fg="red", bold=True)
+    say(*(f"FAILED: {says(check)}" for check in failed(record.checks)), fg="red", bold=True)
     judged = verdict(
         certificates,
         changed=changed > 0,
         rehearsal=result.rehearsal,
         awaited=result.awaits_stress_test,
-        alarms=record.alarms,
+        checks=record.checks,
     )
     loud = judged.headline.upper() if judged.mood == "bad" else judged.headline
     say(loud, fg=MOODS.get(judged.mood, "yellow"), bold=True)
@@ -187,12 +187,8 @@ def print_answer(result: Result) -> None:
     for name, certificate in zip(names_of(certificates), certificates, strict=True):
         say(f"{name}: {claim_words(certificate)}")
     say(together_words(certificates) if len(certificates) > 1 else None, dim=True)
-    say(f"\n{HEADING} {summary_words(record.checks)}")
-    for check in record.checks:
-        if check.outcome == "told":
-            say(check_words(check))
-        elif check.code == "practice-changed" and check.outcome == "failed":
-            say(recent_words(check.figures))
+    say(f"\nCan the claim rest on this log? {summary(record.checks)}")
+    say(*(says(check) for check in record.checks if check.outcome == "told"))
     print_rehearsal(result)
 
 

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from surestep._words import counted, percent, signed
+from surestep.checks import aside, says, summary, title
 from surestep.io.logs.findings import Example
-from surestep.report.words import checks as check_words
 from surestep.report.words.inspection import (
     discount_words,
     ends_words,
@@ -38,7 +38,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         ("Coverage", coverage(inspection)),
         (visits_heading(inspection), [visits_table(inspection)]),
         ("What the log is too thin for", cautions(inspection)),
-        (check_words.HEADING, checks(inspection)),
+        ("Can the claim rest on this log?", checks(inspection)),
         ("Suspicious rows", suspicions(inspection)),
         ("What a discount means here", map(Text, discount_words(inspection))),
     ):
@@ -164,19 +164,18 @@ def cautions(inspection: Inspection) -> Iterator[RenderableType]:
 
 def checks(inspection: Inspection) -> Iterator[RenderableType]:
     """Yields what was found about each assumption, with what luck does as a small picture."""
-    yield Text(check_words.summary_words(inspection.checks))
+    yield Text(summary(inspection.checks))
     for check in inspection.checks:
-        says = f"{check_words.TITLES[check.code]}: {check_words.check_words(check)}"
-        yield marked(CHECK_MARKS[check.outcome], shown(says, 800))
-        details = (check_words.test_words(check), check_words.noticed_words(check))
-        aside = Text(" ".join(filter(None, details)))
+        found = f"{title(check)}: {says(check)}"
+        yield marked(CHECK_MARKS[check.outcome], shown(found, 800))
+        details = Text(aside(check))
         if check.statistic is not None:
             line = sparkline([int(bar.value) for bar in check.picture])
-            aside.append(" Luck alone: ").append(line)
-            aside.append(f", this log {signed(check.statistic, 2)}")
-        if aside:
-            aside.stylize("dim")
-            yield indented(aside)
+            details.append(" Luck alone: ").append(line)
+            details.append(f", this log {signed(check.statistic, 2)}")
+        if details:
+            details.stylize("dim")
+            yield indented(details)
 
 
 def suspicions(inspection: Inspection) -> Iterator[RenderableType]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from surestep._words import counted, listed, percent, signed
 from surestep.certificates.registry import find_kind
 from surestep.certificates.standing import BY_EXTENSION, standing_of
+from surestep.checks import failed, says
 from surestep.report.html import Element, element
 from surestep.report.page_tables import key, more, small
 from surestep.report.pages.shared_parts import none_made
-from surestep.report.words.alarms import (
-    alarm_words,
+from surestep.report.words.estimates import (
     baseline_words,
     estimate_words,
     evidence_words,
@@ -34,7 +34,7 @@ def answer_section(findings: Findings) -> Element:
         changed=bool(findings.changes),
         rehearsal=findings.rehearsal,
         awaited=findings.awaits_stress_test,
-        alarms=findings.record.alarms,
+        checks=findings.record.checks,
     )
     return element(
         "section",
@@ -89,13 +89,15 @@ def key_figures(findings: Findings, judged: Verdict) -> Element:
 
 def alarm_box(findings: Findings) -> Element | None:
     """Returns what does not fit together, or rests on little, before anything else."""
-    alarms = findings.record.alarms
-    if not alarms:
+    wrong = failed(findings.record.checks)
+    if not wrong:
         return None
     return element(
         "div",
-        element("p", counted(len(alarms), "alarm"), class_="loud"),
-        element("ul", [element("li", alarm_words(alarm)) for alarm in alarms], class_="plain"),
+        element("p", counted(len(wrong), "failed check"), class_="loud"),
+        element(
+            "ul", [element("li", element("bdi", says(check))) for check in wrong], class_="plain"
+        ),
         class_="box bad",
         id="alarms",
     )

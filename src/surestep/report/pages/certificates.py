@@ -25,7 +25,6 @@ from surestep.report.page_tables import (
     row,
 )
 from surestep.report.pages.shared_parts import estimated_tag
-from surestep.report.words.alarms import estimate_words
 from surestep.report.words.certificates import (
     asked_kind,
     claim_words,
@@ -33,6 +32,7 @@ from surestep.report.words.certificates import (
     refusal_reason,
     together_words,
 )
+from surestep.report.words.estimates import estimate_words
 from surestep.report.words.rehearsal import belief_words
 from surestep.report.words.verdict import claim_standing, claimant
 from surestep.results.findings import Findings

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surestep._words import number, percent, signed
-from surestep.checks import Check, Mark
+from surestep.checks import Check, Mark, aside, says, summary, title
+from surestep.checks.words import small_percent
 from surestep.report.charts.small_bars import luck_bars
 from surestep.report.charts.strips import STRIP, Segment, Strip, strip_chart
 from surestep.report.charts.svg import Axis, Caption, Tone
 from surestep.report.html import Element, Node, element, label
 from surestep.report.page_tables import Cell, Column, Row, data_table, figure, more
-from surestep.report.words.checks import (
-    HEADING,
-    TITLES,
-    check_words,
-    noticed_words,
-    small_percent,
-    summary_words,
-    test_words,
-)
 from surestep.results.findings import Findings
 
+HEADING = "Can the claim rest on this log?"
 SIGNS = {"passed": "✓", "failed": "✗", "told": "•", "unchecked": "–"}
 STANDS = {"passed": "no sign against it", "failed": "fails", "told": "", "unchecked": "not tested"}
 ON_ONE_LINE = {9: "\u2409", 10: "\u240a"}  # names of states may be anything
@@ -41,7 +34,7 @@ def checks_content(checks: Sequence[Check]) -> list[Node]:
     return [
         element(
             "p",
-            element("strong", summary_words(checks)),
+            element("strong", summary(checks)),
             " A test that finds nothing proves nothing; beside it stands how strong an effect "
             "would have been noticed. In small pictures the bars are what luck alone does, and the "
             "stroke is this log.",
@@ -52,8 +45,7 @@ def checks_content(checks: Sequence[Check]) -> list[Node]:
 
 def check_line(check: Check) -> Element:
     """Returns one assumption: its sign, its words, and its picture."""
-    details = [words for words in (test_words(check), noticed_words(check)) if words]
-    stands = STANDS[check.outcome]
+    details, stands = aside(check), STANDS[check.outcome]
     return element(
         "li",
         element("span", SIGNS[check.outcome], class_="sign", aria_hidden="true"),
@@ -61,12 +53,12 @@ def check_line(check: Check) -> Element:
             "div",
             element(
                 "p",
-                TITLES[check.code],
+                title(check),
                 element("span", f" ({stands})", class_="stands") if stands else None,
                 class_="assumption",
             ),
-            element("p", element("bdi", check_words(check).translate(ON_ONE_LINE))),
-            element("p", " ".join(details), class_="aside") if details else None,
+            element("p", element("bdi", says(check).translate(ON_ONE_LINE))),
+            element("p", details, class_="aside") if details else None,
             wide_picture(check),
         ),
         small_picture(check),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surestep._words import counted, number, percent, short
+from surestep.checks import summary
 from surestep.io.logs.findings import Example
 from surestep.report.charts.histogram import Layer, histogram
 from surestep.report.charts.svg import Bar, Caption, Tone, bar_chart
@@ -20,8 +21,7 @@ from surestep.report.page_tables import (
     row,
     small,
 )
-from surestep.report.pages.checks import checks_content
-from surestep.report.words.checks import HEADING, summary_words
+from surestep.report.pages.checks import HEADING, checks_content
 from surestep.report.words.inspection import (
     discount_words,
     ends_words,
@@ -107,7 +107,7 @@ def heading(inspection: Inspection) -> Node:
             key(
                 "Assumptions",
                 assumptions_value(inspection),
-                summary_words(inspection.checks),
+                summary(inspection.checks),
                 mood="bad" if inspection.failed_checks else "",
             ),
             class_="keys four",

@@ -7,12 +7,13 @@ from typing import Any, Literal, NamedTuple
 
 from surestep._words import about, counted, number, percent
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
+from surestep.checks import Check
+from surestep.checks.words import doubts
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.words.rehearsal import belief_words
-from surestep.results.alarms import Alarm, doubts
 from surestep.results.findings import ZetaCurve
 from surestep.results.ladder import belief_in, rung_of, undone
 from surestep.results.record import Record
@@ -54,14 +55,14 @@ def verdict(
     awaited: bool = False,
     fresh: bool = False,
     named: bool = True,
-    alarms: Sequence[Alarm] = (),
+    checks: Sequence[Check] = (),
 ) -> Verdict:
     """Returns what certificates say of a policy, in words; the first is the one to stand by.
 
     `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
     to come, `fresh` that the policy was made without the data of the certificates, and `named` that
     the first kind was named before the data: only then it may prove. A proof is nothing to rely on
-    where alarms speak against what it assumes.
+    where failed checks speak against what it assumes.
     """
     rung = rung_of(
         certificates,
@@ -69,7 +70,7 @@ def verdict(
         rehearsal=rehearsal,
         awaited=awaited,
         fresh=fresh,
-        alarms=alarms,
+        checks=checks,
     )
     first, proved = certificates[0], rung.startswith("proved")
     if proved and not named:
@@ -97,7 +98,7 @@ def verdict(
         )
     if proved:
         words = proved_words(first) if rung == "proved better" else within_seen_words(first)
-        against = doubts(first, alarms)
+        against = doubts(checks, first)
         return doubted_words(words, against) if against else words
     belief = belief_in(certificates, fresh=fresh)
     if rung == "believed better" and belief is not None:
