@@ -15,9 +15,10 @@ class Figure(float):
     """A number in a sentence: {x}, {x:2} of two digits, {x:+}, {x:%}, or {x:row} counted."""
 
     def __format__(self, how: str) -> str:
+        value = float(self)
         if how in ("+", "%"):
-            return signed(self) if how == "+" else small_percent(self)
-        return counted(int(self), how) if how.isalpha() else number(self, int(how or 4))
+            return signed(value) if how == "+" else small_percent(value)
+        return counted(int(value), how) if how.isalpha() else number(value, int(how or 4))
 
 
 def small_percent(share: float) -> str:
