@@ -37,7 +37,7 @@ from rich.table import Table
 
 from surestep._arrays import run_sums
 from surestep.checks import check_log
-from surestep.checks.places import place_check
+from surestep.checks.enough_data import place_check
 from surestep.errors import SurestepError
 from surestep.io import read_log, write_counts
 from surestep.io.logs.inspection import inspect_log

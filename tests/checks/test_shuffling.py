@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from remembering_worlds import remembering_log
 from surestep import DecisionLog, Pairs
 from surestep.checks import shuffling
-from surestep.checks.memory import next_state_check
+from surestep.checks.check import GivenLog
+from surestep.checks.markov_next_state import check as next_state_check
 from surestep.checks.shuffling import (
     arranged,
     critical_value,
@@ -139,7 +140,7 @@ def test_what_changes_while_one_stays_is_seen():
         Pairs.full(4, 1), state[:, :-1].ravel(), np.zeros(2400, int), np.zeros(2400),
         state[:, 1:].ravel(), np.zeros(2400, bool), last, 8 * np.arange(301),
     )  # fmt: skip
-    assert next_state_check(log, seed=1, level=0.01).outcome == "failed"
+    assert next_state_check(GivenLog(log, 1, 0.01)).outcome == "failed"
 
 
 @given(

@@ -15,8 +15,8 @@ from findings import (
     with_many_states,
     with_words,
 )
+from surestep.checks import CHECKS, Check
 from surestep.report.page import result_page
-from surestep.results.alarms import FIGURES, Alarm
 
 CHROMIUM = shutil.which("chromium")
 
@@ -55,16 +55,20 @@ def pages(tmp_path_factory):
 
 
 def alarming_findings():
-    """Findings with every alarm that there is, and states of many columns."""
+    """Findings in which every check fails, and states of many columns."""
     findings = gridworld_findings()
     columns = tuple(f"measurement number {i}" for i in range(20))
     states = tuple(tuple(f"value {s} of {name}" for name in columns) for s in range(25))
     findings = with_words(findings, state_columns=columns, states=states)
-    alarms = tuple(
-        Alarm(code, {name: 0.125 if name == "share" else 17 for name in names})
-        for code, names in FIGURES.items()
+    findings = with_checks(findings)
+    others = tuple(
+        Check(code=code, outcome="failed", figures=dict.fromkeys(kind.figures, 17.0))
+        for code, kind in CHECKS.items()
+        if code not in {check.code for check in findings.record.checks}
     )
-    return replace(findings, record=replace(findings.record, alarms=alarms))
+    return replace(
+        findings, record=replace(findings.record, checks=(*findings.record.checks, *others))
+    )
 
 
 def extreme_findings():

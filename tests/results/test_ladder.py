@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from surestep import Certificate
+from surestep.checks import CHECKS, Check
 from surestep.model.statements import STOPPING, Statement
 from surestep.rehearsal import Calibration, Rehearsal
 from surestep.report.pages.certificates import tone_of_gain
 from surestep.report.words.verdict import claim_standing, verdict
-from surestep.results.alarms import FIGURES, SPEAKS_AGAINST, Alarm
 from surestep.results.ladder import belief_in, is_held_out, rung_of, undone
 
 
@@ -181,19 +181,23 @@ def test_a_belief_is_shown_with_how_often_such_are_wrong():
     assert "was not measured: the stress test held none" in untold
 
 
-@pytest.mark.parametrize("code", FIGURES)
+def failing(code, **figures):
+    return Check(code=code, outcome="failed", figures=figures)
+
+
+@pytest.mark.parametrize("code", CHECKS)
 def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assumes(code):
-    alarms = [Alarm(code, dict.fromkeys(FIGURES[code], 1))]
+    checks = [failing(code, **dict.fromkeys(CHECKS[code].figures, 1.0))]
     for assumed in ("markov", "no-hidden-causes", "need-not-be-markov"):
         proof = replace(PROOF, assumptions=(Statement(assumed, {}),))
-        found = verdict([proof], changed=True, alarms=alarms)
+        found = verdict([proof], changed=True, checks=checks)
         assert found.rung == "proved better"  # as the certificate has it
-        doubted = SPEAKS_AGAINST.get(code) == assumed
+        doubted = CHECKS[code].against == assumed
         assert found.mood == ("caution" if doubted else "good")
         assert ("one of them failed its test" in found.headline) == doubted
-        twice = verdict([proof], changed=True, alarms=2 * alarms)
+        twice = verdict([proof], changed=True, checks=2 * checks)
         assert ("2 of them failed their tests" in twice.headline) == doubted
-    assert verdict([NO_PROOF], changed=True, alarms=alarms).mood != "good"
+    assert verdict([NO_PROOF], changed=True, checks=checks).mood != "good"
 
 
 SEEN = Statement(
@@ -214,14 +218,14 @@ def test_a_proof_within_rewards_that_nobody_declared_is_another_rung_and_never_g
 
 
 def test_a_claim_above_its_own_estimate_is_not_proved():
-    for figures, alarms, rung in (
+    for figures, checks, rung in (
         ({"estimate": 0.3}, (), "proved better"),
         ({"estimate": 0.1}, (), "not shown to be better"),
-        ({}, (Alarm("claim-above-estimate", {"claim": 0.2, "estimate": 0.1}),), "not shown to be"),
-        ({}, (Alarm("claim-above-estimate", {"claim": 9.0, "estimate": 0.5}),), "proved better"),
+        ({}, (failing("claim-above-estimate", claim=0.2, estimate=0.1),), "not shown to be"),
+        ({}, (failing("claim-above-estimate", claim=9.0, estimate=0.5),), "proved better"),
     ):
         proof = replace(claim("proved", 0.2), figures=figures)
-        assert rung_of([proof], changed=True, rehearsal=None, alarms=alarms).startswith(rung)
+        assert rung_of([proof], changed=True, rehearsal=None, checks=checks).startswith(rung)
 
 
 def test_what_leaves_out_rows_of_unknown_outcome_is_neither_proved_nor_believed_nor_green():

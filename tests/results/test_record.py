@@ -12,8 +12,8 @@ from msgspec.structs import fields
 
 from findings import maintenance_findings
 from surestep._json import typed
+from surestep.checks import Check
 from surestep.errors import FileFailure, InvalidResult
-from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.record import InputFile, Parameters, Record
 
@@ -46,17 +46,20 @@ def changed(record, **changes):
 
 def test_a_record_comes_back(record):
     text = record.to_json(DIGESTS)
-    assert text.startswith('{\n  "format": "surestep run",\n  "version": 10,\n  "')
+    assert text.startswith('{\n  "format": "surestep run",\n  "version": 11,\n  "')
     assert text.endswith("}\n")
     found, digests = Record.from_json(text)
     assert digests == DIGESTS
     assert found.to_json(DIGESTS) == text
 
 
-ALARMS = (
-    Alarm("claim-above-estimate", {"claim": 0.5, "estimate": -1.25}),
-    Alarm("first-on-few", {"situations": 1, "visits": 2, "decisions": 86}),
-    Alarm("rewards-vary", {}),
+FIGURES = {"claim": 0.5, "estimate": -1.25}
+CLAIMED = {"code": "claim-above-estimate", "outcome": "failed"}
+VARY = {"code": "rewards-vary", "outcome": "failed"}
+CHECKS = (
+    Check(**CLAIMED, figures=FIGURES),
+    Check(**VARY),
+    Check.unchecked("drift-reward", "too-small"),
 )
 BASELINE = Baseline(
     mean=2.0, low=1.5, high=2.5, episodes=100, cut_off=3, least=-1.0, greatest=3.0, model=2.0,
@@ -64,51 +67,50 @@ BASELINE = Baseline(
 )  # fmt: skip
 
 
-def test_alarms_and_what_episodes_earned_come_back(record):
-    full = replace(record, alarms=ALARMS, baseline=BASELINE)
+def test_checks_and_what_episodes_earned_come_back(record):
+    full = replace(record, checks=CHECKS, baseline=BASELINE)
     found, _ = Record.from_json(full.to_json(DIGESTS))
-    assert found.alarms == ALARMS
+    assert found.checks == CHECKS
     assert found.baseline == BASELINE
-    assert all(isinstance(each, Alarm) for each in found.alarms)
-    assert Record.from_json(record.to_json(DIGESTS))[0].alarms == ()
-
-
-FIGURES = {"claim": 0.5, "estimate": -1.25}
+    assert all(isinstance(each, Check) for each in found.checks)
+    assert Record.from_json(record.to_json(DIGESTS))[0].checks == ()
 
 
 @pytest.mark.parametrize(
-    "alarm",
+    "check",
     [
         {},
         "rewards-vary",
         ["rewards-vary", {}],
         {"code": "rewards-vary"},
-        {"code": "rewards-vary", "figures": {}, "words": "All is well."},
-        {"code": "all-is-well", "figures": {}},
-        {"code": ["rewards-vary"], "figures": {}},
-        {"code": {}, "figures": {}},
-        {"code": None, "figures": {}},
-        {"code": "rewards-vary", "figures": None},
-        {"code": "rewards-vary", "figures": {"claim": 1.0}},
-        {"code": "claim-above-estimate", "figures": {}},
-        {"code": "claim-above-estimate", "figures": {"claim": 0.5}},
-        {"code": "claim-above-estimate", "figures": FIGURES | {"more": 1.0}},
-        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": "0.5"}},
-        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": True}},
-        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": None}},
-        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": float("nan")}},
-        {"code": "claim-above-estimate", "figures": FIGURES | {"claim": float("inf")}},
+        VARY | {"words": "All is well."},
+        VARY | {"code": "all-is-well"},
+        VARY | {"code": ["rewards-vary"]},
+        VARY | {"code": None},
+        VARY | {"outcome": "fine"},
+        VARY | {"why": "too-small"},
+        VARY | {"outcome": "unchecked", "why": "no-reason"},
+        VARY | {"figures": None},
+        VARY | {"figures": {"claim": 1.0}},
+        CLAIMED,
+        CLAIMED | {"figures": {"claim": 0.5}},
+        CLAIMED | {"figures": FIGURES | {"more": 1.0}},
+        CLAIMED | {"figures": FIGURES | {"claim": "0.5"}},
+        CLAIMED | {"figures": FIGURES | {"claim": True}},
+        CLAIMED | {"figures": FIGURES | {"claim": None}},
+        CLAIMED | {"figures": FIGURES | {"claim": float("nan")}},
+        CLAIMED | {"figures": FIGURES | {"claim": float("inf")}},
     ],
 )
-def test_damaged_alarms_are_refused(record, alarm):
-    with pytest.raises(InvalidResult, match=r"alarms\[0\]|other fields|no JSON|malformed|range"):
-        Record.from_json(changed(record, alarms=[alarm]))
+def test_damaged_checks_are_refused(record, check):
+    with pytest.raises(InvalidResult, match=r"checks\[0\]|other fields|no JSON|malformed|range"):
+        Record.from_json(changed(record, checks=[check]))
 
 
-@pytest.mark.parametrize("alarms", [None, 3, {"code": "rewards-vary", "figures": {}}, "x"])
-def test_alarms_are_a_list(record, alarms):
+@pytest.mark.parametrize("checks", [None, 3, VARY, "x"])
+def test_checks_are_a_list(record, checks):
     with pytest.raises(InvalidResult):
-        Record.from_json(changed(record, alarms=alarms))
+        Record.from_json(changed(record, checks=checks))
 
 
 @pytest.mark.parametrize(

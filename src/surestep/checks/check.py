@@ -1,53 +1,33 @@
-"""Check: what a test found about one assumption of a claim, as facts."""
+"""Check: what a test found about one assumption. Kind: the test, and its words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-CheckCode = Literal[
-    "markov-next-state",  # does the step before tell the next state, beyond state and action?
-    "markov-reward",  # does it tell the reward, beyond the whole transition?
-    "model-returns",  # the model's value of what was done, against what episodes earned
-    "drift-next-state",  # do blocks of episodes in time differ in next states?
-    "drift-reward",  # … and in rewards?
-    "behavior-memory",  # does the step before tell the action, beyond the state?
-    "practice-changed",  # do actions differ after the part of the log that told π_b?
-    "hidden-causes",  # how strong they would have to be
-    "enough-data",  # where the new policy goes, and where the log was
-]
+from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep.model import Certificate, DecisionLog, Pairs
+
 Outcome = Literal["passed", "failed", "told", "unchecked"]  # told: a figure, and no test
-WhyUnchecked = Literal[
-    "no-episodes",  # counts, or loose transitions
-    "too-large",  # more rows than are loaded, in few episodes
-    "refused",  # counting refuses the log
-    "nothing-to-compare",  # no two rows with the same present and another past
-    "nothing-varies",  # outcomes are the same wherever they can be compared
-    "too-small",  # so few rows would show no effect
-    "no-discount",  # nobody said one, or it is 1
-    "no-claim",  # no gain is claimed
-    "not-assumed",  # the claim stands whatever is hidden
-    "no-result",  # a log by itself claims nothing
-    "no-change",  # the new policy does what the current one does
-    "behavior-given",  # π_b is not estimated
-    "behavior-of-all",  # π_b is not estimated from the first part of the log
-]
-# The figures of each check that is made, beside those that all have.
-FIGURES: Mapping[CheckCode, tuple[str, ...]] = {
-    "markov-next-state": (),
-    "markov-reward": (),
-    "model-returns": ("states",),
-    "drift-next-state": (),
-    "drift-reward": (),
-    "behavior-memory": (),
-    # Of the new policy over π_b of the rest, in the model of the rest; `has_gain` 0 where none is
-    "practice-changed": ("gain", "has_gain"),
-    "hidden-causes": ("proved", "estimated", "lower"),  # two break-even ε, and the claim
-    "enough-data": (
-        *("scarce_share", "scarce_states", "scarce_decisions"),
-        *("open_share", "open_states", "open_decisions"),
-    ),
+
+# Why an assumption was not tested.
+WHY: Mapping[str, str] = {
+    "no-episodes": "Not tested: without whole episodes the previous step of a row is unknown.",
+    "too-large": "Not tested: the log has too many rows to load, in too few episodes to draw some.",
+    "refused": "Not tested: counting refuses the log as it is.",
+    "nothing-to-compare": "Not tested: no rows of the same kind differ in what is compared.",
+    "nothing-varies": "Nothing to test: steps of one kind always earned the same.",
+    "too-small": "Not tested: the log is too small to show even a large effect.",
+    "no-discount": "Not tested: values need a discount below 1.",
+    "no-claim": "No gain is claimed, so none can fall.",
+    "not-assumed": "The claim does not need this: it compares whole episodes by the recorded "
+    "probabilities of their actions.",
+    "no-result": "A result of `improve` says how strong they would have to be.",
+    "no-change": "Nothing to test: the new policy does what the current one does.",
+    "behavior-given": "Nothing to test: the current policy was given, not estimated.",
+    "behavior-of-all": "Not tested: the current policy was not estimated from the first part of "
+    "the log alone.",
 }
 
 
@@ -67,9 +47,9 @@ class Mark:
 class Check:
     """The finding about one assumption."""
 
-    code: CheckCode
+    code: str
     outcome: Outcome
-    why: WhyUnchecked | None = None  # where nothing was checked
+    why: str | None = None  # where nothing was tested: a code of WHY
     level: float | None = None  # it fails where the p-value is at most that
     p_value: float | None = None
     statistic: float | None = None  # standard deviations from what luck does
@@ -82,14 +62,104 @@ class Check:
     picture: tuple[Mark, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks that figures are those of the code, and that only what is unchecked has a why."""
-        figures = () if self.outcome == "unchecked" else FIGURES[self.code]
+        """Checks code, reason and figures."""
+        if self.code not in CHECKS:
+            raise ValueError(f"there is no check {self.code!r}; expected one of {[*CHECKS]}")
+        if (self.why in WHY) != (self.outcome == "unchecked"):
+            raise ValueError(f"the check {self.code} is {self.outcome}, and the reason {self.why}")
+        figures = () if self.why else CHECKS[self.code].figures
         if sorted(self.figures) != sorted(figures):
             raise ValueError(f"the check {self.code} has the figures {', '.join(self.figures)}")
-        if (self.why is None) == (self.outcome == "unchecked"):
-            raise ValueError(f"the check {self.code} is {self.outcome}, and the reason {self.why}")
 
     @classmethod
-    def unchecked(cls, code: CheckCode, why: WhyUnchecked) -> Check:
-        """Returns that an assumption was not checked, and why."""
+    def failing(cls, code: str, fails: bool, **figures: float) -> Check | None:
+        """Returns a failed check; None, which has no line, where it does not fail."""
+        return cls(code=code, outcome="failed", figures=figures) if fails else None
+
+    @classmethod
+    def unchecked(cls, code: str, why: str) -> Check:
+        """Returns that an assumption was not tested, and why."""
         return cls(code=code, outcome="unchecked", why=why)
+
+
+class GivenLog(NamedTuple):
+    """A log, or drawn episodes of it, as a check is given it."""
+
+    log: DecisionLog
+    seed: int  # each check adds a number of its own
+    level: float  # of each test
+    names: Sequence[str] = ()  # [S]
+    discount: float | None = None
+
+
+class GivenPractice(NamedTuple):
+    """A log whose first part tells π_b, and the gain over the practice of the rest."""
+
+    given: GivenLog
+    late: BoolArray  # [N]: rows after that part
+    gain: float | None  # estimated; None where the model of the rest tells none
+
+
+class GivenPolicy(NamedTuple):
+    """The new policy of a result, and where the log and the policy are."""
+
+    pairs: Pairs
+    probability: FloatArray  # [P]
+    behavior: FloatArray  # [P]
+    visits: IntArray  # [P]: decisions that chose the policy
+    held_out_visits: IntArray  # [P]: those that judge it
+    decided: BoolArray  # [P]: of states in which something is decided
+    time: FloatArray  # [S]: visits of the new policy in the estimated model
+    is_open: BoolArray  # [S]: states of bins that are open to one side
+    names: Sequence[str]  # [S]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenResult:
+    """A result, as a check is given it."""
+
+    certificates: Sequence[Certificate]
+    gain: float  # estimated by data that did not choose the policy, where there are such
+    returns: tuple[float, float] | None  # the smallest and the largest of an episode
+    gap: Mapping[str, float] | None  # between the model's ρ(π_b) and the episodes' mean, if any
+    rewards_vary: bool
+    policy: GivenPolicy | None  # None where nothing changes
+    practice: GivenPractice | str  # or why practice cannot be tested
+    claim: Certificate  # that hidden causes may undo
+    span: float  # of what a return from any outcome on is worth
+    widths: tuple[float, float]  # of r + γV(s') of the new and the current policy in the model
+    discount: float
+
+
+Words = str | Callable[[Check], str]
+
+
+def never(check: Check, certificate: Certificate) -> bool:
+    """Tells that a failure leaves a proof what it is."""
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A check: how it tests an assumption, and what it says.
+
+    Sentences may name figures: {claim}, {gain:+} with its sign, {share:%}, {visits:row} counted,
+    {noticed:2} with two digits.
+    """
+
+    code: str
+    title: str  # what is assumed
+    failed: Words
+    passed: Words = ""
+    told: Words = ""
+    always: str = ""  # a sentence before these
+    aside: str = ""  # when it fails, where that is no p-value
+    noticed: str = ""  # the smallest effect that the test would have noticed
+    figures: tuple[str, ...] = ()  # of one that is tested
+    against: str | None = None  # the code of the assumption that a failure speaks against
+    forbids_proof: Callable[[Check, Certificate], bool] = never
+    of_log: Callable[[GivenLog], Check] | None = None
+    of_result: Callable[[GivenResult], Check | None] | None = None  # None: no line
+
+
+CHECKS: dict[str, Kind] = {}  # filled by the package, in the order of the page

@@ -16,6 +16,7 @@ from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.known import Known, Split
 from surestep.certificates.ranges import Ranges, hull
+from surestep.checks import Check
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import check_log_fits, propensities_vary
@@ -39,7 +40,6 @@ from surestep.pipeline.refuting import check_declared
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import completed, open_again, pairs_in, table_of
 from surestep.rehearsal import Rehearsal
-from surestep.results.alarms import Alarm
 from surestep.results.ladder import belief_in
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
@@ -62,7 +62,7 @@ class Judged:
     rehearsed: Certificate | None  # the belief of the result, where log and terms are the same
     rehearsal: Rehearsal | None  # the stress test of the result
     awaits_stress_test: bool  # which is still to come
-    alarms: tuple[Alarm, ...]  # of the result, where the log is its own
+    checks: tuple[Check, ...]  # of the result, where the log is its own
 
     def is_rehearsed(self, claim: Certificate) -> bool:
         """Tells whether the stress test of the result is one of such a belief, by its settings."""
@@ -123,7 +123,7 @@ def certify_result(
         rehearsed=belief_in(saved.certificates) if same_terms else None,
         rehearsal=saved.rehearsal,
         awaits_stress_test=saved.awaits_stress_test,
-        alarms=saved.record.alarms if made.same_log else (),
+        checks=saved.record.checks if made.same_log else (),
     )
 
 

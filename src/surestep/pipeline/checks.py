@@ -9,13 +9,10 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, run_sums
 from surestep.certificates.episodes import parts_of_log, split_of
 from surestep.certificates.stitched import Stitched
-from surestep.checks import Check, CheckCode, check_log
-from surestep.checks.check import WhyUnchecked
-from surestep.checks.drift import practice_check
-from surestep.checks.hidden import hidden_check
-from surestep.checks.memory import episode_of_rows
-from surestep.checks.of_log import LEVEL, looked_at, sampled, seed_of, unchecked
-from surestep.checks.places import place_check
+from surestep.checks import Check, check_log
+from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
+from surestep.checks.past import episode_of_rows
+from surestep.checks.running import check_result, given_log, looked_at
 from surestep.errors import NeverEnds, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import joined
@@ -30,7 +27,9 @@ from surestep.pipeline.stress_test import Question
 from surestep.pipeline.terms import Terms
 from surestep.planning import performance
 from surestep.planning.evaluation import occupancy
+from surestep.results.baseline import Baseline
 from surestep.results.ladder import belief_in
+from surestep.results.record import Estimates
 from surestep.results.table import PolicyTable
 
 MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
@@ -39,24 +38,29 @@ LEAST_DRAWN = 20  # episodes, on average; fewer than that may be none at all
 
 
 def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
-    """Returns the checks of a log by itself; what counting refuses is not checked."""
-    hidden = Check.unchecked("hidden-causes", "no-result")
+    """Returns the checks of a log by itself; what counting refuses is not tested."""
+    log, many = log_of_facts(source, facts)
+    names = () if isinstance(log, str) else log.pairs.state_labels or ()
+    found = check_log(log, names, discount=source.description.stakes.discount, drawn_from=many)
+    return (*found, Check.unchecked("hidden-causes", "no-result"))
+
+
+def log_of_facts(source: LogSource, facts: LogFacts) -> tuple[DecisionLog | str, int]:
+    """Returns the log, or why it cannot be tested; and of how many episodes its own were drawn."""
     if facts.episodes is None:
-        return (*unchecked("no-episodes"), hidden)
+        return "no-episodes", 0
     if any(suspicion.refused for suspicion in facts.suspicions):
-        return (*unchecked("refused"), hidden)
+        return "refused", 0
     part = drawn(source, facts.rows, facts.episodes.number, facts.binnings)
     if part is None:
-        return (*unchecked("too-large"), hidden)
+        return "too-large", 0
     try:
         log = part.load()
     except SurestepError:  # nobody says how episodes end
-        return (*unchecked("refused"), hidden)
+        return "refused", 0
     never_left = np.bincount(log.state, minlength=log.pairs.num_states) == 0
     log = by_appearance(log, never_left).log(log)  # as in a result
-    many = 0 if part is source else facts.episodes.number
-    names, discount = log.pairs.state_labels or (), source.description.stakes.discount
-    return (*check_log(log, names, discount=discount, drawn_from=many), hidden)
+    return log, 0 if part is source else facts.episodes.number
 
 
 def drawn(
@@ -78,13 +82,14 @@ def result_checks(
     certificates: tuple[Certificate, ...],
     model: FiniteMDP,
     values: tuple[FloatArray, FloatArray],
+    estimates: Estimates,
+    baseline: Baseline | None,
 ) -> tuple[Check, ...]:
     """Returns all checks of a result.
 
     `values` [S] are those of the new and of the current policy in `model`, the estimated one.
     """
-    problem = question.problem
-    claim = certificates[0]
+    claim, problem = certificates[0], question.problem
     if (claim.lower or 0.0) <= 0:
         claim = belief_in(certificates) or claim
     discount = problem.single_discount
@@ -92,19 +97,32 @@ def result_checks(
     low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
     (log, many), names = log_of(evidence, problem), names_of(evidence.assembly.vocabulary)
-    of_log = (
-        check_log(log, names, discount=discount, drawn_from=many)
-        if isinstance(log, DecisionLog)
-        else unchecked(log)
+    result = GivenResult(
+        certificates=certificates,
+        gain=compared_gain(estimates),
+        returns=None if baseline is None else (baseline.least, baseline.greatest),
+        gap=None if baseline is None else baseline.gap,
+        rewards_vary=evidence.facts.rewards_vary,
+        policy=given_policy(table, model),
+        practice=practice(question, judge_of(question), table),
+        claim=claim,
+        span=high - low,
+        widths=(new, current),
+        discount=discount,
     )
-    return (
-        *of_log,
-        practice(question, judge_of(question), table),
-        Check.unchecked("hidden-causes", "not-assumed")
-        if is_free_of_models(claim)
-        else hidden_check(claim.lower, high - low, (new, current), discount),
-        data_check(table, model),
-    )
+    of_log = check_log(log, names, discount=discount, drawn_from=many)
+    return (*of_log, *check_result(result))
+
+
+def compared_gain(estimates: Estimates) -> float:
+    """Returns the gain that claims are compared with.
+
+    It is estimated by data that did not choose the policy; without such, it is the larger of both
+    other estimates.
+    """
+    chosen_by = estimates["policy"] - estimates["behavior"]
+    gain = max(chosen_by, estimates.get("gain_of_all", chosen_by))
+    return estimates.get("held_out_gain", gain)
 
 
 def judge_of(question: Question) -> Stitched | None:
@@ -120,34 +138,27 @@ def judge_of(question: Question) -> Stitched | None:
     return Stitched(train_share=share, logger=logger, seed=seed or 0)
 
 
-def practice(question: Question, judge: Stitched | None, table: PolicyTable) -> Check:
-    """Returns whether practice has changed since the part of the log that π_b is estimated from."""
-    code: CheckCode = "practice-changed"
+def practice(question: Question, judge: Stitched | None, table: PolicyTable) -> GivenPractice | str:
+    """Returns which rows came after the part of the log that π_b is estimated from, or why none."""
     log, first, judging = question.problem.log, question.training.log, question.judging
     if not question.problem.behavior_is_estimated:
-        return Check.unchecked(code, "behavior-given")
+        return "behavior-given"
     if judge is None or judge.logger == "fixed" or log is None or first is None or judging is None:
-        return Check.unchecked(code, "behavior-of-all")
-    seed = seed_of(log)
+        return "behavior-of-all"
     late = np.ones(log.num_steps, np.bool_)
     rows = np.arange(log.num_steps) if log.order is None else np.argsort(log.order)
     late[rows[: first.num_steps]] = False
-    late = late[np.isin(episode_of_rows(log), looked_at(log, seed))]
+    given = given_log(log)
+    late = late[np.isin(episode_of_rows(log), looked_at(log, given.seed))]
     model, recent = judging.estimate(), estimate_behavior(judging.counts)
     try:
         gain = performance(model, table.policy) - performance(model, recent)
     except NeverEnds:  # in what the rest of the log shows
         gain = None
-    return practice_check(sampled(log, seed), late, gain, seed=seed + 6, level=LEVEL)
+    return GivenPractice(given, late, gain)
 
 
-def is_free_of_models(claim: Certificate) -> bool:
-    """Tells whether a gain is claimed that stands whatever the states leave out."""
-    needs_none = any(said.code == "need-not-be-markov" for said in claim.notes)
-    return needs_none and (claim.lower or 0.0) > 0
-
-
-def log_of(evidence: Evidence, problem: Problem) -> tuple[DecisionLog | WhyUnchecked, int]:
+def log_of(evidence: Evidence, problem: Problem) -> tuple[DecisionLog | str, int]:
     """Returns the log behind a result, loaded for it where need be, or why there is none.
 
     Beside it stands from how many episodes its own were drawn; 0 where these are all.
@@ -166,15 +177,14 @@ def log_of(evidence: Evidence, problem: Problem) -> tuple[DecisionLog | WhyUnche
     return part.load(problem.counts.pairs), many
 
 
-def data_check(table: PolicyTable, model: FiniteMDP) -> Check:
-    """Returns whether there are enough data where the new policy goes."""
+def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
+    """Returns the new policy and where it goes in a model; None where it is the current one."""
     if not table.changed.any():
-        return Check.unchecked("enough-data", "no-change")
-    offsets = table.pairs.offsets
-    time = run_sums(occupancy(model, table.policy), offsets)
-    chose, held_out = (run_sums(each, offsets) for each in (table.visits, table.held_out_visits))
-    return place_check(
-        *(np.where(table.quiet, 0.0, time), chose, chose + held_out),
+        return None
+    time = run_sums(occupancy(model, table.policy), table.pairs.offsets)
+    return GivenPolicy(
+        *(table.pairs, table.probability, table.behavior, table.visits, table.held_out_visits),
+        *(table.decided, np.where(table.quiet, 0.0, time)),
         *(in_open_bins(table.vocabulary), names_of(table.vocabulary)),
     )
 

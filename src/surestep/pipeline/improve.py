@@ -36,7 +36,6 @@ from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.numbering import by_appearance
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
-from surestep.pipeline.alarms import alarms_of
 from surestep.pipeline.certifiers import (
     DataFacts,
     certified,
@@ -307,14 +306,8 @@ def draft_with(
         certificates=tuple(claims),
         model=estimate,
         values=(settled.improvement.plan.value, value),
-    )
-    alarms = alarms_of(
-        table,
-        claims,
         estimates=estimates,
-        checks=checks,
         baseline=baseline,
-        rewards_vary=evidence.facts.rewards_vary,
     )
 
     def record(how: Rehearsed) -> Record:
@@ -322,7 +315,6 @@ def draft_with(
             *(evidence, terms, problem, settled, how),
             estimates=estimates,
             baseline=baseline,
-            alarms=alarms,
             checks=checks,
         )
 

@@ -21,7 +21,6 @@ from surestep.model import Problem
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
-from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
 from surestep.results.record import Estimates, Parameters, Record, current_machine, current_versions
@@ -47,7 +46,6 @@ def record_of(
     *,
     estimates: Estimates,
     baseline: Baseline | None,
-    alarms: tuple[Alarm, ...],
     checks: tuple[Check, ...],
 ) -> Record:
     """Returns the record: with what the result was made, and what it must be read with."""
@@ -79,7 +77,6 @@ def record_of(
         estimates,
         command("improve", description, "-o", "OUT"),
         baseline,
-        alarms,
         checks,
         None if evidence.source is None else evidence.source.query_facts,
     )

@@ -7,12 +7,11 @@ from typing import Literal, NamedTuple
 
 from surestep._words import about, counted, number, percent, signed
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
-from surestep.checks import Check
+from surestep.checks import Check, against, failed, says, title
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
-from surestep.report._shim import against, failed, says, title
 from surestep.report.changes import MOST_MATTER, changed_items
 from surestep.results.findings import Findings
 from surestep.results.ladder import belief_in, rung_of, undone
@@ -90,6 +89,7 @@ def verdict(
     fresh: bool = False,
     named: bool = True,
     record: Record | None = None,
+    checks: Sequence[Check] = (),
 ) -> Verdict:
     """Returns what certificates tell a reader to do; the first was named before the data.
 
@@ -98,7 +98,7 @@ def verdict(
     the first kind was named before the data: only then it may prove. Where a check failed that
     speaks against what a proof assumes, that comes first.
     """
-    checks = () if record is None else record.checks
+    checks = checks if record is None else record.checks
     first = certificates[0]
     rung = rung_of(
         certificates,
@@ -106,7 +106,7 @@ def verdict(
         rehearsal=rehearsal,
         awaited=awaited,
         fresh=fresh,
-        alarms=() if record is None else record.alarms,
+        checks=checks,
     )
     if rung.startswith("proved") and not named:
         why = (

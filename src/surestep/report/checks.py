@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surestep._words import signed
-from surestep.checks import Check, Mark
-from surestep.report._shim import aside, says, summary, title
+from surestep.checks import Check, Mark, aside, says, summary, title
 from surestep.sections import (
     Caption,
     Flag,

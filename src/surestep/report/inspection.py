@@ -6,7 +6,7 @@ from surestep._words import counted, harmless, listed, number, percent, short
 from surestep.errors import said
 from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import Rewards
-from surestep.report._shim import summary
+from surestep.checks import summary
 from surestep.report.checks import checks_section
 from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection, reward_edges

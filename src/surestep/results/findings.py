@@ -126,7 +126,7 @@ class Findings:
             changed=bool(self.changes),
             rehearsal=self.rehearsal,
             awaited=self.awaits_stress_test,
-            alarms=self.record.alarms,
+            checks=self.record.checks,
         )
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from surestep._reprs import short_repr
-from surestep.checks import Check
+from surestep.checks import Check, failed
 from surestep.io.labels.label import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.findings import Suspicion
@@ -128,7 +128,7 @@ class Inspection:
     @property
     def failed_checks(self) -> list[Check]:
         """Returns the assumptions that the log contradicts."""
-        return [check for check in self.checks if check.outcome == "failed"]
+        return failed(self.checks)
 
     @property
     def states_with_choice(self) -> int:

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.standing import BY_EXTENSION, standing_of
+from surestep.checks import Check
+from surestep.checks.words import forbids_proof
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
-from surestep.results.alarms import Alarm
 
 
 def rung_of(
@@ -27,17 +28,17 @@ def rung_of(
     rehearsal: Rehearsal | None,
     awaited: bool = False,
     fresh: bool = False,
-    alarms: Sequence[Alarm] = (),
+    checks: Sequence[Check] = (),
 ) -> Rung:
     """Returns how a result may be spoken of; the first certificate is the one to stand by.
 
     `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
     to come, which may undo a belief, and `fresh` that the policy was made without the data of the
-    certificates. A claim above what the alarms name as the estimate is not proved.
+    certificates. What a failed check forbids is not proved.
     """
     if not changed:
         return "nothing changed"
-    if is_proved(certificates[0]) and not exceeds_estimate(certificates[0], alarms):
+    if is_proved(certificates[0]) and not forbids_proof(checks, certificates[0]):
         seen = certificates[0].assumes(WITHIN_SEEN)
         return "proved within the rewards seen" if seen else "proved better"
     belief = belief_in(certificates, fresh=fresh)
@@ -61,12 +62,6 @@ def is_proved(certificate: Certificate) -> bool:
     lower, estimate = certificate.lower or 0.0, certificate.figures.get("estimate")
     credible = not isinstance(estimate, float) or lower <= estimate
     return whole and standing_of(certificate) == "proved" and lower > 0 and credible
-
-
-def exceeds_estimate(certificate: Certificate, alarms: Sequence[Alarm]) -> bool:
-    """Tells whether a certificate claims more than the data suggest, by an alarm."""
-    estimates = [a.figures["estimate"] for a in alarms if a.code == "claim-above-estimate"]
-    return any((certificate.lower or 0.0) > estimate for estimate in estimates)
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:

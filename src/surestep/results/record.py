@@ -19,7 +19,6 @@ from surestep._version import __version__, installed_version
 from surestep.checks import Check
 from surestep.description import described
 from surestep.errors import InvalidResult
-from surestep.results.alarms import Alarm
 from surestep.results.baseline import Baseline
 
 Number = float | int
@@ -63,7 +62,7 @@ class QueryFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 FORMAT = "surestep run"
-VERSION = 10
+VERSION = 11
 COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
 
@@ -124,7 +123,6 @@ class Record:
     estimates: Estimates
     command: str  # what makes it again
     baseline: Baseline | None = None  # what the episodes earned; None without whole episodes
-    alarms: tuple[Alarm, ...] = ()  # what a reader must see first
     checks: tuple[Check, ...] = ()  # of what claims assume
     query: Mapping[str, Any] | None = None  # the digest of its rows, and the types it was given
 

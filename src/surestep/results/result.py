@@ -145,7 +145,7 @@ class Result:
             changed=changed,
             rehearsal=self.rehearsal,
             awaited=self.awaits_stress_test,
-            alarms=self.record.alarms,
+            checks=self.record.checks,
         )
 
     @overload

@@ -1,68 +1,57 @@
-"""A check that the past tells no more than the present: of next states, rewards and actions."""
+"""The past of the rows of a log, and what a permutation test makes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray
-from surestep.checks.check import Check, CheckCode, Mark
+from surestep._arrays import AnyArray, FloatArray, IntArray
+from surestep.checks.check import Check, GivenLog, Mark
 from surestep.checks.shuffling import Shuffled, compared_rows, finest, label_test, number_test
 from surestep.model.log import DecisionLog
 
-EPISODES_A_PART = 50  # of the log, in its order: actions are compared within parts
-MOST_PARTS = 10
 MOST_BACK = 10  # rows, to find an action that the state does not tell
+BLOCKS = (2, 4, 8, 16, 32, 64, 128)  # of the log, each a part of one before
+LEAST_IN_BLOCK = 25  # episodes, but for halves
 EDGES = tuple(0.5 * i for i in range(-8, 9))  # standard deviations, of the bars of a picture
 
 
-def next_state_check(log: DecisionLog, *, seed: int, level: float) -> Check:
-    """Checks whether the step before tells the next state, beyond the state and the action.
+def permutation_check(
+    code: str,
+    given: GivenLog,
+    place: IntArray,
+    outcome: AnyArray,
+    pasts: Sequence[IntArray],
+    *,
+    seed: int,
+    group: IntArray | None = None,
+    finer: Sequence[IntArray] = (),
+    figures: Mapping[str, float] = MappingProxyType({}),
+) -> Check:
+    """Checks whether the past [N] tells an outcome [N], labels or numbers, beyond the group [N].
 
-    Markov: P(s_{t+1} | s_t, a_t, s_{t−1}, a_{t−1}) = P(s_{t+1} | s_t, a_t). The first step of an
-    episode has "none" before it. Where whole steps would be told apart too finely, actions are.
+    Of each episode one row a place [N] is compared, which is the group unless that is given. Of
+    several pasts the finest counts that rows have in common; `finer` ones are tested along.
     """
-    rows, apart = compared_rows(log, log.pair, seed)
-    outcome = log.next_state[rows].astype(np.int64)
-    group = log.pair[rows]
-    before = finest(group, [step[rows] for step in steps_before(log)])
-    tested = label_test(group, before, outcome, seed=seed, level=level)
-    return check_of("markov-next-state", tested, level, apart)
-
-
-def reward_check(log: DecisionLog, *, seed: int, level: float) -> Check:
-    """Checks whether the step before tells the reward, beyond state, action and next state."""
-    rows, apart = compared_rows(log, log.pair, seed)
-    group = transitions(log)[rows]
-    before = finest(group, [step[rows] for step in steps_before(log)])
-    tested = number_test(group, before, log.reward[rows], seed=seed, level=level)
-    return reward_check_of("markov-reward", tested, log, level, apart)
-
-
-def behavior_check(log: DecisionLog, *, seed: int, level: float) -> Check:
-    """Checks whether the step before tells the action, beyond the state.
-
-    π_b sees only the state: π(a_t | s_t, s_{t−1}, a_{t−1}, r_{t−1}) = π_b(a_t | s_t). The reward
-    before counts as more or less than what is usual after its state, action and next state. Actions
-    are compared within parts of the log, so that a logger that slowly changes its mind, without
-    seeing more than the state, is none that remembers.
-    """
-    rows, apart = compared_rows(log, log.state.astype(np.int64), seed)
-    parts = min(max(log.num_episodes // EPISODES_A_PART, 1), MOST_PARTS)
-    part = episode_of_rows(log) * parts // log.num_episodes
-    group = part[rows] * np.int64(log.pairs.num_states) + log.state[rows]
-    paid = shifted(log, above_usual(log))
-    steps = [past for step in steps_before(log) for past in (2 * step + paid, step)]
-    past = finest(group, [step[rows] for step in steps])
-    action = log.action[rows].astype(np.int64)
-    tested = label_test(group, past, action, seed=seed, level=level)
-    return check_of("behavior-memory", tested, level, apart)
+    log, seed = given.log, given.seed + seed
+    rows, apart = compared_rows(log, place, seed)
+    group, outcome = (place if group is None else group)[rows], outcome[rows]
+    past = finest(group, [each[rows] for each in pasts])
+    scales = [each[rows] for each in finer]
+    if outcome.dtype.kind == "f":
+        test = number_test(group, past, outcome, seed=seed, level=given.level, finer=scales)
+        if test is None and not above_usual(log).any():
+            return Check.unchecked(code, "nothing-varies")
+    else:
+        whole = outcome.astype(np.int64)
+        test = label_test(group, past, whole, seed=seed, level=given.level, finer=scales)
+    return check_of(code, test, given.level, apart, figures)
 
 
 def check_of(
-    code: CheckCode,
+    code: str,
     found: Shuffled | None,
     level: float,
     one_an_episode: bool,
@@ -88,15 +77,6 @@ def check_of(
         figures=dict(figures),
         picture=tuple(Mark("", low, high, float(many)) for low, high, many in bars),
     )
-
-
-def reward_check_of(
-    code: CheckCode, found: Shuffled | None, log: DecisionLog, level: float, one_an_episode: bool
-) -> Check:
-    """Returns the same for rewards: where each kind of step always pays the same, none can vary."""
-    if found is None and not above_usual(log).any():
-        return Check.unchecked(code, "nothing-varies")
-    return check_of(code, found, level, one_an_episode)
 
 
 def steps_before(log: DecisionLog) -> list[IntArray]:
@@ -144,3 +124,14 @@ def above_usual(log: DecisionLog) -> IntArray:
 def episode_of_rows(log: DecisionLog) -> IntArray:
     """Returns the episode of each row [N]."""
     return np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
+
+
+def blocks(log: DecisionLog) -> list[IntArray]:
+    """Returns the block of each row [N]: in halves of the episodes, and in shorter blocks.
+
+    A log of one episode is cut by its rows.
+    """
+    place, size = episode_of_rows(log), log.num_episodes
+    if size == 1:
+        place, size = np.arange(log.num_steps), log.num_steps
+    return [place * n // size for n in BLOCKS if n == BLOCKS[0] or LEAST_IN_BLOCK * n <= size]

@@ -1,4 +1,4 @@
-"""A check that there are enough data where the new policy goes."""
+"""Are there enough data where the new policy goes?"""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.checks.check import Check, Mark
+from surestep._arrays import BoolArray, FloatArray, IntArray, run_sums
+from surestep.checks.check import Check, GivenResult, Kind, Mark
 
 MOST_OF_THE_TIME = 0.5
 MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of its decisions
 SCARCE = 0.1  # of the time that the new policy spends in a state, where the log has fewer decisions
 SHOWN = 8  # states
+PLACES = ("scarce", "open")
+
+
+def check(result: GivenResult) -> Check:
+    """Holds the time of the new policy against the log, unless it is the current one."""
+    policy = result.policy
+    if policy is None:
+        return Check.unchecked(KIND.code, "no-change")
+    offsets = policy.pairs.offsets
+    chose, held_out = (run_sums(each, offsets) for each in (policy.visits, policy.held_out_visits))
+    return place_check(policy.time, chose, chose + held_out, policy.is_open, policy.names)
 
 
 def place_check(
@@ -34,7 +45,7 @@ def place_check(
     scarce = known < SCARCE * share
     is_open = is_open & (known < MORE_THAN_THE_LOG * share)
     figures = dict[str, float]()
-    for name, spent in (("scarce", scarce), ("open", is_open)):
+    for name, spent in zip(PLACES, (scarce, is_open), strict=True):
         figures |= {
             f"{name}_share": float(share[spent].sum()),
             f"{name}_states": float(np.count_nonzero(spent)),
@@ -44,7 +55,7 @@ def place_check(
     marked, of_all = scarce | is_open, shares_of(decisions)
     shown = [s for s in np.argsort(-share, kind="stable")[:SHOWN].tolist() if share[s] > 0]
     return Check(
-        code="enough-data",
+        code=KIND.code,
         outcome="failed" if most > MOST_OF_THE_TIME else "passed",
         figures=figures,
         picture=tuple(
@@ -60,3 +71,20 @@ def place_check(
 def shares_of(decisions: IntArray) -> FloatArray:
     """Returns the share [S] of the decisions [S] that each state has."""
     return decisions / max(int(decisions.sum()), 1)
+
+
+SPENDS = (
+    "The new policy spends {scarce_share:%} of its time in situations that the log hardly visits "
+    "({scarce_decisions:decision}), and {open_share:%} in bins that are open to one side "
+    "({open_decisions:decision})"
+)
+KIND = Kind(
+    code="enough-data",
+    title="The log has enough data where the new policy goes",
+    passed=f"{SPENDS}.",
+    failed=f"{SPENDS}: its worth there is mostly a guess.",
+    aside="It fails where more than half of the time, as estimated, is spent in states that the "
+    "log hardly visits, or of bins that are open to one side.",
+    figures=tuple(f"{name}_{what}" for name in PLACES for what in ("share", "states", "decisions")),
+    of_result=check,
+)

@@ -1,4 +1,4 @@
-"""Alarms: each code fires where it should, and not at the border."""
+"""Checks of a result: each fails where it should, and not at the border."""
 
 import json
 from dataclasses import asdict, replace
@@ -8,12 +8,13 @@ import pytest
 
 from surestep import Certificate, FiniteMDP, Pairs
 from surestep._json import typed
+from surestep.checks import Check, failed
+from surestep.checks.check import GivenResult
+from surestep.checks.running import check_result
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model.statements import Statement
-from surestep.pipeline.alarms import alarms_of
-from surestep.pipeline.checks import data_check, in_open_bins
-from surestep.results.alarms import FIGURES, Alarm
+from surestep.pipeline.checks import compared_gain, given_policy, in_open_bins
 from surestep.results.baseline import Baseline
 from surestep.results.table import PolicyTable
 
@@ -63,34 +64,58 @@ def gaining(gain, of_all=None):
     return {"behavior": 0.0, "policy": gain, **whole}
 
 
-def alarms(table=None, certificates=None, **changes):
+def failures(table=None, certificates=None, **changes):
+    """The checks that fail, for a result in which all is well but for the changes."""
     terms = {
         "estimates": gaining(1.0), "occupancy": None, "baseline": BASELINE, "rewards_vary": False,
-        "checks": (),
     } | changes  # fmt: skip
     table = table_of() if table is None else table
     certificates = (claim(),) if certificates is None else certificates
-    if terms["occupancy"] is None:
+    shares, baseline = terms["occupancy"], terms["baseline"]
+    if shares is None:
         number = table.pairs.num_states
-        terms["occupancy"] = np.full(number, 1 / number)
-    shares = terms.pop("occupancy")
+        shares = np.full(number, 1 / number)
     nothing = np.zeros((shares.size, table.pairs.num_actions))
     # Episodes of one step spend their time where they begin.
     model = FiniteMDP.from_dense(nothing[..., None] * shares, nothing, 0.9, shares)
-    terms["checks"] = (data_check(table, model), *terms["checks"])
-    found = alarms_of(table, certificates, **terms)
+    result = GivenResult(
+        certificates=certificates,
+        gain=compared_gain(terms["estimates"]),
+        returns=baseline and (baseline.least, baseline.greatest),
+        gap=baseline and baseline.gap,
+        rewards_vary=terms["rewards_vary"],
+        policy=given_policy(table, model),
+        practice="behavior-given",
+        claim=certificates[0],
+        span=10.0,
+        widths=(1.0, 1.0),
+        discount=0.9,
+    )
+    found = failed(check_result(result))
     for each in found:
-        assert tuple(each.figures) == FIGURES[each.code]
-        assert typed(json.loads(json.dumps(asdict(each))), Alarm) == each
-    return [*found]
+        assert typed(json.loads(json.dumps(asdict(each))), Check) == each
+    return found
+
+
+def failing(code, **figures):
+    return Check(code=code, outcome="failed", figures=figures)
+
+
+def shares_of(found):
+    """What a failed check of enough data says, by kind of place: share of the time, decisions."""
+    figures = [each.figures for each in found if each.code == "enough-data"]
+    return [
+        {name: (given[f"{name}_share"], given[f"{name}_decisions"]) for name in ("scarce", "open")}
+        for given in figures
+    ]
 
 
 def test_where_all_is_well_nothing_is_said():
-    assert alarms() == []
-    assert alarms(baseline=None) == []
+    assert failures() == []
+    assert failures(baseline=None) == []
     nothing = claim(None, "none", "no-claim")
-    assert alarms(certificates=(nothing,)) == []
-    assert alarms(certificates=(nothing, claim(-3.0))) == []
+    assert failures(certificates=(nothing,)) == []
+    assert failures(certificates=(nothing, claim(-3.0))) == []
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -98,23 +123,23 @@ def test_a_claim_above_the_estimate(number):
     """Whichever certificate claims it."""
     claims = [claim(0.1), claim(-2.0, "posterior", "posterior"), claim(None, "none", "no-claim")]
     claims[number] = claim(0.75)
-    (found,) = alarms(certificates=claims, estimates=gaining(0.5))
-    assert found == Alarm("claim-above-estimate", {"claim": 0.75, "estimate": 0.5})
-    assert alarms(certificates=claims, estimates=gaining(0.75)) == []
-    assert alarms(certificates=claims, estimates=gaining(0.75 * (1 - 1e-12))) == []
+    (found,) = failures(certificates=claims, estimates=gaining(0.5))
+    assert found == failing("claim-above-estimate", claim=0.75, estimate=0.5)
+    assert failures(certificates=claims, estimates=gaining(0.75)) == []
+    assert failures(certificates=claims, estimates=gaining(0.75 * (1 - 1e-12))) == []
 
 
 def test_a_claim_is_held_against_the_larger_of_both_estimates():
-    assert alarms(certificates=(claim(0.75),), estimates=gaining(0.5, of_all=0.8)) == []
-    assert alarms(certificates=(claim(0.75),), estimates=gaining(0.8, of_all=0.5)) == []
-    (found,) = alarms(certificates=(claim(0.75),), estimates=gaining(0.5, of_all=0.6))
+    assert failures(certificates=(claim(0.75),), estimates=gaining(0.5, of_all=0.8)) == []
+    assert failures(certificates=(claim(0.75),), estimates=gaining(0.8, of_all=0.5)) == []
+    (found,) = failures(certificates=(claim(0.75),), estimates=gaining(0.5, of_all=0.6))
     assert found.figures == {"claim": 0.75, "estimate": 0.6}
 
 
 def test_who_claims_no_gain_is_not_above_an_estimated_loss():
-    assert alarms(certificates=(claim(-0.1),), estimates=gaining(-0.5)) == []
-    assert alarms(certificates=(claim(0.0),), estimates=gaining(-0.5)) == []
-    (found,) = alarms(certificates=(claim(0.1),), estimates=gaining(-0.5))
+    assert failures(certificates=(claim(-0.1),), estimates=gaining(-0.5)) == []
+    assert failures(certificates=(claim(0.0),), estimates=gaining(-0.5)) == []
+    (found,) = failures(certificates=(claim(0.1),), estimates=gaining(-0.5))
     assert found.figures == {"claim": 0.1, "estimate": -0.5}
 
 
@@ -125,10 +150,10 @@ def test_who_claims_no_gain_is_not_above_an_estimated_loss():
 def test_a_claim_above_what_any_episode_earned(least, greatest, most):
     """Who only pays can gain all of it, and no more."""
     seen = replace(BASELINE, least=least, greatest=greatest)
-    (found,) = alarms(certificates=(claim(most + 1e-6),), estimates=gaining(9.0), baseline=seen)
+    (found,) = failures(certificates=(claim(most + 1e-6),), estimates=gaining(9.0), baseline=seen)
     figures = {"claim": most + 1e-6, "low": least, "high": greatest}
-    assert found == Alarm("claim-above-returns", figures)
-    assert alarms(certificates=(claim(most),), estimates=gaining(9.0), baseline=seen) == []
+    assert found == failing("claim-above-returns", **figures)
+    assert failures(certificates=(claim(most),), estimates=gaining(9.0), baseline=seen) == []
 
 
 def test_time_in_states_that_the_log_hardly_visits():
@@ -138,23 +163,18 @@ def test_time_in_states_that_the_log_hardly_visits():
         rare = table_of(
             states=((BETWEEN,), ("other",)), visits=visits, held_out_visits=np.zeros(4, int)
         )
-        found = alarms(rare, occupancy=np.array([0.0, 1.0]))
-        expected = Alarm("time-in-scarce-states", {"share": 1.0, "decisions": few})
-        assert (expected in found) is fires
+        found = failures(rare, occupancy=np.array([0.0, 1.0]))
+        assert [each["scarce"] for each in shares_of(found)] == [(1.0, few)] * fires
     # Half of the time is not most of it, and an unchanged policy is where the old one was.
     rare = replace(rare, visits=np.array([100, 0, 0, 0]))
-    assert "time-in-scarce-states" not in codes(alarms(rare, occupancy=np.array([0.5, 0.5])))
-    assert "time-in-scarce-states" in codes(alarms(rare, occupancy=np.array([0.49, 0.51])))
+    assert not shares_of(failures(rare, occupancy=np.array([0.5, 0.5])))
+    assert shares_of(failures(rare, occupancy=np.array([0.49, 0.51])))
     unchanged = replace(rare, probability=rare.behavior)
-    assert alarms(unchanged, occupancy=np.array([0.0, 1.0])) == []
+    assert failures(unchanged, occupancy=np.array([0.0, 1.0])) == []
     # What judges does not say where, or what it judges would be chosen by it.
     judged = replace(rare, held_out_visits=np.array([0, 0, 100, 0]))
-    expected = Alarm("time-in-scarce-states", {"share": 1.0, "decisions": 100})
-    assert expected in alarms(judged, occupancy=np.array([0.0, 1.0]))
-
-
-def codes(found):
-    return [each.code for each in found]
+    (found,) = shares_of(failures(judged, occupancy=np.array([0.0, 1.0])))
+    assert found["scarce"] == (1.0, 100)
 
 
 def test_time_in_bins_without_an_end():
@@ -169,16 +189,14 @@ def test_time_in_bins_without_an_end():
     ):
         visits = np.array([0, 0, 100 - open_visits, 0, open_visits, 0])
         there = table_of(states, visits=visits, held_out_visits=np.zeros(6, int))
-        found = alarms(there, occupancy=np.array([0.0, 1 - time, time]))
-        expected = Alarm(
-            "time-in-open-bins", {"share": pytest.approx(time), "decisions": open_visits}
-        )
-        assert [each for each in found if each.code == expected.code] == [expected] * fires
+        found = failures(there, occupancy=np.array([0.0, 1 - time, time]))
+        expected = (pytest.approx(time), open_visits)
+        assert [each["open"] for each in shares_of(found)] == [expected] * fires
 
 
 def test_where_most_bins_are_open_and_the_log_is_there_too_nothing_is_said():
     states = ((BELOW,), (BETWEEN,), (ABOVE,))
-    assert alarms(table_of(states), occupancy=np.array([0.4, 0.2, 0.4])) == []
+    assert failures(table_of(states), occupancy=np.array([0.4, 0.2, 0.4])) == []
 
 
 def test_only_columns_with_edges_have_open_bins():
@@ -193,8 +211,8 @@ def test_only_columns_with_edges_have_open_bins():
 
 def test_a_gap_between_the_model_and_the_episodes():
     far = replace(BASELINE, model=4.0)
-    assert alarms(baseline=far) == [Alarm("baseline-gap", {"model": 4.0, "low": 1.5, "high": 2.5})]
-    assert alarms(baseline=replace(BASELINE, model=2.5)) == []
+    assert failures(baseline=far) == [failing("baseline-gap", model=4.0, low=1.5, high=2.5)]
+    assert failures(baseline=replace(BASELINE, model=2.5)) == []
 
 
 def test_a_gain_that_is_claimed_for_states_where_whoever_acted_saw_more():
@@ -205,16 +223,16 @@ def test_a_gain_that_is_claimed_for_states_where_whoever_acted_saw_more():
         (claim(assumptions=(hidden,)), claim(-1.0, assumptions=(seen, hidden)), False),
         (claim(kind="trajectory", assumptions=(seen,)), claim(-1.0), False),  # allows for them
     ):
-        assert alarms(certificates=(first, second)) == [Alarm("acted-on-more", {})] * fires
+        assert failures(certificates=(first, second)) == [failing("acted-on-more")] * fires
 
 
 @pytest.mark.parametrize("kind", ["a-priori", "beta-corrected"])
 def test_rewards_that_vary_where_a_claim_takes_them_for_exact(kind):
     claims = (claim(-1.0), claim(0.1, "as-published", kind))
-    assert alarms(certificates=claims, rewards_vary=True) == [Alarm("rewards-vary", {})]
-    assert alarms(certificates=claims) == []
+    assert failures(certificates=claims, rewards_vary=True) == [failing("rewards-vary")]
+    assert failures(certificates=claims) == []
     silent = (claim(), claim(0.0, "as-published", kind))
-    assert alarms(certificates=silent, rewards_vary=True) == []
+    assert failures(certificates=silent, rewards_vary=True) == []
 
 
 @pytest.mark.parametrize(
@@ -231,7 +249,7 @@ def test_rewards_that_vary_where_a_claim_takes_them_for_exact(kind):
     ],
 )
 def test_a_first_place_on_few_decisions(visits, behavior, probability, fires):
-    found = alarms(
+    found = failures(
         table_of(
             probability=(probability, 1 - probability),
             behavior=(behavior, 1 - behavior),
@@ -239,7 +257,7 @@ def test_a_first_place_on_few_decisions(visits, behavior, probability, fires):
         )
     )
     figures = {"situations": 1, "visits": visits[0], "decisions": sum(visits)}
-    assert found == [Alarm("first-on-few", figures)] * fires
+    assert found == [failing("first-on-few", **figures)] * fires
 
 
 def test_first_places_on_few_decisions_are_counted_by_situation():
@@ -248,7 +266,7 @@ def test_first_places_on_few_decisions_are_counted_by_situation():
     visits = np.array([8, 70, 3, 60, 0, 90])
     some = table_of(states, (0.9, 0.1), (0.1, 0.9), visits=visits)
     quiet = replace(some, quiet=np.array([False, False, True]))
-    (found,) = alarms(quiet)
+    (found,) = failures(quiet)
     assert found.figures == {"situations": 2, "visits": 3, "decisions": 63}
     vocabulary = replace(some.vocabulary, actions=(("a",), ("b",), ("c",)), states=((BETWEEN,),))
     both = replace(
@@ -261,5 +279,5 @@ def test_first_places_on_few_decisions_are_counted_by_situation():
         held_out_visits=np.array([4, 5, 91]),
         quiet=np.array([False]),
     )
-    (found,) = alarms(both)
+    (found,) = failures(both)
     assert found.figures == {"situations": 1, "visits": 4, "decisions": 100}

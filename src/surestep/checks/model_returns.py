@@ -1,4 +1,4 @@
-"""The whole: what the model says that was done is worth, against what came of it.
+"""Do the model's values match what episodes earned?
 
 A process whose states leave something out may look Markov from one step to the next, and still not
 add up over many. So the value V̂ of the log's own policy in the log's own model is held, in each
@@ -24,12 +24,10 @@ looking ahead (studentised permutation tests: Janssen 1997, Chung and Romano 201
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray, offsets_of
-from surestep.checks.check import Check, Mark
+from surestep.checks.check import Check, GivenLog, Kind, Mark
 from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.trails import Trail, room_to_walk, walk_trails
@@ -41,40 +39,43 @@ MOST_STATES = 12  # those with most rows
 LEAST = 30  # rows of a state, and episodes
 
 
-def model_check(
-    log: DecisionLog, discount: float, names: Sequence[str], *, seed: int, level: float
-) -> Check:
+def check(given: GivenLog) -> Check:
     """Checks the model's value of π̂_b against mean returns, in the states with most rows.
 
     The picture has the range around each value that shuffles leave: the test fails where a mean
     lies outside. It holds for a logger that decides by the state alone and learns nothing on the
-    way: the model knows but one policy. `names` [S] are those of the states.
+    way: the model knows but one policy.
     """
+    log, discount, names = given.log, given.discount, given.names
+    if discount is None or discount >= 1:
+        return Check.unchecked(KIND.code, "no-discount")
     try:
         counts = log.counts()
         value = evaluate(estimate_mdp(counts, discount), estimate_behavior(counts))
     except (NeverEnds, NotConverged):
-        return Check.unchecked("model-returns", "no-discount")
+        return Check.unchecked(KIND.code, "no-discount")
     # Which states are shown must not depend on the order: episodes that come to a state would.
     rows = np.bincount(log.state, minlength=log.pairs.num_states)
     shown = np.argsort(-rows, kind="stable")[:MOST_STATES]
     shown = shown[rows[shown] >= LEAST]
     if shown.size == 0 or log.num_episodes < LEAST:
-        return Check.unchecked("model-returns", "nothing-to-compare")
+        return Check.unchecked(KIND.code, "nothing-to-compare")
     trail = trail_of(log, discount, value, shown)
     if not trail.excess.any():
-        return Check.unchecked("model-returns", "nothing-varies")
-    excess, deviation = walked(trail, discount, shown.size, shuffles_of(log.num_steps), seed)
+        return Check.unchecked(KIND.code, "nothing-varies")
+    excess, deviation = walked(
+        trail, discount, shown.size, shuffles_of(log.num_steps), given.seed + 5
+    )
     if not deviation.any():  # as in episodes of one step, whose mean return is the model's value
-        return Check.unchecked("model-returns", "nothing-to-compare")
+        return Check.unchecked(KIND.code, "nothing-to-compare")
     ratio = np.abs(excess) / np.where(deviation > 0, deviation, np.inf)
     observed, shuffled = float(ratio[0].max()), np.sort(ratio[1:].max(axis=1))
     p_value = p_value_of(observed, shuffled)
-    radius = (critical_value(shuffled, level) + slack_of(observed)) * deviation[0]
+    radius = (critical_value(shuffled, given.level) + slack_of(observed)) * deviation[0]
     return Check(
-        code="model-returns",
-        outcome="failed" if p_value <= level else "passed",
-        level=level,
+        code=KIND.code,
+        outcome="failed" if p_value <= given.level else "passed",
+        level=given.level,
         p_value=p_value,
         rows=log.num_steps,
         one_an_episode=False,
@@ -120,3 +121,17 @@ def walked(
     room = room_to_walk(trail, shown)
     walk_trails.all(shuffles + 1, room, seed, discount, trail, excess, deviation)
     return excess, deviation
+
+
+KIND = Kind(
+    code="model-returns",
+    title="The model's values match what episodes earned",
+    passed="The model's values and the mean returns agree, as far as luck allows.",
+    failed="In some situations episodes earned something else than the model says: the recorded "
+    "situation leaves something out, or decisions changed over time.",
+    noticed="It compares mean returns in {states:situation}, and would have noticed a difference "
+    "of {noticed:2} in each.",
+    figures=("states",),
+    against="markov",
+    of_log=check,
+)

@@ -10,7 +10,9 @@ from scipy.stats import binom
 from remembering_worlds import remembering_log
 from surestep import DecisionLog, Pairs
 from surestep.checks import shuffling
-from surestep.checks.values import model_check, trail_of, walked
+from surestep.checks.check import GivenLog
+from surestep.checks.model_returns import check as model_check
+from surestep.checks.model_returns import trail_of, walked
 from surestep.kernels.trails import room_to_walk, walk_trails
 from surestep.model.estimate import estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import evaluate
@@ -218,7 +220,7 @@ def false_alarms(world, number, monkeypatch, discount=0.95):
     rows, pay, terms = world
     logs = (markov_log(np.random.default_rng(i), rows, pay, **terms) for i in range(number))
     found = [
-        model_check(log, discount, NAMES, seed=i, level=0.05).outcome for i, log in enumerate(logs)
+        model_check(GivenLog(log, i, 0.05, NAMES, discount)).outcome for i, log in enumerate(logs)
     ]
     assert found.count("unchecked") < number / 10  # a jackpot that nobody hits
     return found.count("failed")
@@ -245,13 +247,13 @@ def test_a_clock_and_a_long_tail_need_more_episodes(monkeypatch):
 
 def test_what_the_step_before_pays_is_seen_in_means():
     log = remembering_log(1, episodes=400, paid_lag=2.0)
-    assert model_check(log, 0.9, NAMES, seed=1, level=0.01).outcome == "failed"
+    assert model_check(GivenLog(log, 1, 0.01, NAMES, 0.9)).outcome == "failed"
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_it_fails_where_a_mean_lies_outside_its_range(seed):
     log = remembering_log(seed, episodes=100, paid_lag=1.5)
-    check = model_check(log, 0.9, NAMES, seed=seed, level=0.1)
+    check = model_check(GivenLog(log, seed, 0.1, NAMES, 0.9))
     outside = [not mark.low <= mark.value <= mark.high for mark in check.picture]
     assert any(outside) == (check.outcome == "failed")
     assert check.noticed == pytest.approx(max(mark.high - mark.beside for mark in check.picture))
@@ -267,7 +269,7 @@ def test_where_no_order_differs_there_is_nothing_to_compare():
     chain = log_of(*([(0, x, 1), (1, y, 2, "over")] for x, y in rng.normal(size=(50, 2))))
     few = log_of(*([(0, x, 0), (0, y, 3, "over")] for x, y in rng.normal(size=(29, 2))))
     for log in (single, chain, few):
-        check = model_check(log, 0.9, NAMES, seed=0, level=0.01)
+        check = model_check(GivenLog(log, 0, 0.01, NAMES, 0.9))
         assert check.why == "nothing-to-compare"
     same = log_of(*([(0, 0.1, 0), (0, 0.1, 0, "stopped")] for _ in range(50)))
-    assert model_check(same, 0.9, NAMES, seed=0, level=0.01).why == "nothing-varies"
+    assert model_check(GivenLog(same, 0, 0.01, NAMES, 0.9)).why == "nothing-varies"

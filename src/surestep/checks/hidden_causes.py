@@ -1,4 +1,4 @@
-"""Hidden causes: they cannot be seen in a log, but how strong they would have to be can be told.
+"""How strong would hidden causes have to be, which no log shows?
 
 A hidden cause (a severity that doctors see and the log does not show) makes what follows an action
 in the log differ from what would follow if the policy chose it. Suppose that for either policy, at
@@ -36,7 +36,7 @@ far as the estimated values are right. Both lemmas hold at once, so the larger �
 
 from __future__ import annotations
 
-from surestep.checks.check import Check
+from surestep.checks.check import Check, GivenResult, Kind
 
 
 def break_even(lower: float, span: float, discount: float) -> float:
@@ -56,22 +56,33 @@ def break_even_in_model(lower: float, widths: tuple[float, float], discount: flo
     return min(lower * (1 - discount) / total, 1.0) if total > 0 else 1.0
 
 
-def hidden_check(
-    lower: float | None, span: float, widths: tuple[float, float], discount: float
-) -> Check:
+def check(result: GivenResult) -> Check:
     """Returns how strong hidden causes would have to be to undo a claim.
 
-    `span` is the width of what returns from any outcome on are worth on average, `widths` are those
-    of r + γV(s') of both policies in the estimated model.
+    A gain that stands whatever the states leave out needs no such figure.
     """
-    if lower is None or lower <= 0 or span <= 0:
-        return Check.unchecked("hidden-causes", "no-claim")
+    lower, span, discount = result.claim.lower or 0.0, result.span, result.discount
+    if lower > 0 and any(said.code == "need-not-be-markov" for said in result.claim.notes):
+        return Check.unchecked(KIND.code, "not-assumed")
+    if lower <= 0 or span <= 0:
+        return Check.unchecked(KIND.code, "no-claim")
     if discount >= 1:
-        return Check.unchecked("hidden-causes", "no-discount")
+        return Check.unchecked(KIND.code, "no-discount")
     proved = break_even(lower, span, discount)
-    estimated = max(proved, break_even_in_model(lower, widths, discount))
-    return Check(
-        code="hidden-causes",
-        outcome="told",
-        figures={"proved": proved, "estimated": estimated, "lower": lower},
-    )
+    estimated = max(proved, break_even_in_model(lower, result.widths, discount))
+    figures = {"proved": proved, "estimated": estimated, "lower": lower}
+    return Check(code=KIND.code, outcome="told", figures=figures)
+
+
+KIND = Kind(
+    code="hidden-causes",
+    title="No hidden cause affects both decisions and outcomes",
+    always="No log shows hidden causes: a severity that doctors see and the log does not can make "
+    "any action look good or bad.",
+    failed="",
+    told="The claim of {lower:+} could fall if they changed the chances of what follows by more "
+    "than {estimated:%} at every step, if the model's values are right; by value bounds alone, "
+    "from {proved:%} on.",
+    figures=("proved", "estimated", "lower"),  # two break-even ε, and the claim
+    of_result=check,
+)

@@ -10,9 +10,18 @@ from scipy.stats import binom
 from remembering_worlds import ACTIONS, STATES, remembering_log
 from surestep import DecisionLog, FiniteMDP, Pairs, Policy, sample_log
 from surestep._json import typed
-from surestep.checks import DELTA, Check, check_log, of_log, shuffling
-from surestep.checks.drift import next_state_drift, practice_check, reward_drift
-from surestep.checks.memory import check_of
+from surestep.checks import (
+    DELTA,
+    Check,
+    check_log,
+    drift_next_state,
+    drift_reward,
+    running,
+    shuffling,
+)
+from surestep.checks.check import GivenLog, GivenPractice
+from surestep.checks.past import check_of
+from surestep.checks.practice_changed import practice_check
 from surestep.checks.shuffling import Shuffled
 from surestep.environments.adaptive import adaptive
 from surestep.environments.coarse import coarse
@@ -27,7 +36,7 @@ def quick(monkeypatch):
     """Few shuffles, whose p-values are as exact as those of many."""
     monkeypatch.setattr(shuffling, "MANY", 39)
     monkeypatch.setattr(shuffling, "TRIES", 1)
-    monkeypatch.setattr(of_log, "LEVEL", 0.05)
+    monkeypatch.setattr(running, "LEVEL", 0.05)
 
 
 def outcomes(log, discount=0.9):
@@ -133,17 +142,17 @@ def alternating(log, block):
 @pytest.mark.parametrize(("episodes", "block"), [(1000, 250), (1500, 250), (4000, 100)])
 def test_rewards_that_alternate_in_blocks_are_a_drift(episodes, block):
     log = alternating(remembering_log(3, episodes=episodes), block)
-    check = reward_drift(log, seed=1, level=of_log.LEVEL)
+    check = drift_reward.check(GivenLog(log, 1, running.LEVEL))
     assert check.outcome == "failed"
-    assert next_state_drift(log, seed=1, level=of_log.LEVEL).outcome == "passed"
+    assert drift_next_state.check(GivenLog(log, 1, running.LEVEL)).outcome == "passed"
 
 
 def test_blocks_of_several_lengths_are_one_test(quick):
     """500 times at 0.05; a rate of 0.1 would be noticed with 99 %."""
     found = [
-        test(remembering_log(seed, episodes=250), seed=seed, level=0.05).outcome
+        drift.check(GivenLog(remembering_log(seed, episodes=250), seed, 0.05)).outcome
         for seed in range(250)
-        for test in (reward_drift, next_state_drift)
+        for drift in (drift_reward, drift_next_state)
     ]
     failed = found.count("failed")
     assert binom.cdf(failed, 500, 0.05) > RARE  # nor is any level given away
@@ -156,7 +165,7 @@ def test_one_step_logs_have_all_their_rows_compared():
         log.pairs, log.state, log.action, log.reward, log.next_state,
         *(np.zeros_like(log.truncated), np.ones_like(log.truncated)), np.arange(log.num_steps + 1),
     )  # fmt: skip
-    check = reward_drift(one_step, seed=1, level=0.01)
+    check = drift_reward.check(GivenLog(one_step, 1, 0.01))
     assert (check.rows, check.one_an_episode) == (one_step.num_steps, True)
 
 
@@ -166,7 +175,7 @@ def practice_of(log, seed, *, others=0.0):
     late = np.arange(log.num_steps) >= cut
     changed = late & (np.random.default_rng(seed).random(log.num_steps) < others)
     log = replace(log, action=np.where(changed, 1, log.action))
-    return practice_check(log, np.arange(log.num_steps) >= cut, 0.5, seed=seed, level=0.05)
+    return practice_check(GivenPractice(GivenLog(log, seed - 6, 0.05), late, 0.5))
 
 
 def test_practice_that_stays_gives_false_alarms_at_most_as_stated(quick):
@@ -231,8 +240,8 @@ def test_without_a_discount_values_are_left_out():
 
 def test_of_a_large_log_whole_episodes_are_looked_at(monkeypatch):
     log = remembering_log(2, episodes=300)
-    monkeypatch.setattr(of_log, "MOST_STEPS", 1000)
-    part = of_log.sampled(log, 7)
+    monkeypatch.setattr(running, "MOST_STEPS", 1000)
+    part = running.sampled(log, 7)
     assert 900 < part.num_steps <= 1000
     lengths = set(np.diff(part.episode_offsets).tolist())
     assert lengths == {8}

@@ -1,17 +1,20 @@
 """Hidden causes: how strong they must be, against changed models and a world that has one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep import FiniteMDP, Policy, evaluate
-from surestep.checks.hidden import (
+from surestep.checks.hidden_causes import (
     break_even,
     break_even_in_model,
-    hidden_check,
+    check,
     loss_at_most,
 )
+from surestep.model.statements import Statement
 
 SHARES = st.floats(0.001, 0.999)
 
@@ -93,6 +96,11 @@ def test_doctors_who_see_more_change_the_chances_by_more_than_a_wrong_claim_allo
         assert break_even(lower, 1.0, 0.99) < strength
 
 
+def hidden_check(lower, span, widths, discount, notes=()):
+    claim = SimpleNamespace(lower=lower, notes=notes)
+    return check(SimpleNamespace(claim=claim, span=span, widths=widths, discount=discount))
+
+
 def test_without_a_claim_or_a_discount_nothing_is_told():
     widths = (0.5, 0.4)
     assert hidden_check(None, 1.0, widths, 0.9).why == "no-claim"
@@ -103,3 +111,5 @@ def test_without_a_claim_or_a_discount_nothing_is_told():
     assert told.figures["proved"] == break_even(0.1, 1.0, 0.9)
     assert told.figures["estimated"] == pytest.approx(0.1 * 0.1 / 0.9)
     assert hidden_check(5.0, 1.0, widths, 0.9).figures["estimated"] == 1.0
+    free = hidden_check(0.1, 1.0, widths, 0.9, [Statement("need-not-be-markov", {})])
+    assert free.why == "not-assumed"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surestep.checks.places import place_check
+from surestep.checks.enough_data import place_check
 
 NAMES = ["low", "middle", "high"]
 VISITS = np.array([2.0, 2.0, 6.0])

@@ -1,0 +1,50 @@
+"""Does the previous step help to predict the action, beyond the state?
+
+π_b sees only the state: π(a_t | s_t, s_{t−1}, a_{t−1}, r_{t−1}) = π_b(a_t | s_t). The reward before
+counts as more or less than what is usual after its state, action and next state. Actions are
+compared within parts of the log, so that a logger that slowly changes its mind, without seeing more
+than the state, is none that remembers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep.checks.check import Check, GivenLog, Kind
+from surestep.checks.past import (
+    above_usual,
+    episode_of_rows,
+    permutation_check,
+    shifted,
+    steps_before,
+)
+
+EPISODES_A_PART = 50  # of the log, in its order
+MOST_PARTS = 10
+
+
+def check(given: GivenLog) -> Check:
+    """Compares actions among rows of the same state and part of the log, by the step before."""
+    log, state = given.log, given.log.state.astype(np.int64)
+    parts = min(max(log.num_episodes // EPISODES_A_PART, 1), MOST_PARTS)
+    part = episode_of_rows(log) * parts // log.num_episodes
+    paid = shifted(log, above_usual(log))
+    return permutation_check(
+        *(KIND.code, given, state, log.action),
+        [past for step in steps_before(log) for past in (2 * step + paid, step)],
+        group=part * np.int64(log.pairs.num_states) + state,
+        seed=4,
+    )
+
+
+KIND = Kind(
+    code="behavior-memory",
+    title="Decisions depended only on the recorded situation",
+    passed="No sign that the previous step helps to predict the action.",
+    failed="The previous step helps to predict the action: whoever decided saw more than the log "
+    "shows, or learnt over time. What they saw may also have caused the outcome.",
+    noticed="Had the previous step alone decided {noticed:%} of all actions, four of five such "
+    "logs would show it.",
+    against="no-hidden-causes",
+    of_log=check,
+)

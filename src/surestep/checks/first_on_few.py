@@ -1,0 +1,40 @@
+"""Do top recommendations rest on few observations?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._arrays import run_sums
+from surestep.checks.check import Check, GivenResult, Kind
+
+FIRST_PLACE = 0.5  # the chance of an action that is recommended
+FEW_VISITS, FEW_OF_ALL = 10, 0.05  # decisions behind a recommendation
+
+
+def check(result: GivenResult) -> Check | None:
+    """Looks for new first choices that rest on few of a state's decisions."""
+    policy = result.policy
+    if policy is None:
+        return None
+    visits, state = policy.visits, policy.pairs.state
+    decisions = run_sums(visits, policy.pairs.offsets)[state]
+    raised = policy.probability > policy.behavior + FIRST_PLACE / 2
+    few = (visits < FEW_VISITS) | (visits < FEW_OF_ALL * decisions)
+    first = raised & (policy.probability >= FIRST_PLACE)
+    bold = np.flatnonzero(first & few & policy.decided)
+    if bold.size == 0:
+        return None
+    worst = bold[np.argmin(visits[bold])]
+    counts = np.unique(state[bold]).size, visits[worst], decisions[worst]
+    figures = dict(zip(KIND.figures, map(float, counts), strict=True))
+    return Check(code=KIND.code, outcome="failed", figures=figures)
+
+
+KIND = Kind(
+    code="first-on-few",
+    title="Top recommendations rest on enough observations",
+    failed="The top recommendation rests on few observations in {situations:situation}: in one on "
+    "{visits} of {decisions:decision}.",
+    figures=("situations", "visits", "decisions"),  # the last two of the worst situation
+    of_result=check,
+)

@@ -1,0 +1,50 @@
+"""Do decisions differ after the part of the log that an estimated π_b is of?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep._words import signed
+from surestep.checks.check import Check, GivenPractice, GivenResult, Kind
+from surestep.checks.past import permutation_check
+
+
+def check(result: GivenResult) -> Check:
+    """Tests practice, or returns why not."""
+    found = result.practice
+    return Check.unchecked(KIND.code, found) if isinstance(found, str) else practice_check(found)
+
+
+def practice_check(practice: GivenPractice) -> Check:
+    """Compares actions among rows of the same state, late rows with those before."""
+    log, gain = practice.given.log, practice.gain
+    return permutation_check(
+        *(KIND.code, practice.given, log.state.astype(np.int64), log.action),
+        [practice.late.astype(np.int64)],
+        figures={"gain": gain or 0.0, "has_gain": float(gain is not None)},
+        seed=6,
+    )
+
+
+def failed(check: Check) -> str:
+    """Returns what changed, and the gain over recent practice, which is an estimate."""
+    recent = "The gain over recent practice cannot be estimated: episodes may never end."
+    if check.figures["has_gain"]:
+        gain = signed(check.figures["gain"])
+        recent = f"Over recent practice it gains an estimated {gain} per episode; not proved."
+    return (
+        "Practice has changed: later decisions differ from those that chose the new policy. Every "
+        f"claim compares with the practice of that first part. {recent}"
+    )
+
+
+KIND = Kind(
+    code="practice-changed",
+    title="Decisions are still made as in the first part of the log",
+    passed="No sign that decisions have changed since the part of the log that chose the policy.",
+    failed=failed,
+    noticed="Had the part of the log alone decided {noticed:%} of all actions, four of five such "
+    "logs would show it.",
+    figures=("gain", "has_gain"),  # has_gain is 0 where nothing is estimated
+    of_result=check,
+)

@@ -1,0 +1,75 @@
+"""Runs checks: those of a log, and those of a result, at one level together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from surestep._arrays import IntArray
+from surestep.checks.check import CHECKS, Check, GivenLog, GivenResult
+from surestep.model.log import DecisionLog
+
+DELTA = 0.05  # the chance that a test fails although all assumptions hold, at most
+LEVEL = DELTA / 9  # of each of the seven tests; two more may be added
+MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at random beyond that
+
+
+def check_log(
+    log: DecisionLog | str,
+    names: Sequence[str] = (),
+    *,
+    discount: float | None = None,
+    drawn_from: int = 0,
+) -> tuple[Check, ...]:
+    """Returns the checks of a log, or that none was made and why; `names` [S] are those of states.
+
+    The episodes of the log may have been drawn from more. The model's values are left out without
+    a discount. Seeds come from the data, so that nobody can try others. Checks never change a
+    claim.
+    """
+    if isinstance(log, str):
+        return tuple(Check.unchecked(code, log) for code, kind in CHECKS.items() if kind.of_log)
+    log = log.with_outcomes()
+    given = given_log(log)._replace(names=names, discount=discount)
+    checks = tuple(kind.of_log(given) for kind in CHECKS.values() if kind.of_log is not None)
+    episodes = (given.log.num_episodes, max(log.num_episodes, drawn_from))
+    if episodes[0] == episodes[1]:
+        return checks
+    return tuple(replace(x, episodes=episodes) if x.why is None else x for x in checks)
+
+
+def check_result(result: GivenResult) -> tuple[Check, ...]:
+    """Returns the checks of a result, beside those of its log."""
+    found = [kind.of_result(result) for kind in CHECKS.values() if kind.of_result is not None]
+    return tuple(check for check in found if check is not None)
+
+
+def given_log(log: DecisionLog) -> GivenLog:
+    """Returns a log as checks are given it: whole episodes of a large one, and a seed."""
+    seed = seed_of(log)
+    return GivenLog(sampled(log, seed), seed, LEVEL)
+
+
+def seed_of(log: DecisionLog) -> int:
+    """Returns a seed that the data decide, however states and actions are numbered."""
+    digest = hashlib.sha256(log.reward.tobytes())
+    digest.update(log.episode_offsets.tobytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+def sampled(log: DecisionLog, seed: int) -> DecisionLog:
+    """Returns the log, or whole episodes of a large one, in their order; at least one."""
+    return log if log.num_steps <= MOST_STEPS else log.episodes(looked_at(log, seed))
+
+
+def looked_at(log: DecisionLog, seed: int) -> IntArray:
+    """Returns the numbers of these episodes."""
+    if log.num_steps <= MOST_STEPS:
+        return np.arange(log.num_episodes)
+    order = np.random.default_rng(seed).permutation(log.num_episodes)
+    upto = np.cumsum(np.diff(log.episode_offsets)[order])
+    chosen = order[: max(int(np.searchsorted(upto, MOST_STEPS)), 1)]
+    return np.sort(chosen)

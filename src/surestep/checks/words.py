@@ -1,0 +1,97 @@
+"""What checks say, for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surestep._words import THIN_SPACE, counted, listed, number, percent, signed
+from surestep.checks.check import CHECKS, WHY, Check, Words
+from surestep.model import Certificate
+
+SMALLEST = 1e-4  # p-value that is written out
+
+
+class Figure(float):
+    """A number in a sentence: {x}, {x:2} of two digits, {x:+}, {x:%}, or {x:row} counted."""
+
+    def __format__(self, how: str) -> str:
+        value = float(self)
+        if how in ("+", "%"):
+            return signed(value) if how == "+" else small_percent(value)
+        return counted(int(value), how) if how.isalpha() else number(value, int(how or 4))
+
+
+def small_percent(share: float) -> str:
+    """Returns a share in per cent, of two digits however small it is."""
+    return percent(share) if share >= 0.1 else f"{number(100 * share, 2)}{THIN_SPACE}%"
+
+
+def filled(words: Words, check: Check) -> str:
+    """Returns a sentence with the figures of a check."""
+    if not isinstance(words, str):
+        return words(check)
+    given = {**check.figures, "noticed": check.noticed or 0.0}
+    return words.format(**{name: Figure(value) for name, value in given.items()})
+
+
+def title(check: Check) -> str:
+    """Returns what is assumed."""
+    return CHECKS[check.code].title
+
+
+def says(check: Check) -> str:
+    """Returns what was found, in a sentence or two."""
+    kind = CHECKS[check.code]
+    if check.outcome == "unchecked":
+        words = WHY[check.why or ""]
+    else:
+        words = filled(getattr(kind, check.outcome), check)
+    return f"{kind.always} {words}".strip()
+
+
+def aside(check: Check) -> str:
+    """Returns the test, and which effect it would have noticed; empty without a test."""
+    kind = CHECKS[check.code]
+    if check.p_value is None or check.rows is None or check.level is None:
+        return "" if check.outcome == "unchecked" else kind.aside
+    p_value = f"p = {number(check.p_value, 2)}" if check.p_value >= SMALLEST else "p < 0.0001"
+    rows = counted(check.rows, "row")
+    if check.episodes is not None:
+        rows += " of {:,} of {:,} episodes (drawn at random)".format(*check.episodes)
+    if check.one_an_episode:
+        rows += ", at most one per episode and kind"
+    tested = f"Permutation test over {rows}: {p_value}; it fails at {number(check.level, 2)}."
+    return tested if check.noticed is None else f"{tested} {filled(kind.noticed, check)}"
+
+
+def failed(checks: Sequence[Check]) -> list[Check]:
+    """Returns the checks that failed."""
+    return [check for check in checks if check.outcome == "failed"]
+
+
+def against(check: Check) -> str | None:
+    """Returns the code of the assumption that a failure of the check speaks against."""
+    return CHECKS[check.code].against
+
+
+def forbids_proof(checks: Sequence[Check], certificate: Certificate) -> bool:
+    """Tells whether a failed check forbids to call what a certificate claims proved."""
+    return any(CHECKS[check.code].forbids_proof(check, certificate) for check in failed(checks))
+
+
+def doubts(checks: Sequence[Check], certificate: Certificate) -> int:
+    """Counts the failed checks that speak against what a certificate assumes."""
+    assumed = {assumption.code for assumption in certificate.assumptions}
+    return sum(against(check) in assumed for check in failed(checks))
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """Returns how many assumptions were tested, and which failed, in a sentence."""
+    many, wrong = counted(len(checks), "assumption"), failed(checks)
+    tested = sum(check.outcome in ("passed", "failed") for check in checks)
+    if not tested:
+        return f"Of {many}, none could be tested."
+    found = "none failed"
+    if wrong:
+        found = f"{len(wrong):,} failed: {listed([f'“{title(check)}”' for check in wrong])}"
+    return f"Of {many}, {tested:,} {'was' if tested == 1 else 'were'} tested; {found}."
