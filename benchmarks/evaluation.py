@@ -39,7 +39,7 @@ def main() -> None:
         for block in blocks:
             rows = run_block(block)
             parts = [rows.spent[name] for name in ("sampling", "improving", "evaluating")]
-            spent = by_size.setdefault(block.episodes, [0.0, 0.0, 0.0])
+            spent = by_size.setdefault(block.episodes[0], [0.0, 0.0, 0.0])
             for i, seconds in enumerate(parts):
                 spent[i] += seconds / repetitions
                 sums[i] += seconds / repetitions

@@ -101,5 +101,5 @@ WORK = {"rehearsal": rehearsed, "experiment": experimented}
 
 def finished(folder):
     """The blocks that are kept, and when each was written."""
-    files = [*(folder / KEPT).glob("*.npz"), *(folder / KEPT).glob("blocks/[!.]*.parquet")]
+    files = [*(folder / KEPT).glob("*.npz"), *(folder / KEPT).glob("blocks/[!.]*.npz")]
     return {path.name: path.stat().st_mtime_ns for path in files}

@@ -52,6 +52,26 @@ STYLE: Any = {
     "svg.fonttype": "path",
     "pdf.fonttype": 42,  # fonts as they are, which journals ask for, and not as drawings (Type 3)
 }
+MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
+    "N∧": r"$N_\wedge$",
+    "π_b": r"$\pi_b$",
+    "π_I": r"$\pi_I$",
+    "π*": r"$\pi^{*}$",
+    "V_max": r"$V_{\max}$",
+    "V_min": r"$V_{\min}$",
+    "Δ": r"$\Delta$",
+    "β": r"$\beta$",
+    "δ": r"$\delta$",
+    "ε": r"$\varepsilon$",
+    "ζ": r"$\zeta$",
+    "κ": r"$\kappa$",
+    "ξ": r"$\xi$",
+    "ρ": r"$\rho$",
+    "τ": r"$\tau$",
+    "γ": r"$\gamma$",
+    "|S|": r"$|S|$",
+    "|A|": r"$|A|$",
+}
 INCHES, POINTS = (1.0, 60.0), (4.0, 40.0)  # the least and the most of a side, and of a font
 
 
@@ -177,3 +197,15 @@ def rendered(figure: Figure, kind: str) -> bytes:
                 "a larger one, a smaller font or fewer panels"
             ) from None
     return buffer.getvalue()
+
+
+def typeset(text: str) -> str:
+    r"""Returns a text with signs of mathematics as LaTeX has them; a `$` of its own stays one.
+
+    >>> print(typeset("N∧ = 5 for $9, ρ(π_b)"))
+    $N_\wedge$ = 5 for \$9, $\rho$($\pi_b$)
+    """
+    result = text.replace("$", "\\$")
+    for sign, written in MATHEMATICS.items():
+        result = result.replace(sign, written)
+    return result

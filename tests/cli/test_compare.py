@@ -1,10 +1,14 @@
 """`surestep compare`: tables of any run, and slips told in one line."""
 
+import csv
+
 import pytest
 from click.testing import CliRunner
 
-from made_runs import made_run
+from coverage_runs import run_with_certifiers
+from made_runs import METHODS, made_run
 from surestep.cli.main import main
+from surestep.experiments import Selection, compare_run, read_run
 
 
 def compare(*arguments):
@@ -21,11 +25,46 @@ def test_tables_are_printed_with_what_their_intervals_are(tmp_path):
     heading = next(line for line in lines if line.startswith("| method"))
     assert heading.endswith("| mean difference to SPIBB, N∧ = 100 | better than SPIBB, N∧ = 100 "
                             "| worse than SPIBB, N∧ = 100 |")  # fmt: skip
-    assert sum(line.startswith("| β, N∧ = 100, δ = 0.1 |") for line in lines) == 2
+    assert sum(line.startswith("| β, N∧ = 100, δ = 0.1 |") for line in lines) == 1
     assert "95 % intervals" in told.stderr
     latex = compare(run, "--format", "latex", "--metric", "mean", "--value", "normalised")
-    assert latex.stdout.count(r"\begin{tabular}") == 4
-    assert "<table>" in compare(run, "--format", "html", "--algorithm", "spibb").stdout
+    assert latex.stdout.count(r"\begin{tabular}") == 2
+
+
+def test_csv_is_one_table_of_all_numbers(tmp_path):
+    made_run(tmp_path / "run")
+    told = compare(tmp_path / "run", "--format", "csv", "--metric", "worse", "--against", "spibb")
+    rows = list(csv.DictReader(told.stdout.splitlines()))
+    assert [(row["episodes"], row["algorithm"]) for row in rows] == [
+        (size, name) for size in ("10", "100") for name, *_ in METHODS
+    ]
+    run = read_run(tmp_path / "run")
+    expected = [
+        one
+        for each in compare_run(run, Selection(), metrics=["worse"], against="spibb")
+        for one in each.methods
+    ]
+    for row, one in zip(rows, expected, strict=True):
+        found = [float(row[name]) for name in ("worse", "worse_low", "worse_high")]
+        assert found == pytest.approx(list(one.summary.metrics["worse"]), rel=1e-8)
+        assert (row["against"], "mean" in row) == ("spibb:n_wedge=100", False)
+        if one.difference is None:
+            assert row["difference"] == row["ahead_high"] == ""
+        else:
+            assert float(row["difference"]) == pytest.approx(one.difference.mean.value, rel=1e-8)
+            assert float(row["behind"]) == pytest.approx(one.difference.behind.value, rel=1e-8)
+
+
+def test_claims_are_compared_by_what_they_say(tmp_path):
+    run = run_with_certifiers(tmp_path / "small")
+    told = compare(run, "--algorithm", "spibb", "--episodes", 10)
+    assert told.exit_code == 0, told.output
+    assert "**wet-chicken: spibb, N∧ = 5, 10 trajectories, 3 repetitions**" in told.stdout
+    assert sum(line.startswith("| posterior, c = 5 | posterior | 0.1 |")
+               for line in told.stdout.splitlines()) == 1  # fmt: skip
+    rows = list(csv.DictReader(compare(run, "--format", "csv").stdout.splitlines()))
+    assert len(rows) == 2 * 2 * 2
+    assert "--against is given, but the run holds claims" in compare(run, "--against", "x").stderr
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_other_formats_and_places_are_refused(tmp_path):
         assert result.exit_code == 2
         assert message in result.stderr
     part = figure("n-wedge", "-o", tmp_path / "n.png", "--episodes", 10)
-    assert "drawn from formulas, expected no choice of content" in part.stderr
+    assert "drawn from formulas, expected no run and no choice" in part.stderr
     assert list(tmp_path.iterdir()) == []
     assert figure("n-wegde", "-o", tmp_path / "n.png").exit_code == 2
 
@@ -80,8 +80,6 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
         (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
         (["--metric", "violation"], "there is no metric 'violation'"),
         (["--columns", "method"], "there are no panels by 'method'"),
-        (["--kind", "heat-maps", "--no-bands"], "heat-maps take no --bands; expected --metric"),
-        (["--kind", "claims"], "holds no claims of certifiers"),
         (["--size", "0", "3"], "a side of 0 inches"),
         (["--size", "1", "1"], "a picture of 1 × 1 inches has no room for its panels"),
         (["--title", r"Costs of $\nothing$"], "has no formula between its dollar signs"),

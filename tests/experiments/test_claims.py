@@ -21,13 +21,14 @@ from surestep.experiments import (
 )
 from surestep.experiments.cell import counted_problems, data_seed
 from surestep.experiments.claims import (
-    claim_blocks,
+    certifier_of,
     known_to_certifiers,
     prizes,
     problem_of,
     told_of_log,
 )
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
+from surestep.experiments.run import blocks_of
 from surestep.model.certificate import Certificate
 from surestep.trials import claimed
 
@@ -162,13 +163,13 @@ def test_certifiers_do_not_learn_which_successors_are_possible(name):
 
 def test_random_numbers_of_a_certifier_change_with_the_repetition(plan):
     (experiment,) = read_experiments(str(plan))
-    block = claim_blocks(experiment)[0]
+    block = blocks_of(experiment)[0]
     spec = CertifierSpec("posterior", (("draws", 99),))
-    seeds = {block.certifier(spec, size, r).seed for size in (20, 200) for r in range(5)}
+    seeds = {certifier_of(block, spec, size, r).seed for size in (20, 200) for r in range(5)}
     assert len(seeds) == 10
-    assert block.certifier(spec, 20, 3) == block.certifier(spec, 20, 3)
+    assert certifier_of(block, spec, 20, 3) == certifier_of(block, spec, 20, 3)
     fixed = CertifierSpec("posterior", (("seed", 7),))
-    assert {block.certifier(fixed, 20, r).seed for r in range(3)} == {7}
+    assert {certifier_of(block, fixed, 20, r).seed for r in range(3)} == {7}
 
 
 @pytest.mark.parametrize(
@@ -210,11 +211,8 @@ reward_high = 1
     plan.write_text(PLAN.replace(RANDOM, "").partition("[[certifiers]]")[0] + certifier)
     columns, _ = run(plan, tmp_path / "run")
     assert set(columns["standing"]) == {"proved"}
-    seed = (
-        claim_blocks(read_experiments(str(plan))[0])[0]
-        .certifier(read_experiments(str(plan))[0].certifiers[0], 200, 2)
-        .seed
-    )
+    (experiment,) = read_experiments(str(plan))
+    seed = certifier_of(blocks_of(experiment)[0], experiment.certifiers[0], 200, 2).seed
     benchmark = make("gridworld")
     rng = np.random.default_rng(data_seed(5, EnvironmentSpec("gridworld"), 200, 2))
     problem = benchmark.problem(benchmark.sample(200, rng))

@@ -7,7 +7,7 @@ from scipy.stats import binom
 from made_runs import METHODS, made_run
 from surestep.errors import SurestepError
 from surestep.experiments import Method, Selection, compare_run, mean_interval, read_run, summaries
-from surestep.experiments.comparison import LEVELS, difference
+from surestep.experiments.comparison import difference
 from surestep.experiments.rates import binomial_interval
 
 
@@ -33,8 +33,6 @@ def test_a_comparison_says_what_the_rows_say(run):
         for one in comparison.methods:
             mine, base = values[one.summary.method.algorithm], values["spibb"]
             assert repr(one.summary) == repr(next(expected))  # NaN is not equal to itself
-            shares = [share.value for share in one.profile]
-            assert shares == [(((mine - 0.4) / 0.6) >= level).mean() for level in LEVELS]
             if one.summary.method == comparison.against:
                 assert one.difference is None
                 continue
@@ -46,7 +44,6 @@ def test_a_comparison_says_what_the_rows_say(run):
 def test_others_are_compared_with_the_first_method_of_the_table(run):
     (first, *_) = compare_run(run, Selection())
     assert first.against == Method("basic-rl", "", None)
-    assert LEVELS == (0.0, 0.25, 0.5, 0.75, 0.95)  # as the guide has them
 
 
 def test_differences_are_bounded_by_the_distance_of_the_bounds():

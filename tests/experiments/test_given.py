@@ -20,8 +20,7 @@ from surestep.errors import InvalidParameter
 from surestep.experiments import Store, make_experiment, read_experiments, run_experiment
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.experiments.given import module_of
-from surestep.experiments.origin import modules_of, origin_of
-from surestep.experiments.run import blocks_of
+from surestep.experiments.run import blocks_of, brought_to, code_of
 from toy_extension import Halfway, Hopeful, coin
 
 TERMS: dict[str, Any] = {"seed": 5, "repetitions": 3, "episodes": [20]}
@@ -135,7 +134,7 @@ def test_a_run_of_objects_goes_on_and_refuses_others(tmp_path):
     # A block is the same where it was sent to.
     for block in blocks_of(again):
         sent = pickle.loads(pickle.dumps(block))  # noqa: S301
-        assert origin_of(sent) == origin_of(block)
+        assert code_of(sent) == code_of(block)
         assert (sent, sent.environment.make(0)) == (block, block.environment.make(0))
 
 
@@ -145,12 +144,11 @@ class OtherHalfway(Halfway):
 
 def test_the_sources_of_objects_make_the_origin(monkeypatch):
     block = blocks_of(experiment(**OWN))[1]
-    own = {"toy_extension", "surestep.algorithms.limits", "surestep.algorithms.spibb"}
-    assert own <= modules_of(block)
-    before = origin_of(block)
+    assert {"toy_extension", "surestep.algorithms.limits"} <= brought_to(block).keys()
+    before = code_of(block)
     monkeypatch.setattr(Hopeful, "__module__", "__mp_main__")  # as a worker calls a script's
     assert module_of(Hopeful) == "__main__"
-    assert not before.agrees(origin_of(block))
+    assert code_of(block) != before
 
 
 def test_an_algorithm_that_chooses_is_judged_by_what_a_user_would_know(tmp_path):

@@ -19,7 +19,7 @@ from surestep.experiments import Store, read_experiments, read_run, run_experime
 from surestep.experiments import run as running
 from surestep.experiments.cell import COLUMNS, Block
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
-from surestep.experiments.run import BLOCK_REPETITIONS, blocks_of
+from surestep.experiments.run import REPETITIONS, blocks_of
 
 EXPERIMENT = """
 seed = 5
@@ -78,12 +78,12 @@ def test_a_killed_run_goes_on_where_it_stopped(plan, tmp_path):
     process = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.DEVNULL)
     blocks = directory / "blocks"
     for _ in range(600):
-        if blocks.exists() and len(list(blocks.glob("*.parquet"))) >= 2:
+        if blocks.exists() and len(list(blocks.glob("*.npz"))) >= 2:
             break
         time.sleep(0.1)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    done = {path: path.stat().st_mtime_ns for path in blocks.glob("*.parquet")}
+    done = {path: path.stat().st_mtime_ns for path in blocks.glob("*.npz")}
     assert done
     killed = run(plan, directory)
     assert all(path.stat().st_mtime_ns == when for path, when in done.items())
@@ -112,9 +112,7 @@ def test_the_rows_are_all_there_and_paired(plan, tmp_path):
 def test_another_number_of_repetitions_keeps_what_is_done(plan, tmp_path):
     run(plan, tmp_path / "run")
     before = Store(tmp_path / "run").read_table()
-    plan.write_text(
-        EXPERIMENT.replace("repetitions = 60", f"repetitions = {2 * BLOCK_REPETITIONS}")
-    )
+    plan.write_text(EXPERIMENT.replace("repetitions = 60", f"repetitions = {2 * REPETITIONS}"))
     run(plan, tmp_path / "run")
     after = Store(tmp_path / "run").read_table()
     kept = after["repetition"] < 60
@@ -125,12 +123,12 @@ def test_data_depend_on_the_cell_and_not_on_the_algorithm():
     spec = EnvironmentSpec("gridworld")
 
     def draw(**changed):
-        settings = {"seed": 1, "environment": spec, "episodes": 5, "first": 0, "last": 9}
+        settings = {"seed": 1, "environment": spec, "episodes": (5,), "first": 0, "last": 9}
         block = Block(**{**settings, **changed}, algorithms=(AlgorithmSpec("basic-rl"),))
-        return block.rng(3).random()
+        return block.rngs(*block.episodes)[3 - block.first].random()
 
     assert draw() == draw(first=3, last=4)
-    others = [draw(seed=2), draw(episodes=6), draw(environment=EnvironmentSpec("wet-chicken"))]
+    others = [draw(seed=2), draw(episodes=(6,)), draw(environment=EnvironmentSpec("wet-chicken"))]
     assert len({draw(), *others}) == 4
 
 
@@ -158,7 +156,7 @@ def test_blocks_cover_every_repetition_once(plan):
         covered = [
             repetition
             for block in blocks
-            if block.episodes == episodes
+            if block.episodes == (episodes,)
             for repetition in range(block.first, block.last)
         ]
         assert sorted(covered) == list(range(60))
@@ -173,7 +171,7 @@ def test_a_gpu_gets_a_thousand_repetitions_at_a_time_unless_they_are_logs(plan, 
         (1000, 1500),
     }
     monkeypatch.setattr(running, "needs_log", lambda _: True)
-    assert {block.last - block.first for block in blocks_of(experiment)} == {BLOCK_REPETITIONS}
+    assert {block.last - block.first for block in blocks_of(experiment)} == {REPETITIONS}
 
 
 def test_logs_are_simulated_for_algorithms_that_look_at_episodes(plan, tmp_path):

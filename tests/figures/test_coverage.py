@@ -3,7 +3,7 @@
 import csv
 
 from coverage_runs import run_with_certifiers
-from surestep.figures.registry import draw
+from surestep.figures.figure import draw
 
 
 def test_a_run_with_certifiers_is_drawn_with_its_table(tmp_path):

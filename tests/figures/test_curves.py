@@ -12,11 +12,9 @@ from made_runs import METHODS, made_run
 from surestep._drawing import Look
 from surestep.errors import SurestepError
 from surestep.experiments import Selection
-from surestep.experiments.panels import PAPERS, Panels
-from surestep.figures import curves, heat_maps, profiles
-from surestep.figures.curves import COLOURS, looks_of
-from surestep.figures.registry import draw
-from surestep.figures.request import Request
+from surestep.figures import curves
+from surestep.figures.curves import COLOURS, PAPERS, looks_of, short
+from surestep.figures.figure import Request, draw
 
 OWN = (("halfway", "", 5), ("ramdp", "kappa=0.1", None), ("mine $ 5 %", "n_min=3", None))
 NAMES = [r"halfway, $N_\wedge$ = 5", r"RaMDP, $\kappa$ = 0.1", r"mine \$ 5 %, n_min = 3"]
@@ -31,8 +29,7 @@ def seen(monkeypatch):
         figures.append(figure)
         return b"a picture"
 
-    for module in (curves, profiles, heat_maps):
-        monkeypatch.setattr(module, "rendered", looked_at)
+    monkeypatch.setattr(curves, "rendered", looked_at)
     return figures
 
 
@@ -66,13 +63,11 @@ def test_the_legend_lists_what_is_there_and_nothing_else(tmp_path, seen):
 def test_the_papers_methods_keep_their_colours_and_others_take_the_rest():
     lines = [("basic-rl",), ("spibb",), ("spibb-2s",), ("spibb-beta",), ("ramdp",), ("mine",)]
     looks = looks_of(lines, ("algorithm",))
-    assert [looks[line]["color"] for line in lines[:4]] == [
-        COLOURS[name] for name in PAPERS.values()
-    ]
+    assert [looks[line]["color"] for line in lines[:4]] == [*PAPERS.values()]
     assert len({look["color"] for look in looks.values()}) == 6
     many = looks_of([(i,) for i in range(28)], ("setting",))
     assert len({(look["color"], look["marker"]) for look in many.values()}) == 28
-    assert {look["color"] for look in many.values()} == set(COLOURS.values())
+    assert {look["color"] for look in many.values()} == set(COLOURS)
 
 
 # Machado, Oliveira and Fernandes (2009), full severity; of linear RGB.
@@ -107,7 +102,7 @@ def lab(colour, sight):
 
 @pytest.mark.parametrize("sight", [np.eye(3), *BLINDNESS.values()], ids=["all", *BLINDNESS])
 def test_colours_are_told_apart_whatever_the_sight(sight):
-    seen = {name: lab(colour, sight) for name, colour in COLOURS.items()}
+    seen = {colour: lab(colour, sight) for colour in COLOURS}
     for (one, first), (other, second) in itertools.combinations(seen.items(), 2):
         assert np.linalg.norm(first - second) > 10, (one, other)
 
@@ -128,8 +123,8 @@ def test_there_is_no_title_unless_asked_for_and_names_are_set_as_latex_does(tmp_
 
 def test_metrics_values_and_panels_are_as_asked_for(tmp_path, seen):
     run = made_run(tmp_path / "run", environments=("gridworld", "wet-chicken"))
-    panels = Panels(columns="metric", rows="environment")
-    rows = drawn(run, tmp_path, metrics=["cvar5", "worse"], value="gain", panels=panels)
+    panels = {"columns": "metric", "rows": "environment"}
+    rows = drawn(run, tmp_path, metrics=["cvar5", "worse"], value="gain", **panels)
     assert len(seen[0].axes) == 4
     assert labels(seen[0].axes[0])[0] == "5 % CVaR"
     assert labels(seen[0].axes[1])[0] == r"worse than $\pi_b$"
@@ -155,7 +150,7 @@ def test_results_at_one_data_size_are_points_with_their_intervals(tmp_path, seen
 
 def test_each_metric_has_panels_of_its_own(tmp_path, seen):
     run = made_run(tmp_path / "run", METHODS[:1], environments=("gridworld", "wet-chicken"))
-    drawn(run, tmp_path, panels=Panels(columns="algorithm", rows="environment"))
+    drawn(run, tmp_path, columns="algorithm", rows="environment")
     assert [labels(axes)[2].split("\n")[1:] for axes in seen[0].axes] == [
         [place, metric]
         for place in ("gridworld", "wet-chicken")
@@ -180,8 +175,6 @@ def test_bands_are_the_intervals_of_the_table_as_light_lines_or_not_there(tmp_pa
     drawn(run, tmp_path, bands=False)
     assert not any(line.get_alpha() for axes in seen[1].axes for line in axes.lines)
     assert legend_of(seen[1])[-1] == r"$\pi^{*}$"
-    with pytest.raises(SurestepError, match="heat-maps take no bands"):
-        drawn(run, tmp_path, kind="heat-maps", bands=False)
 
 
 @pytest.mark.parametrize(
@@ -199,18 +192,11 @@ def test_ticks_are_at_the_sizes_that_were_run(sizes, shown, tmp_path, seen):
     assert not axes.get_xticks(minor=True).size
 
 
-def test_profiles_and_heat_maps_are_of_any_algorithm(tmp_path, seen):
-    run = made_run(tmp_path / "own", OWN, repetitions=5)
-    rows = drawn(run, tmp_path, kind="profiles", selection=Selection(episodes=[10]))
-    assert legend_of(seen[0]) == [*NAMES, "95 % interval"]
-    assert labels(seen[0].axes[0])[0] == "10 trajectories"
-    assert {row["algorithm"] for row in rows} == {name for name, *_ in OWN}
-    assert {float(row["share"]) for row in rows} == {i / 5 for i in range(6)}
-    drawn(run, tmp_path, kind="heat-maps", metrics=["mean"])
-    titles = [labels(axes)[0] for axes in seen[1].axes]
-    assert titles[:3] == ["halfway: mean", "RaMDP: mean", r"mine \$ 5 %: mean"]
-    with pytest.raises(SurestepError, match="heat maps show no worse"):
-        drawn(run, tmp_path, kind="heat-maps", metrics=["worse"])
+@pytest.mark.parametrize(
+    ("size", "words"), [(1, "1"), (1000, "1k"), (1500, "1,500"), (2_000_000, "2,000k")]
+)
+def test_data_sizes_are_not_rounded(size, words):
+    assert short(size) == words
 
 
 def test_size_and_fonts_are_as_asked_for_and_fonts_are_in_the_file(tmp_path):

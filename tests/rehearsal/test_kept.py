@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from known_worlds import two_ways_problem
 from stand_in_ray import stand_in
+from surestep import _blocks
+from surestep._blocks import digest_of
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust
 from surestep.errors import OutOfTime, SurestepError
@@ -19,10 +21,8 @@ from surestep.rehearsal import (
     DrawnFromPosterior,
     KeptBlocks,
     TimeLimit,
-    kept,
     rehearse,
 )
-from surestep.rehearsal.kept import digest_of
 
 FAMILY = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
 WORLDS = 12
@@ -213,15 +213,14 @@ def test_premises_of_a_problem_have_a_digest():
     assert digest_of(low) == digest_of(replace(low)) != digest_of(high)
 
 
-def test_the_sources_below_a_rehearsal_count_and_no_others(tmp_path, monkeypatch):
-    package = tmp_path / "package"
-    monkeypatch.setattr(kept, "__file__", str(package / "rehearsal" / "kept.py"))
+def test_the_sources_that_compute_count_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(_blocks, "__file__", str(tmp_path / "package" / "_blocks.py"))
 
     def write(name, text):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-        return kept.digest_of_sources.__wrapped__()
+        return _blocks.code_here.__wrapped__()
 
     before = write("package/model/counts.py", "a")
     for name in ("package/report/page.py", "package/cli/deep/main.py", "other.py", "package/x.txt"):

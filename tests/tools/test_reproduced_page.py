@@ -9,7 +9,8 @@ import reproduced_page
 from made_runs import made_run
 from reproduced_page import CAPTIONS, FIGURES, FOLDER, PAGE, Curve, around_block, blocks, curves_of
 from surestep.experiments import summaries
-from surestep.figures.curves import ALWAYS_TOLD, as_csv
+from surestep.experiments.tables import as_csv, value_rows
+from surestep.figures.figure import ALWAYS_TOLD
 
 
 def test_the_page_says_what_its_tables_say():
@@ -64,13 +65,13 @@ def only_numbers(run, path, request):
     """The table beside a figure, whose picture takes long and is tested elsewhere."""
     return {
         path: b"a picture",
-        path.with_suffix(".csv"): as_csv(summaries(run.columns, ALWAYS_TOLD)),
+        path.with_suffix(".csv"): as_csv(value_rows(summaries(run.columns, ALWAYS_TOLD))).encode(),
     }
 
 
 def test_made_up_runs_are_drawn_and_do_not_agree(tmp_path, capsys, monkeypatch):
     """The quick form: other numbers, of which few agree with the paper, make another page."""
-    monkeypatch.setattr(reproduced_page, "draw_curves", only_numbers)
+    monkeypatch.setattr(reproduced_page, "draw_run", only_numbers)
     monkeypatch.setattr(reproduced_page, "draw_n_wedge", drawn_before)
     page, folder, runs = tmp_path / "page.md", tmp_path / "reproduced", tmp_path / "runs"
     page.write_text(PAGE.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""`surestep compare`: the methods of a run held against each other, as tables or as a page."""
+"""`surestep compare`: the methods of a run held against each other, as tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from surestep.experiments import Selection
 
 
-@click.command("compare", short_help="Compare the methods of a run: tables, or a page.")
+@click.command("compare", short_help="Compare the methods of a run, as tables.")
 @options.run_choice
 @click.option(
     "--metric",
@@ -31,15 +31,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["markdown", "latex", "html"]),
+    type=click.Choice(["markdown", "csv", "latex"]),
     default="markdown",
     show_default=True,
-    help="How tables are printed.",
-)
-@options.output_file(
-    "--page",
-    metavar="FILE.html",
-    words="Write a page with curves, tables and settings instead, such as run.html.",
+    help="Tables for people, or one table of all numbers (csv).",
 )
 def command(
     name: str,
@@ -49,30 +44,56 @@ def command(
     value: str | None,
     against: str | None,
     kind: str,
-    page: Path | None,
 ) -> None:
     """Compare the methods of the runs of NAME, in each environment at each data size.
 
     NAME is what `surestep run` takes (an experiment of the catalog, a folder of it, a .toml file),
     or the folder of a run. Tables have means and CVaR, the shares of repetitions that are better
-    and worse than π_b, paired differences to one method, and which share of the repetitions reaches
-    how much, all with intervals that hold. Of a run with certifiers, claims are compared: how often
-    they are wrong, how often they certify a gain, and how much of it.
+    and worse than π_b, and paired differences to one method, all with intervals that hold. Of a run
+    with certifiers, claims are compared: how often they are wrong, how often they certify a gain,
+    and how much of it.
 
     \b
     surestep compare paper/gridworld --episodes 100 --against spibb:n_wedge=100
     surestep compare mine.toml --format latex --metric mean --metric cvar10
-    surestep compare mine.toml --page run.html
+    surestep compare mine.toml --format csv > table.csv
     """
-    from surestep.experiments import find_runs, read_run
-    from surestep.pipeline.compare import Question, intervals_of, tables_of, write_pages
-    from surestep.report.text_tables import WRITERS
+    from surestep.experiments import compare_run, family_summaries, find_runs, read_run, selected
+    from surestep.experiments.comparison import USUAL
+    from surestep.experiments.tables import as_csv, claim_rows, compared_rows
+    from surestep.report import text_tables as words
 
-    question = Question(selection, metrics, value, against)
-    runs = [read_run(path) for path in find_runs(name, directory)]
-    if page is not None:
-        say(*(f"wrote {path}" for path in write_pages(page, runs, question)))
-        return
-    tables = [table for run in runs for table in tables_of(run, question)]
-    say(*(f"{WRITERS[kind](table)}\n" for table in tables))
-    say(*dict.fromkeys(map(intervals_of, runs)), err=True)
+    write = words.as_latex if kind == "latex" else words.as_markdown
+    rows, tables, notes = [], [], []
+    for run in (read_run(path) for path in find_runs(name, directory)):
+        if run.holds_claims:
+            refuse_of_claims({"--metric": metrics, "--value": value, "--against": against})
+            cells = family_summaries(selected(run, selection))
+            rows += claim_rows(cells)
+            tables += words.claim_tables(cells)
+            notes.append(words.CLAIM_INTERVALS)
+        else:
+            of = value or "performance"
+            compared = compare_run(
+                run, selection, metrics=metrics or USUAL, value=of, against=against
+            )
+            rows += compared_rows(compared)
+            tables += [words.comparison_table(one, of) for one in compared]
+            notes.append(words.INTERVALS)
+    if kind == "csv":
+        say(as_csv(rows).rstrip("\n"))
+    else:
+        say(*(f"{write(table)}\n" for table in tables))
+    say(*dict.fromkeys(notes), err=True)
+
+
+def refuse_of_claims(asked: dict[str, object]) -> None:
+    """Refuses what only methods can be asked."""
+    from surestep.errors import InvalidParameter
+
+    for name, given in asked.items():
+        if given:
+            raise InvalidParameter(
+                f"{name} is given, but the run holds claims of certifiers, which are compared by "
+                "how often they are wrong and how much they say"
+            )

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     words="The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
 )
 @click.option(
-    "--kind",
-    type=click.Choice(["curves", "heat-maps", "profiles", "claims"]),
-    help="What is drawn.  [default: what suits the run]",
-)
-@click.option(
     "--metric",
     "metrics",
     multiple=True,
@@ -39,11 +34,10 @@ if TYPE_CHECKING:
 @click.option(
     "--rows",
     metavar="PART",
-    help="What rows are for: environment, algorithm, setting, n-wedge or metric.",
+    help="What rows are for: environment, algorithm, setting, n-wedge or metric; of claims task, "
+    "claim or metric.",
 )
-@click.option(
-    "--bands/--no-bands", default=True, show_default=True, help="95 % intervals, as light lines."
-)
+@click.option("--bands/--no-bands", default=True, show_default=True, help="95 % intervals.")
 @click.option("--size", type=(float, float), metavar="W H", help="Width and height in inches.")
 @click.option(
     "--font",
@@ -58,7 +52,6 @@ def command(
     directory: Path | None,
     selection: Selection,
     output: Path,
-    kind: str | None,
     metrics: tuple[str, ...],
     value: str | None,
     columns: str | None,
@@ -78,13 +71,10 @@ def command(
     \b
     surestep figure paper/gridworld -o figure-4.pdf --size 7 4 --font serif --font-size 8
     surestep figure mine.toml -o mine.png --algorithm spibb --algorithm ramdp --metric mean
-    surestep figure mine.toml -o profiles.png --kind profiles --episodes 100
     """
     from surestep._drawing import Look
-    from surestep.experiments.panels import Panels
-    from surestep.figures.registry import draw
-    from surestep.figures.request import Request
+    from surestep.figures.figure import Request, draw
 
     look = Look(size, font, font_size, title)
-    request = Request(kind, selection, metrics, value, Panels(columns, rows), look, bands)
+    request = Request(selection, metrics, value, columns, rows, look, bands)
     say(*(f"wrote {path}" for path in draw(name, directory, output, request)))

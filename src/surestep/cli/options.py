@@ -88,7 +88,7 @@ value_of_metrics = click.option(
     "--value",
     type=click.Choice(["performance", "gain", "normalised"]),
     help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: "
-    "performance, and normalised where profiles are drawn]",
+    "performance]",
 )
 
 

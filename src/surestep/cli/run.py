@@ -30,7 +30,7 @@ from surestep.cli.terminal import say
     help="The seed of all data.  [default: as the experiment says]",
 )
 @options.cluster("Run the blocks")
-@click.option("--keep-old", is_flag=True, help="Keep blocks that other code or versions made.")
+@click.option("--keep", is_flag=True, help="Keep blocks that other code or versions made.")
 @click.option("--list", "list_them", is_flag=True, help="List the experiments of the catalog.")
 def command(
     name: str | None,
@@ -40,7 +40,7 @@ def command(
     seed: int | None,
     engine: str,
     address: str | None,
-    keep_old: bool,
+    keep: bool,
     list_them: bool,
 ) -> None:
     """Run the experiment NAME: one of the catalog, a folder of it, or a .toml file.
@@ -75,14 +75,14 @@ def command(
                 workers=workers or available_cores(),
                 engine=engine,
                 address=address,
-                keep_old=keep_old,
+                keep=keep,
                 progress=advance,
-                outdated=partial(tell_outdated, keep_old),
+                outdated=partial(tell_outdated, keep),
             )
         say(f"wrote {table}")
 
 
-def tell_outdated(keep_old: bool, old: int, total: int) -> None:
+def tell_outdated(keep: bool, old: int, total: int) -> None:
     """Says what becomes of blocks that other code or versions made."""
-    fate = "are kept as they are" if keep_old else "are made again (--keep-old keeps them)"
+    fate = "are kept as they are" if keep else "are made again (--keep keeps them)"
     say(f"{old} of {total} blocks were made by other code or versions, and {fate}", err=True)

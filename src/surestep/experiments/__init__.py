@@ -21,8 +21,6 @@ from surestep.experiments.metrics import (
     summaries,
     valued,
 )
-from surestep.experiments.panels import Layout, Panel, Panels, layout_of
-from surestep.experiments.profiles import Profile, profile
 from surestep.experiments.run import run_experiment
 from surestep.experiments.runs import Run, Selection, find_runs, read_run, selected
 from surestep.experiments.store import Store
@@ -36,11 +34,7 @@ __all__ = [
     "Difference",
     "Experiment",
     "Interval",
-    "Layout",
     "Method",
-    "Panel",
-    "Panels",
-    "Profile",
     "Run",
     "Selection",
     "Store",
@@ -54,12 +48,10 @@ __all__ = [
     "find_runs",
     "first_better",
     "first_certified",
-    "layout_of",
     "make_experiment",
     "mean_interval",
     "metric_of",
     "normalised",
-    "profile",
     "read_experiments",
     "read_run",
     "refuted",

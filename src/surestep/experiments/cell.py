@@ -1,4 +1,4 @@
-"""A block of an experiment: one environment, one data size, some repetitions, all algorithms.
+"""A block of an experiment: one environment, some data sizes and repetitions, all algorithms.
 
 The data of a repetition depend on the seed, the environment, the size and the repetition, never on
 the algorithm, the block or the worker: comparisons are paired, and tables equal however they came
@@ -12,7 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from surestep._arrays import AnyArray
 from surestep.algorithms import needs_log
 from surestep.algorithms.batch import improve_batches
 from surestep.environments import Benchmark
-from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
+from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
 from surestep.parallel import map_in_threads
 from surestep.sampling import CountSampler
@@ -36,26 +36,29 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Repetitions `first` … `last − 1` of one environment at one data size."""
+    """Repetitions `first` … `last − 1` of one environment, at some data sizes."""
 
     seed: int
     environment: EnvironmentSpec
-    episodes: int
+    episodes: tuple[int, ...]
     first: int
     last: int
     algorithms: tuple[AlgorithmSpec, ...]
+    certifiers: tuple[CertifierSpec, ...] = ()
 
     @property
     def key(self) -> str:
         """A name for the block's file: the environment by a hash, the rest in words."""
         environment = zlib.crc32(self.environment.label.encode())
-        return f"{environment:08x}-{self.episodes}-{self.first}-{self.last}"
+        sizes = "claims" if self.certifiers else "-".join(map(str, self.episodes))
+        return f"{environment:08x}-{sizes}-{self.first}-{self.last}"
 
-    def rng(self, repetition: int) -> np.random.Generator:
-        """The source of the data of one repetition."""
-        return np.random.default_rng(
-            data_seed(self.seed, self.environment, self.episodes, repetition)
-        )
+    def rngs(self, episodes: int) -> list[np.random.Generator]:
+        """The source of the data of each repetition."""
+        return [
+            np.random.default_rng(data_seed(self.seed, self.environment, episodes, repetition))
+            for repetition in range(self.first, self.last)
+        ]
 
 
 def data_seed(
@@ -85,14 +88,12 @@ def timed(spent: Spent, what: str) -> Iterator[None]:
 
 def run_block(block: Block) -> Rows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
-    every = range(block.first, block.last)
-    groups = (
-        [range(repetition, repetition + 1) for repetition in every]
-        if block.environment.changes
-        else [every]
-    )
+    alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
+    groups = alone if block.environment.changes else [block]
     spent = Spent()
-    return Rows(joined([run_repetitions(block, group, spent) for group in groups]), spent)
+    return Rows(
+        joined([run_at(group, size, spent) for size in block.episodes for group in groups]), spent
+    )
 
 
 def joined(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
@@ -106,17 +107,17 @@ def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
     return environment.make(repetition)
 
 
-def run_repetitions(block: Block, repetitions: range, spent: Spent) -> dict[str, AnyArray]:
-    """The rows of repetitions that share one environment."""
-    benchmark = made(block.environment, repetitions[0])
+def run_at(block: Block, episodes: int, spent: Spent) -> dict[str, AnyArray]:
+    """The rows of a block at one data size, whose repetitions share one environment."""
+    benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]
-    rngs = [block.rng(repetition) for repetition in repetitions]
+    rngs = block.rngs(episodes)
     with timed(spent, "sampling"):
         problems: ProblemBatch | list[Problem]
         if benchmark.simulator is not None or any(map(needs_log, algorithms)):
-            problems = [benchmark.problem(benchmark.sample(block.episodes, rng)) for rng in rngs]
+            problems = [benchmark.problem(benchmark.sample(episodes, rng)) for rng in rngs]
         else:
-            problems = counted_problems(benchmark, block.episodes, rngs)
+            problems = counted_problems(benchmark, episodes, rngs)
     with timed(spent, "improving"):
         answers = improve_batches(algorithms, problems)
     with timed(spent, "evaluating"):
@@ -125,7 +126,7 @@ def run_repetitions(block: Block, repetitions: range, spent: Spent) -> dict[str,
         # Bounds must hold for all repetitions, also where each has an environment of its own.
         changes = block.environment.changes
         low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
-    size = len(repetitions)
+    size = len(rngs)
 
     def spread(entries: Sequence[object], kind: type) -> AnyArray:
         return np.repeat(np.array(entries, kind), size)
@@ -134,12 +135,12 @@ def run_repetitions(block: Block, repetitions: range, spent: Spent) -> dict[str,
     total = size * len(specs)
     return {
         "environment": np.full(total, block.environment.label, object),
-        "episodes": np.full(total, block.episodes, np.int64),
+        "episodes": np.full(total, episodes, np.int64),
         "algorithm": spread([spec.name for spec in specs], object),
         "setting": spread([spec.label for spec in specs], object),
         "n_wedge": spread([none_as_nan(spec.n_wedge) for spec in specs], np.float64),
         "n_wedge_used": spread([none_as_nan(answer.n_wedge) for answer in answers], np.float64),
-        "repetition": np.tile(np.array(repetitions, np.int64), len(specs)),
+        "repetition": np.tile(np.arange(block.first, block.last), len(specs)),
         "performance": values,
         "behavior_performance": np.full(total, behavior),
         "optimal_performance": np.full(total, best),

@@ -9,9 +9,8 @@ more than counts of the model could, as with noisy rewards. Else all are given c
 from __future__ import annotations
 
 import itertools
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +35,7 @@ from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
 from surestep.experiments.cell import (
+    Block,
     Rows,
     Spent,
     counted_problems,
@@ -45,58 +45,12 @@ from surestep.experiments.cell import (
     none_as_nan,
     timed,
 )
-from surestep.experiments.experiment import (
-    AlgorithmSpec,
-    CertifierSpec,
-    EnvironmentSpec,
-    Experiment,
-)
+from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec
 from surestep.model import Counts, DecisionLog, LoggedRewards, MDPBatch, Problem, ProblemBatch
 from surestep.rehearsal import calibrate
 from surestep.trials import Claimed, Proposed, claimed, proposed_each, proposed_together, true_gains
 
-BLOCK_REPETITIONS = 25
 LARGEST_SEED = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimBlock:
-    """Repetitions `first` … `last − 1` of one environment, at all data sizes."""
-
-    seed: int
-    environment: EnvironmentSpec
-    episodes: tuple[int, ...]
-    first: int
-    last: int
-    algorithms: tuple[AlgorithmSpec, ...]
-    certifiers: tuple[CertifierSpec, ...]
-
-    @property
-    def key(self) -> str:
-        """A name for the block's file: the environment by a hash, the rest in words."""
-        environment = zlib.crc32(self.environment.label.encode())
-        return f"{environment:08x}-claims-{self.first}-{self.last}"
-
-    def sizes(self) -> list[int]:
-        """All data sizes that any certifier is asked at."""
-        every = [spec.episodes or self.episodes for spec in self.certifiers]
-        return sorted({size for sizes in every for size in sizes})
-
-    def certifier(
-        self, spec: CertifierSpec, episodes: int, repetition: int, **told: object
-    ) -> Certifier:
-        """The certifier, with random numbers of its own in each repetition.
-
-        `told` is what it is told of the benchmark, unless the experiment says so itself.
-        """
-        given = dict(spec.settings)
-        more = {name: value for name, value in told.items() if name not in given}
-        if spec.takes_seed:
-            rng = np.random.default_rng(
-                (*data_seed(self.seed, self.environment, episodes, repetition), 1)
-            )
-            more["seed"] = int(rng.integers(LARGEST_SEED))
-        return spec.make(**more)
 
 
 class DataSets(NamedTuple):
@@ -116,30 +70,33 @@ class Outcome(NamedTuple):
     claimed: Claimed
 
 
-def claim_blocks(experiment: Experiment) -> list[ClaimBlock]:
-    """The blocks of an experiment; the first repetitions of all environments come first."""
-    size = experiment.repetitions
-    return [
-        ClaimBlock(
-            experiment.seed,
-            environment,
-            experiment.episodes,
-            first,
-            min(first + BLOCK_REPETITIONS, size),
-            experiment.algorithms,
-            experiment.certifiers,
-        )
-        for first in range(0, size, BLOCK_REPETITIONS)
-        for environment in experiment.environments
-    ]
+def sizes_of(block: Block) -> list[int]:
+    """All data sizes that any certifier is asked at."""
+    every = [spec.episodes or block.episodes for spec in block.certifiers]
+    return sorted({size for sizes in every for size in sizes})
 
 
-def run_claims(block: ClaimBlock) -> Rows:
+def certifier_of(
+    block: Block, spec: CertifierSpec, episodes: int, repetition: int, **told: object
+) -> Certifier:
+    """The certifier, with random numbers of its own in each repetition.
+
+    `told` is what it is told of the benchmark, unless the experiment says so itself.
+    """
+    given = dict(spec.settings)
+    more = {name: value for name, value in told.items() if name not in given}
+    if spec.takes_seed:
+        key = (*data_seed(block.seed, block.environment, episodes, repetition), 1)
+        more["seed"] = int(np.random.default_rng(key).integers(LARGEST_SEED))
+    return spec.make(**more)
+
+
+def run_claims(block: Block) -> Rows:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
     spent, parts = Spent(), []
-    for episodes in block.sizes():
+    for episodes in sizes_of(block):
         asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
         outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
             meeting: [] for meeting in itertools.product(block.algorithms, asked)
@@ -154,15 +111,10 @@ def run_claims(block: ClaimBlock) -> Rows:
     return Rows(joined(parts), spent)
 
 
-def drawn(
-    block: ClaimBlock, benchmark: Benchmark, episodes: int, spent: Spent
-) -> Iterator[DataSets]:
+def drawn(block: Block, benchmark: Benchmark, episodes: int, spent: Spent) -> Iterator[DataSets]:
     """Yields counts of all repetitions, or logs of one after the other, for they are long."""
     repetitions = range(block.first, block.last)
-    rngs = [
-        np.random.default_rng(data_seed(block.seed, block.environment, episodes, repetition))
-        for repetition in repetitions
-    ]
+    rngs = block.rngs(episodes)
     if (
         benchmark.simulator is None
         and not any(needs_log(spec.make()) for spec in block.algorithms)
@@ -181,7 +133,7 @@ def drawn(
 
 
 def outcome_of(
-    block: ClaimBlock,
+    block: Block,
     data: DataSets,
     algorithm: AlgorithmSpec,
     spec: CertifierSpec,
@@ -195,7 +147,8 @@ def outcome_of(
     if data.batch is None:
         told = told_of_log(spec.kind, data.benchmark, data.problems[0], dict(spec.settings))
     certifiers = [
-        block.certifier(spec, data.episodes, repetition, **told) for repetition in data.repetitions
+        certifier_of(block, spec, data.episodes, repetition, **told)
+        for repetition in data.repetitions
     ]
     with timed(spent, "improving"):
         if data.batch is None:
@@ -234,7 +187,7 @@ def calibrated(
 
 
 def rows_of(
-    block: ClaimBlock,
+    block: Block,
     episodes: int,
     algorithm: AlgorithmSpec,
     certifier: CertifierSpec,

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter, said
 from surestep.experiments.means import mean_interval
 from surestep.experiments.metrics import (
@@ -23,11 +22,8 @@ from surestep.experiments.metrics import (
     Group,
     Method,
     Summary,
-    Values,
-    floats,
     groups_of,
     metric_of,
-    normalised,
     rate,
     summary,
     valued,
@@ -37,7 +33,6 @@ from surestep.experiments.runs import Run, Selection, method_is, selected, writt
 from surestep.experiments.tails import Interval
 
 USUAL = ("mean", "cvar10", "cvar1", "better", "worse")
-LEVELS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the normalised performance, in the table of profiles
 
 
 class Difference(NamedTuple):
@@ -53,7 +48,6 @@ class Compared(NamedTuple):
 
     summary: Summary
     difference: Difference | None  # None: it is what the others are compared with
-    profile: tuple[Interval, ...]  # share of repetitions that reach each of LEVELS
 
 
 class Comparison(NamedTuple):
@@ -83,12 +77,11 @@ def compare_run(
         raise InvalidParameter(
             f"{run.directory} holds claims of certifiers, expected a run without"
         )
-    rows = selected(run, selection)
-    groups = list(zip(groups_of(valued(rows, value)), groups_of(normalised(rows)), strict=True))
-    other = reference(list(dict.fromkeys(group.method for group, _ in groups)), against)
-    together: dict[tuple[str, int], list[tuple[Group, Group]]] = {}
-    for group, normal in groups:
-        together.setdefault((group.environment, group.episodes), []).append((group, normal))
+    groups = list(groups_of(valued(selected(run, selection), value)))
+    other = reference(list(dict.fromkeys(group.method for group in groups)), against)
+    together: dict[tuple[str, int], list[Group]] = {}
+    for group in groups:
+        together.setdefault((group.environment, group.episodes), []).append(group)
     return [compared(mine, metrics, other) for mine in together.values()]
 
 
@@ -106,13 +99,11 @@ def reference(methods: Sequence[Method], against: str | None) -> Method:
     return fitting[0]
 
 
-def compared(
-    groups: Sequence[tuple[Group, Group]], metrics: Sequence[str], other: Method
-) -> Comparison:
-    """Compares the methods of one environment at one data size; of each also normalised rows."""
+def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> Comparison:
+    """Compares the methods of one environment at one data size."""
     asked = [metric_of(name) for name in metrics]
-    first = groups[0][0]
-    base = next((group.rows for group, _ in groups if group.method == other), None)
+    first = groups[0]
+    base = next((group.rows for group in groups if group.method == other), None)
     if base is None:
         raise InvalidParameter(
             f"{first.environment} at the data size {first.episodes} has no rows of "
@@ -120,11 +111,9 @@ def compared(
         )
     methods = tuple(
         Compared(
-            summary(group, asked),
-            None if group.method == other else difference(group.rows, base),
-            profile_of(floats(normal.rows, "performance")),
+            summary(group, asked), None if group.method == other else difference(group.rows, base)
         )
-        for group, normal in groups
+        for group in groups
     )
     return Comparison(
         first.environment, first.episodes, methods[0].summary.repetitions, other, methods
@@ -142,14 +131,5 @@ def difference(rows: Columns, base: Columns) -> Difference:
     gap = mine.reached - theirs.reached
     slack = ROUNDING * np.maximum(np.abs(mine.reached), np.abs(theirs.reached))
     gap[np.abs(gap) <= slack] = 0.0
-    return Difference(mean_interval(gap, room_of(mine, theirs)), rate(gap > 0), rate(gap < 0))
-
-
-def room_of(one: Values, other: Values) -> tuple[float, float]:
-    """Returns bounds on the difference of two values that have bounds."""
-    return one.bounds[0] - other.bounds[1], one.bounds[1] - other.bounds[0]
-
-
-def profile_of(values: FloatArray) -> tuple[Interval, ...]:
-    """Returns the share of repetitions that reach each level."""
-    return tuple(rate(values >= level - ROUNDING) for level in LEVELS)
+    bounds = mine.bounds[0] - theirs.bounds[1], mine.bounds[1] - theirs.bounds[0]
+    return Difference(mean_interval(gap, bounds), rate(gap > 0), rate(gap < 0))

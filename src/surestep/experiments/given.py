@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from surestep._blocks import digest_of
 from surestep.environments import Benchmark
 from surestep.errors import InvalidParameter
-from surestep.rehearsal.kept import digest_of
 
 Settings = tuple[tuple[str, Any], ...]
 Source = Benchmark | Callable[..., Benchmark]  # of benchmarks; a function may ask which repetition

@@ -1,9 +1,11 @@
-"""Names in pictures and tables: those of papers, with the letters of mathematics."""
+"""Names in pictures and tables: of methods, environments, data sizes and claims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
+from surestep.experiments.coverage import CellSummary
 from surestep.experiments.experiment import (
     CONTENT,
     PER_REPETITION,
@@ -32,40 +34,16 @@ ALGORITHMS = {  # as their authors call them; others have their own names
     "robust-mdp": "Robust MDP",
     "hcpi": "HCPI",
 }
+OF_CERTIFIERS = {  # what a setting is called, where its value alone would not be understood
+    "prior_weight": "c",
+    "n_wedge": "N∧",
+    "delta": "δ",
+    "worlds": "worlds",
+}
+LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
+OF_CLAIMS = {"violation": "P(Δ < L)", "positive": "P(L > 0)", "tightness": "tightness"}
 STREAMS = ("wet-chicken/heuristic", "wet-chicken/continuous")  # one stream of steps is a data set
 LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ", "n_wedge": "N∧"}
-MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
-    "N∧": r"$N_\wedge$",
-    "π_b": r"$\pi_b$",
-    "π_I": r"$\pi_I$",
-    "π*": r"$\pi^{*}$",
-    "V_max": r"$V_{\max}$",
-    "V_min": r"$V_{\min}$",
-    "Δ": r"$\Delta$",
-    "β": r"$\beta$",
-    "δ": r"$\delta$",
-    "ε": r"$\varepsilon$",
-    "ζ": r"$\zeta$",
-    "κ": r"$\kappa$",
-    "ξ": r"$\xi$",
-    "ρ": r"$\rho$",
-    "τ": r"$\tau$",
-    "γ": r"$\gamma$",
-    "|S|": r"$|S|$",
-    "|A|": r"$|A|$",
-}
-
-
-def typeset(text: str) -> str:
-    r"""Returns a text with signs of mathematics as LaTeX has them; a `$` of its own stays one.
-
-    >>> print(typeset("N∧ = 5 for $9, ρ(π_b)"))
-    $N_\wedge$ = 5 for \$9, $\rho$($\pi_b$)
-    """
-    result = text.replace("$", "\\$")
-    for sign, written in MATHEMATICS.items():
-        result = result.replace(sign, written)
-    return result
 
 
 def algorithm_name(algorithm: str) -> str:
@@ -89,7 +67,7 @@ def metric_name(metric: str) -> str:
     """Returns what a metric is called: 'mean', '10 % CVaR', 'better than π_b'."""
     if metric.startswith("cvar"):
         return f"{metric.removeprefix('cvar')} % CVaR"
-    return f"{metric} than π_b" if metric in ("better", "worse") else metric
+    return f"{metric} than π_b" if metric in ("better", "worse") else OF_CLAIMS.get(metric, metric)
 
 
 def size_noun(labels: Iterable[str]) -> str:
@@ -130,3 +108,63 @@ def environment_name(label: str) -> str:
         if key not in (CONTENT, STREAM) and (key, value) != ("seed", PER_REPETITION)
     ]
     return ", ".join([name, *shown])
+
+
+def words_for(part: str, value: object) -> str:
+    """Returns what a column, a row or a line of a figure is called."""
+    match part:
+        case "environment":
+            return environment_name(str(value))
+        case "algorithm":
+            return algorithm_name(str(value))
+        case "setting":
+            return setting_words(str(value)) or "no settings"
+        case "n-wedge":
+            return "no N∧" if value is None else f"N∧ = {value}"
+        case "metric":
+            return metric_name(str(value))
+    return "" if value is None else str(value)
+
+
+# ---- of claims ---------------------------------------------------------------------------------
+
+
+def task_name(summary: CellSummary) -> str:
+    """Returns where which algorithm was run: 'gridworld: spibb, N∧ = 27'."""
+    return f"{summary.cell.family}: {proposal_name(summary)}"
+
+
+def proposal_name(summary: CellSummary) -> str:
+    """Returns the algorithm with its settings: 'spibb, N∧ = 27'."""
+    cell = summary.cell
+    n_wedge = "" if math.isnan(cell.n_wedge) else f"N∧ = {cell.n_wedge:g}"
+    setting = cell.setting.replace("n_wedge=auto", "N∧ chosen")
+    return ", ".join(filter(None, [cell.algorithm, n_wedge, setting]))
+
+
+def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
+    """Returns who makes each claim, with all settings where few do not tell two apart."""
+    few = [certifier_name(one) for one in summaries]
+    many = [
+        ", ".join(filter(None, [one.cell.certifier, setting_words(one.cell.certifier_setting)]))
+        for one in summaries
+    ]
+    meant: dict[str, set[str]] = {}
+    for name, whole in zip(few, many, strict=True):
+        meant.setdefault(name, set()).add(whole)
+    return [name if len(meant[name]) == 1 else whole for name, whole in zip(few, many, strict=True)]
+
+
+def certifier_name(summary: CellSummary) -> str:
+    """Returns the certifier with the settings that tell it from others: 'robust, l1'."""
+    parts = [summary.cell.certifier]
+    for key, value in read_label(summary.cell.certifier_setting).items():
+        if key in LEFT_OUT or value == "False":
+            continue
+        if key == "train_share":
+            parts.append("held out")
+        elif value == "True":
+            parts.append(key)
+        else:
+            parts.append(f"{OF_CERTIFIERS[key]} = {value}" if key in OF_CERTIFIERS else value)
+    return ", ".join(parts)

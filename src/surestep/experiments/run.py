@@ -2,51 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from surestep._blocks import code_here, digest_of
 from surestep.algorithms import needs_log
+from surestep.algorithms import registry as algorithms
+from surestep.certificates import registry as certificates
+from surestep.environments import registry as environments
 from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments.cell import Block, Spent, run_block
-from surestep.experiments.claims import ClaimBlock, claim_blocks, run_claims
+from surestep.experiments.claims import run_claims
 from surestep.experiments.experiment import Experiment
 from surestep.experiments.given import module_of
-from surestep.experiments.origin import Origin, origin_of
 from surestep.experiments.store import Store
-from surestep.extensions import check_importable
+from surestep.extensions import Shelf, check_importable, version_of, versions_of
 from surestep.kernels._device import device_in_use
 from surestep.parallel import map_as_done, reach
 
-BLOCK_REPETITIONS = 50
-REPETITIONS_ON_GPU = 1000  # which fewer would leave idle
+REPETITIONS = 50  # of a block
+WITH_CLAIMS = 25
+ON_GPU = 1000  # which fewer would leave idle
 SPENT_ON = ("sampling", "improving", "evaluating", "certifying")
 
 
-def blocks_of(experiment: Experiment) -> Sequence[Block | ClaimBlock]:
-    """The blocks of an experiment, the largest data sets first, since they take longest."""
+def blocks_of(experiment: Experiment) -> list[Block]:
+    """The blocks of an experiment, the largest data sets first, since they take longest.
+
+    Of claims, all sizes are one block, and the first repetitions of all environments come first.
+    """
+    many, together = experiment.repetitions, repetitions_together(experiment)
+    firsts = range(0, many, together)
+    sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]
+    places = [
+        (environment, episodes, first)
+        for environment in experiment.environments
+        for episodes in ([experiment.episodes] if experiment.certifiers else sizes)
+        for first in firsts
+    ]
     if experiment.certifiers:
-        return claim_blocks(experiment)
-    size, together = experiment.repetitions, repetitions_together(experiment)
+        places.sort(key=lambda place: place[2])
     return [
         Block(
             experiment.seed,
             environment,
             episodes,
             first,
-            min(first + together, size),
+            min(first + together, many),
             experiment.algorithms,
+            experiment.certifiers,
         )
-        for environment in experiment.environments
-        for episodes in sorted(experiment.episodes, reverse=True)
-        for first in range(0, size, together)
+        for environment, episodes, first in places
     ]
 
 
 def repetitions_together(experiment: Experiment) -> int:
     """Returns the repetitions of a block: more for a GPU, if each is planned from counts alone."""
+    if experiment.certifiers:
+        return WITH_CLAIMS
     counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
-    return REPETITIONS_ON_GPU if counted and device_in_use() != "cpu" else BLOCK_REPETITIONS
+    return ON_GPU if counted and device_in_use() != "cpu" else REPETITIONS
+
+
+def brought_to(block: Block) -> dict[str, str]:
+    """Returns the extensions in a block with their versions, and own modules with their sources."""
+    specs: list[tuple[Shelf[Any], Any]] = [(environments.SHELF, block.environment)]
+    specs += [(algorithms.SHELF, spec) for spec in block.algorithms]
+    specs += [(certificates.SHELF, spec) for spec in block.certifiers]
+    own = {module_of(thing): version_of(thing) for _, spec in specs for thing in spec.code}
+    return own | versions_of((shelf, spec.name) for shelf, spec in specs if spec.own is None)
+
+
+def code_of(block: Block) -> str:
+    """Returns what stands for all sources and versions that would make a block here and now."""
+    return digest_of((code_here(), sorted(brought_to(block).items())))[:16]
 
 
 def run_experiment(
@@ -56,7 +88,7 @@ def run_experiment(
     workers: int = 1,
     engine: str = "local",
     address: str | None = None,
-    keep_old: bool = False,
+    keep: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
     outdated: Callable[[int, int], None] = lambda old, total: None,
 ) -> Path:
@@ -65,8 +97,8 @@ def run_experiment(
     `engine` "local" is `workers` processes of this machine, "ray" the cluster at `address`, whose
     machines must see the directory and have the same code.
 
-    Blocks that other code or versions made are made again, unless `keep_old`; `outdated(old,
-    total)` is told how many these are, if any. Each row says which code made it.
+    Blocks that other code or versions made are made again, unless `keep`; `outdated(old, total)` is
+    told how many these are, if any. Each row says which code made it.
 
     The table depends on the experiment and the code alone, not on workers, nor on where a run was
     interrupted.
@@ -80,24 +112,28 @@ def run_experiment(
     with store.held():
         store.open(experiment)
         blocks = blocks_of(experiment)
-        expected = {block.key: origin_of(block) for block in blocks}
-        waiting, old = to_do(store, expected, keep_old=keep_old)
+        expected = {block.key: code_of(block) for block in blocks}
+        found = {key: kept.made_by for key in expected if (kept := store.blocks.read(key))}
+        old = sum(code != expected[key] for key, code in found.items())
         if old:
             outdated(old, len(blocks))
-        tasks = [(block, expected[block.key]) for block in blocks if block.key in waiting]
-        done = len(blocks) - len(tasks)
-        progress(done, len(blocks))
+        there = {key for key, code in found.items() if keep or code == expected[key]}
+        tasks = [(block, expected[block.key]) for block in blocks if block.key not in there]
+        progress(len(there), len(blocks))
         spent = []
         function = partial(run_into, store)
         for _, seconds in map_as_done(
             function, tasks, engine=engine, workers=workers, address=address
         ):
             spent.append(seconds)
-            done += 1
-            progress(done, len(blocks))
+            progress(len(there) + len(spent), len(blocks))
+        made_by = [found[key] if key in there else expected[key] for key in expected]
         store.write_table(list(expected))
-        before = store.read_manifest().get("seconds", {})
-        store.write_manifest(experiment, store.origins(list(expected)), totals(spent, before))
+        store.write_manifest(
+            experiment,
+            Counter(made_by),
+            {name: sum(each[name] for each in spent) for name in SPENT_ON},
+        )
     return store.table
 
 
@@ -111,37 +147,15 @@ def check_in_modules(experiment: Experiment) -> None:
             )
 
 
-def to_do(store: Store, expected: Mapping[str, Origin], *, keep_old: bool) -> tuple[set[str], int]:
-    """The keys of blocks that are to be made, and how many there are of other code or versions."""
-    waiting, old = set[str](), 0
-    for key, origin in expected.items():
-        present = store.origin(key)
-        if present is not None and present.agrees(origin):
-            continue
-        old += present is not None
-        if present is None or not keep_old:
-            waiting.add(key)
-    return waiting, old
-
-
-def run_into(store: Store, task: tuple[Block | ClaimBlock, Origin]) -> Spent:
+def run_into(store: Store, task: tuple[Block, str]) -> Spent:
     """Runs a block and keeps its rows with what made them."""
     block, expected = task
-    origin = origin_of(block)
-    if origin.code != expected.code:
+    code = code_of(block)
+    if code != expected:
         raise SurestepError(
-            f"{block.key} would be made by the code {origin.code}, but the run began with "
-            f"{expected.code}: its sources were changed meanwhile, or this machine has others; run "
-            "again"
+            f"{block.key} would be made by the code {code}, but the run began with {expected}: its "
+            "sources were changed meanwhile, or this machine has others; run again"
         )
-    rows = run_block(block) if isinstance(block, Block) else run_claims(block)
-    store.write_block(block.key, rows.columns, origin)
+    rows = run_claims(block) if block.certifiers else run_block(block)
+    store.blocks.write(block.key, code, rows.columns)
     return rows.spent
-
-
-def totals(spent: Sequence[Spent], before: Mapping[str, float]) -> dict[str, float]:
-    """The seconds of these blocks and of what was done before, by what they were spent on."""
-    return {
-        name: round(before.get(name, 0.0) + sum(block[name] for block in spent), 3)
-        for name in SPENT_ON
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 from surestep._arrays import AnyArray
 from surestep._names import unknown
 from surestep._reprs import short_repr
-from surestep.errors import InvalidParameter, said
+from surestep.errors import FileFailure, InvalidParameter, said
 from surestep.experiments.experiment import (
     Experiment,
     catalog,
@@ -44,7 +45,7 @@ class Run:
     directory: Path
     name: str
     title: str
-    plan: Mapping[str, Any]  # the identity of the experiment
+    holds_claims: bool  # certifiers were part of it
     manifest: Mapping[str, Any]
     columns: Columns
 
@@ -54,17 +55,6 @@ class Run:
     def num_rows(self) -> int:
         """Returns the number of rows of its table."""
         return len(self.columns["episodes"])
-
-    @property
-    def files(self) -> tuple[Path, Path]:
-        """Returns the files that it was read from."""
-        store = Store(self.directory)
-        return store.manifest, store.table
-
-    @property
-    def holds_claims(self) -> bool:
-        """Tells whether certifiers were part of it."""
-        return "certifiers" in self.plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +68,6 @@ class Selection:
     algorithms: Sequence[str] = ()
     environments: Sequence[str] = ()
     episodes: Sequence[int] = ()
-
-    @property
-    def is_given(self) -> bool:
-        """Tells whether anything was chosen."""
-        return any((self.algorithms, self.environments, self.episodes))
 
 
 # ---- which run ---------------------------------------------------------------------------------
@@ -139,27 +124,20 @@ def checked(directory: Path, experiment: Experiment, name: str) -> Path:
     return directory
 
 
-def output_for(path: Path, run: Run, runs: Sequence[Run]) -> Path:
-    """Returns where something of a run is written: of several, each has its own name at the end."""
-    return path if len(runs) == 1 else path.with_stem(f"{path.stem}-{Path(run.name).name}")
-
-
 # ---- its table ---------------------------------------------------------------------------------
 
 
 def read_run(directory: str | Path) -> Run:
     """Reads a run, whose table must have what its kind is reported by."""
-    directory = Path(directory)
-    store = Store(directory)
-    manifest, plan = store.read_manifest(), store.read_plan()
-    run = Run(
-        directory,
-        str(manifest.get("name", directory.name)),
-        str(manifest.get("title", directory.name)),
-        plan,
-        manifest,
-        store.read_table(),
-    )
+    store = Store(Path(directory))
+    manifest = store.read_manifest()
+    try:
+        asked = json.loads(manifest["identity"]).keys()
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        raise FileFailure(f"{store.manifest} does not say what was run") from None
+    name, title = (str(manifest.get(key, store.directory.name)) for key in ("name", "title"))
+    columns = store.read_table()
+    run = Run(store.directory, name, title, "certifiers" in asked, manifest, columns)
     check_table(run)
     return run
 

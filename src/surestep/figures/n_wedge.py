@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +15,10 @@ from surestep._drawing import (
     drawing,
     picture_format,
     rendered,
+    typeset,
 )
 from surestep.bounds import ProblemSize, n_wedge
-from surestep.experiments.naming import typeset
-from surestep.figures.request import Files
+from surestep.experiments.tables import as_csv
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,10 +45,11 @@ def n_wedge_table() -> list[tuple[int, ...]]:
     ]
 
 
-def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> Files:
+def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> dict[Path, bytes]:
     """Draws both panels for `path`, and the table beside it."""
     kind = picture_format(path)
     table = n_wedge_table()
+    rows = [dict(zip(("states", *METHODS), row, strict=True)) for row in table]
     with drawing(10, 4.0, look) as figure:
         whole, excerpt = figure.subplots(1, 2)
         draw_curves(whole, table, list(METHODS))
@@ -60,7 +59,7 @@ def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> Files:
         excerpt.set_ylim(bottom=0)
         excerpt.yaxis.set_major_formatter(lambda visits, _: f"{visits / 1e6:g} M")
         excerpt.set_title("Excerpt")
-        return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(table)}
+        return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(rows).encode()}
 
 
 def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) -> None:
@@ -83,12 +82,3 @@ def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) ->
     axes.set_xscale("log")
     axes.set_xlabel(typeset("number of states |S|"))
     axes.set_ylabel(typeset("visits N∧ of each pair"))
-
-
-def as_csv(table: list[tuple[int, ...]]) -> bytes:
-    """Returns the table with its heading as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["states", *METHODS])
-    writer.writerows(table)
-    return text.getvalue().encode()

@@ -7,14 +7,14 @@ import math
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, expect, expect_count, generator, is_number
-from surestep._version import installed_version
+from surestep._blocks import code_here
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.bounding import fewest_draws, with_few_draws
@@ -29,7 +29,7 @@ from surestep.parallel import map_as_done, map_in_order
 from surestep.rehearsal.block import Block, Outcomes, run_block
 from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
 from surestep.rehearsal.collecting import DataSize, size_of
-from surestep.rehearsal.kept import KeptBlocks, digest_of, digest_of_sources
+from surestep.rehearsal.kept import KeptBlocks
 from surestep.rehearsal.result import LIMITS, Rehearsal
 from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family, least_of_luck
 
@@ -42,7 +42,6 @@ TOGETHER_ON_GPU = 250  # which fewer would leave idle
 CALIBRATING, REPORTING, LUCK = 0, 1, 2  # the stages have worlds of their own
 MOST_OF_A_KIND = 1_000_000  # worlds
 LARGEST_SIZE = 1_000_000
-COMPUTING = ("numpy", "scipy", "numba")  # packages whose versions may change a number
 AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
 
 
@@ -220,13 +219,6 @@ def run_elsewhere(code: str, block: Block) -> Outcomes:
             "that asks for it; expected the same surestep, Python and packages on all machines"
         )
     return run_block(block)
-
-
-@cache
-def code_here() -> str:
-    """Returns a digest of the sources of this machine, and of the versions of what computes."""
-    versions = [installed_version(name) for name in COMPUTING]
-    return digest_of((digest_of_sources(), platform.python_version(), *versions))
 
 
 def actions_alike(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:

@@ -6,10 +6,9 @@ import pytest
 
 from made_runs import METHODS, made_run
 from surestep.errors import SurestepError
-from surestep.experiments import Run, Selection, catalog, find_runs, read_experiments, read_run
+from surestep.experiments import Selection, catalog, find_runs, read_experiments, read_run
 from surestep.figures import curves
-from surestep.figures.registry import KINDS, draw, kind_of
-from surestep.figures.request import Request
+from surestep.figures.figure import Request, draw
 
 PLAN = """
 seed = 5
@@ -18,16 +17,6 @@ episodes = [10, 100]
 environments = ["gridworld"]
 algorithms = ["basic-rl"]
 """
-
-
-@pytest.mark.parametrize("name", catalog())
-def test_every_run_of_the_catalog_has_the_figure_of_its_content(name, tmp_path):
-    (experiment,) = read_experiments(name)
-    run = Run(tmp_path, name, "", json.loads(experiment.identity()), {}, {})
-    drawer = "claims" if experiment.certifiers else "curves"
-    assert (
-        kind_of(run, Request()) is KINDS["heat-maps" if name.startswith("comparison/") else drawer]
-    )
 
 
 @pytest.mark.parametrize(
@@ -122,19 +111,8 @@ def test_a_run_that_is_not_there_is_refused_with_what_to_do(
     assert not (tmp_path / "f.png").exists()
 
 
-def test_a_kind_is_refused_what_it_cannot_show(tmp_path):
-    run = read_run(made_run(tmp_path / "made"))
-    for request, words in (
-        (
-            Request("claims"),
-            "holds no claims of certifiers, which claims do not show; expected cur",
-        ),
-        (Request("profiles", metrics=("mean",)), "profiles take no metrics; expected value"),
-        (Request("heat-maps", value="gain"), "heat-maps take no value; expected metrics"),
-        (Request("bars"), "the kind is 'bars', expected curves, heat-maps, profiles, claims"),
-    ):
-        with pytest.raises(SurestepError, match=words):
-            kind_of(run, request)
+def test_parts_that_are_not_there_are_refused(tmp_path):
+    made_run(tmp_path / "made")
     for wrong, words in (
         (
             Selection(["spibb:n_wedge=7"]),

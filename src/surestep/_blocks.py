@@ -1,0 +1,131 @@
+"""Finished blocks of long work in a folder, so that work that was interrupted can go on.
+
+A block is a file of arrays that is there whole or not at all, and says what made it. One that
+cannot be read is deleted, and made again like one that is not there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surestep._arrays import AnyArray
+from surestep._files import failing_to_write, write_together
+from surestep._version import __version__, installed_version
+
+COMPUTING = ("numpy", "scipy", "numba", "duckdb")  # packages whose versions may change a number
+ABOVE = ("cli", "figures", "pipeline", "report")  # folders of the package that no block depends on
+MADE_BY, WORDS = "made by", "words of "  # names in a file beside those of the arrays
+
+
+class KeptBlock(NamedTuple):
+    """The arrays of a block, and a digest of what made them."""
+
+    made_by: str
+    arrays: dict[str, AnyArray]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFolder:
+    """A folder of finished blocks, each by its key."""
+
+    folder: Path
+
+    def path_of(self, key: str) -> Path:
+        """Returns the file that a block is kept in."""
+        return self.folder / f"{key}.npz"
+
+    def read(self, key: str) -> KeptBlock | None:
+        """Returns a block; None where it is not there, or was damaged and is deleted now."""
+        try:
+            stored = io.BytesIO(self.path_of(key).read_bytes())
+            with np.load(stored, allow_pickle=False) as file:
+                content = {name: file[name] for name in file.files}
+            made_by, *names = map(str, content.pop(MADE_BY))
+            if names != list(content):
+                raise ValueError("the names of its arrays are damaged")
+            for name in [name for name in content if name.startswith(WORDS)]:
+                column = name.removeprefix(WORDS)
+                content[column] = content.pop(name).astype(object)[content[column]]
+        except Exception:  # whatever a damaged file does to its reader
+            with failing_to_write(self.path_of(key), "deleted"):
+                self.path_of(key).unlink(missing_ok=True)
+            return None
+        return KeptBlock(made_by, content)
+
+    def write(self, key: str, made_by: str, arrays: Mapping[str, AnyArray]) -> None:
+        """Keeps a block; of a column of texts, each different one is written once."""
+        content: dict[str, Any] = {}
+        for name, values in arrays.items():
+            content[name] = values
+            if values.dtype == object:
+                words, content[name] = np.unique(values.astype(str), return_inverse=True)
+                content[WORDS + name] = words
+        file = io.BytesIO()
+        np.savez_compressed(file, **content, **{MADE_BY: np.array([made_by, *content])})
+        with failing_to_write(self.folder, "made"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        write_together({self.path_of(key): [file.getvalue()]})
+
+
+@cache
+def versions_here() -> dict[str, str]:
+    """Returns the versions that compute here."""
+    packages = {name: installed_version(name) for name in COMPUTING}
+    return {"surestep": __version__, "python": platform.python_version()} | packages
+
+
+@cache
+def code_here() -> str:
+    """Returns a digest of the package's sources, and of the versions that compute with them."""
+    package = Path(__file__).parent
+    sources = {path.relative_to(package): path for path in package.rglob("*.py")}
+    counted = [
+        (name.as_posix(), sources[name].read_bytes())
+        for name in sorted(sources)
+        if name.parts[0] not in ABOVE
+    ]
+    return digest_of((counted, versions_here()))
+
+
+def digest_of(value: object) -> str:
+    """Returns a digest of a value: equal for equal values, whatever objects they consist of."""
+    digest = hashlib.sha256()
+    feed(digest, value)
+    return digest.hexdigest()
+
+
+def feed(digest: Any, value: object) -> None:
+    """Adds a value to a digest, with its type, and its size where it has parts."""
+    if isinstance(value, np.ndarray):
+        digest.update(f"array {value.dtype.str} {value.shape};".encode())
+        digest.update(np.ascontiguousarray(value).data)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        digest.update(f"{type(value).__qualname__};".encode())
+        feed(digest, parts)
+    elif isinstance(value, Mapping):
+        digest.update(f"dict {len(value)};".encode())
+        for item in value.items():
+            feed(digest, item)
+    elif isinstance(value, list | tuple):
+        digest.update(f"list {len(value)};".encode())
+        for item in value:
+            feed(digest, item)
+    elif isinstance(value, bytes):
+        digest.update(f"bytes {len(value)};".encode())
+        digest.update(value)
+    elif isinstance(value, str | int | float | np.generic | None):
+        text = repr(value)
+        digest.update(f"{type(value).__name__} {len(text)} {text};".encode())
+    else:
+        raise TypeError(f"{type(value).__name__} has no digest")

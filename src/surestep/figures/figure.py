@@ -1,0 +1,168 @@
+"""Figures by name: the numbers of a run as points in panels, and their table beside the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from surestep._drawing import USUAL_LOOK, Look, picture_format
+from surestep._files import write_together
+from surestep.errors import FileFailure, InvalidParameter, said
+from surestep.experiments import (
+    CellSummary,
+    Interval,
+    Run,
+    Selection,
+    Summary,
+    cell_summaries,
+    family_summaries,
+    find_runs,
+    read_run,
+    selected,
+    summaries,
+    valued,
+)
+from surestep.experiments.metrics import USUAL, metric_of
+from surestep.experiments.naming import OF_CLAIMS, claim_names, task_name
+from surestep.experiments.tables import as_csv, claim_rows, value_rows
+from surestep.figures.curves import draw_layout
+from surestep.figures.n_wedge import draw_n_wedge
+from surestep.figures.panels import Point, layout_of
+
+FROM_FORMULAS = "n-wedge"
+ALWAYS_TOLD = ("mean", "cvar10", "cvar1", "better", "worse")  # in the table beside the picture
+SCALES = {
+    "performance": "performance ρ",
+    "gain": "gain ρ − ρ(π_b)",
+    "normalised": "normalised performance",
+}
+SHARE = "share of repetitions"
+Files = dict[Path, bytes]  # a picture, and the table beside it
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The content and look of a figure; what is empty or None is left to what suits the run."""
+
+    selection: Selection = field(default_factory=Selection)
+    metrics: Sequence[str] = ()
+    value: str | None = None  # performance, gain or normalised
+    columns: str | None = None  # what columns of panels are for
+    rows: str | None = None
+    look: Look = USUAL_LOOK
+    bands: bool = True  # 95 % intervals
+
+
+def draw(
+    name: str, directory: Path | None, output: Path, request: Request | None = None
+) -> list[Path]:
+    """Draws the figures of that name to `output`, tables beside them: all of them, or nothing.
+
+    Says where they are: each picture, and its table.
+
+    All but "n-wedge" are drawn from runs: that of the name in the catalog, all of a folder there,
+    that of a .toml file, or that in a folder. Of several, each has its own name after that of the
+    output: figure-gridworld.png.
+    """
+    asked = request or Request()
+    if not output.parent.is_dir():  # before anything is drawn, which takes its time
+        raise FileFailure(f"{output} cannot be written: {output.parent} is no folder")
+    if name == FROM_FORMULAS:
+        if directory is not None or asked != Request(look=asked.look):
+            raise InvalidParameter("n-wedge is drawn from formulas, expected no run and no choice")
+        return write_files([draw_n_wedge(output, asked.look)])
+    runs = [read_run(path) for path in find_runs(name, directory)]
+    alone = len(runs) == 1
+    return write_files(
+        draw_run(
+            run,
+            output if alone else output.with_stem(f"{output.stem}-{Path(run.name).name}"),
+            asked,
+        )
+        for run in runs
+    )
+
+
+def write_files(figures: Iterable[Files]) -> list[Path]:
+    """Writes pictures and tables, once all of them are drawn; says where they are."""
+    files = {path: content for figure in figures for path, content in figure.items()}
+    write_together({path: [content] for path, content in files.items()})
+    return list(files)
+
+
+def draw_run(run: Run, path: Path, request: Request) -> Files:
+    """Draws the metrics, or the claims, of a run for `path`, and the table beside it."""
+    kind = picture_format(path)
+    rows = selected(run, request.selection)
+    if run.holds_claims:
+        points, table = (
+            claim_points(family_summaries(rows), request),
+            claim_rows(cell_summaries(rows)),
+        )
+    else:
+        metrics, value = request.metrics or USUAL, request.value or "performance"
+        reached = summaries(valued(rows, value), [*dict.fromkeys([*ALWAYS_TOLD, *metrics])])
+        points, table = value_points(reached, metrics, SCALES[value]), value_rows(reached)
+    layout = layout_of(points, request.columns, request.rows)
+    picture = draw_layout(
+        layout, kind, request.look, intervals=request.bands, bars=run.holds_claims
+    )
+    return {path: picture, path.with_suffix(".csv"): as_csv(table).encode()}
+
+
+def value_points(reached: Sequence[Summary], metrics: Sequence[str], scale: str) -> list[Point]:
+    """Returns the metrics of all methods as points."""
+    return [
+        Point(
+            one.episodes,
+            {
+                "environment": one.environment,
+                "algorithm": one.method.algorithm,
+                "setting": one.method.setting,
+                "n-wedge": one.method.n_wedge,
+                "metric": metric,
+            },
+            one.metrics[metric],
+            SHARE if share else scale,
+            {} if share else {"π_b": one.behavior_performance, "π*": one.optimal_performance},
+            one.environment,
+            one.n_wedge_used,
+        )
+        for metric in metrics
+        for share in [metric_of(metric).is_share]
+        for one in reached
+    ]
+
+
+def claim_points(cells: Sequence[CellSummary], request: Request) -> list[Point]:
+    """Returns how often claims are wrong, how often they certify a gain, and how much of it.
+
+    The MDPs of a family are pooled.
+    """
+    if request.value is not None:
+        raise InvalidParameter(
+            f"{said('value', '--value')} is {request.value!r}, but the run holds claims of "
+            "certifiers, expected none"
+        )
+    metrics = request.metrics or tuple(OF_CLAIMS)
+    for metric in metrics:
+        if metric not in OF_CLAIMS:
+            raise InvalidParameter(
+                f"there is no metric {metric!r} of claims, expected {', '.join(OF_CLAIMS)}"
+            )
+    nothing = float("nan")
+    return [
+        Point(
+            one.cell.episodes,
+            {"task": task_name(one), "claim": name, "metric": metric},
+            Interval(one.tightness, nothing, nothing)
+            if metric == "tightness"
+            else getattr(one, metric),
+            "mean max(L, 0) / mean Δ" if metric == "tightness" else SHARE,
+            {f"δ = {one.delta:g}": one.delta} if metric == "violation" else {},
+            one.cell.family,
+        )
+        for metric in metrics
+        for one, name in zip(cells, claim_names(cells), strict=True)
+    ]

@@ -1,1 +1,0 @@
-"""Pictures of a page: inline SVG, made from numbers and words that are given."""

@@ -1,1 +1,0 @@
-"""Sentences made from facts: the one home of words that the command line and the page share."""
