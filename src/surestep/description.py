@@ -309,6 +309,12 @@ def at(description: Description, path: str) -> Any:
     return value
 
 
+def is_word(path: str, given: object) -> bool:
+    """Tells whether a word stands at a path such as 'limits.possible', and no file or table."""
+    words = {"behavior.policy": WORDS_FOR_BEHAVIOR, "limits.possible": (SEEN,)}
+    return isinstance(given, str) and given in words.get(path, ())
+
+
 def several(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """Returns texts, of which one may be given alone."""
     return (given,) if isinstance(given, str) else tuple(given or ())
@@ -383,34 +389,29 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
     """Returns what is wrong with which key, in words."""
     reason, _, place = str(problem).partition(" - at `")
     path = place.rstrip("`").removeprefix("$").strip(".")
-    field = re.search(r"unknown field `(.*)`", reason)
-    if field is not None:
-        table = path.partition("[")[0]
-        kind = TABLES.get(table, Description)
+    table = path.partition("[")[0]
+    if field := re.search(r"unknown field `(.*)`", reason):
+        known = TABLES.get(table, Description).__struct_fields__
         where = f" in [{table}]" if table else ""
-        known = kind.__struct_fields__
         return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
-    words = words_for(path)
-    if "[...]" in path:
-        path = path.replace("[...]", f".{key_text(first_wrong(path, content))}", 1)
-    if words:
+    if words := words_for(path):
         wanted = f"Expected one of {', '.join(words)}"
         reason = re.sub(r"^(Invalid enum value.*|Expected `.*?`)", wanted, reason)
+    if "[...]" in path:
+        path = path.replace("[...]", f".{key_text(first_wrong(table, content))}", 1)
     reason = re.sub(r"`(.*?)`", lambda kinds: in_kinds(kinds[1]), reason)
     reason = f"{reason[0].lower()}{reason[1:]}".replace(", got", "; found")
     value: Any = plain(content)
-    for name in filter(None, re.split(r"[.\[\]]+", path)):
-        inside = value.get(name) if isinstance(value, dict) else None
-        if isinstance(value, list) and name.isdigit():
-            inside = value[int(name)]
-        value = inside
+    for name in re.findall(r"[^.\[\]]+", path):
+        if isinstance(value, list):
+            value = dict(zip(map(str, range(len(value))), value, strict=True))
+        value = value.get(name) if isinstance(value, dict) else None
     found = f" is {value!r:.60}," if value is not None else ":"
     return f"{path or 'the description'}{found} {reason}"
 
 
-def first_wrong(path: str, content: Mapping[str, Any]) -> str:
+def first_wrong(table: str, content: Mapping[str, Any]) -> str:
     """Returns the column of the first of bins or names that cannot be read."""
-    table = path.partition("[")[0]
     for name, inside in content[table].items():
         try:
             msgspec.convert(plain(inside), Bin if table == "bins" else dict[str, str])
@@ -459,19 +460,18 @@ def with_folder(content: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def with_files(content: Mapping[str, Any], renamed: Callable[[Any], Any]) -> dict[str, Any]:
     """Returns nested values in which files have other names."""
+
+    def each(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: renamed(file) for name, file in value.items()}
+        return [*map(renamed, value)] if isinstance(value, list | tuple) else renamed(value)
+
     moved = dict(content)
-    for name in ("files", "tables"):
-        match moved.get(name):
-            case str(file):
-                moved[name] = renamed(file)
-            case list(files):
-                moved[name] = [renamed(file) for file in files]
-            case dict(tables):
-                moved[name] = {table: renamed(file) for table, file in tables.items()}
+    moved |= {name: each(moved[name]) for name in ("files", "tables") if name in moved}
     for path in FILE_KEYS:
         table, _, name = path.partition(".")
         said = moved.get(table)
-        if isinstance(said, dict) and said.get(name, SEEN) not in (SEEN, *WORDS_FOR_BEHAVIOR):
+        if isinstance(said, dict) and name in said and not is_word(path, said[name]):
             moved[table] = said | {name: renamed(said[name])}
     return moved
 

@@ -26,13 +26,20 @@ def test_the_same_bytes_are_confirmed(home):
     assert (result.exit_code, result.stdout) == (0, "confirmed: the same bytes in every file\n")
 
 
-def test_what_was_not_given_again_is_told(home):
+def test_what_was_not_given_again_is_refused(home):
     result = run_surestep("verify", home / "out", home / "log.csv")
-    assert result.exit_code == 1
-    assert result.stdout.splitlines()[0].startswith("not confirmed: the same bytes, as far as")
-    assert result.stdout.splitlines()[1:] == [
-        f"not checked: behavior, taken from {home / 'out'} itself; give it with --behavior"
-    ]
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "behavior.policy was 'table' when the result was made" in result.stderr
+
+
+def test_a_difference_is_named(home, tmp_path):
+    out = shutil.copytree(home / "out", tmp_path / "out")
+    record = json.loads((out / "run.json").read_text())
+    record["estimates"]["policy"] = 99.0
+    (out / "run.json").write_text(json.dumps(record))
+    result = run_surestep("verify", out, home / "log.csv", "--behavior", home / "policy.csv")
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("refuted\nrun.json: estimates: policy was 99.0, is ")
 
 
 def test_what_does_not_belong_there_is_refused(home, tmp_path):
@@ -54,9 +61,8 @@ def test_other_versions_are_no_confirmation(home, tmp_path):
     (out / "run.json").write_text(json.dumps(record))
     result = run_surestep("verify", out, home / "log.csv", "--behavior", home / "policy.csv")
     assert result.exit_code == 1, result.output
-    words = "not confirmed: the same values, but bytes could not be demanded\n"
-    assert result.stdout.startswith(words)
-    assert "it says that it was made with duckdb 0.1, and this is" in result.stdout
+    words = "not confirmed: the same values, but not the same bytes\n"
+    assert result.stdout.startswith(f"{words}run.json: versions: duckdb was '0.1', is '")
 
 
 @pytest.mark.parametrize("name", ["policy.csv", "certificate.json", "report.html"])
@@ -71,7 +77,9 @@ def test_a_changed_file_is_refused(name, home, tmp_path):
 
 def test_other_logs_and_folders_are_refused(home, tmp_path):
     write_lines(tmp_path / "log.csv", LINES[:1400])
-    result = run_surestep("verify", home / "out", tmp_path / "log.csv")
+    result = run_surestep(
+        "verify", home / "out", tmp_path / "log.csv", "--behavior", home / "policy.csv"
+    )
     assert result.exit_code == 2
     assert "does not have the counts that the result was made from" in result.stderr
     result = run_surestep("verify", tmp_path, home / "log.csv")

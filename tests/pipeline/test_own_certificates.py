@@ -112,7 +112,7 @@ def test_rows_that_it_may_have_chosen_by_are_no_later_practice():
 
     def judge(certifier):
         terms = Terms(discount=0.9, certificates=[certifier])
-        terms = terms.about(has_episodes=True)
+        terms = dataclasses.replace(terms, has_episodes=True)
         return judge_of(prepared(evidence, terms))
 
     assert judge(Parting()).train_share == 0.3

@@ -39,7 +39,7 @@ def test_the_log_is_split_where_a_kind_holds_out(certificates, splits):
     assert given.splits is splits
     for name in ("train_share", "logger"):
         assert (name in given.defaults()) is splits
-    assert not given.about(has_episodes=False).splits
+    assert not replace(given, has_episodes=False).splits
 
 
 @pytest.mark.parametrize(
@@ -67,16 +67,16 @@ def test_what_is_said_of_one_kind_holds_for_all(certificates, said, share, logge
 
 
 def test_what_the_data_are_settles_the_rest():
-    given = terms().about(has_episodes=True)
+    given = terms()
     assert [asked.kind for asked in given.asked] == ["stitched", "posterior", "robust"]
     told = given.certifier_settings(EXACT)
     assert [asked.make_with(told).seed for asked in given.asked[:2]] == [SEED, SEED]
-    counted = terms().about(has_episodes=False)
+    counted = terms(has_episodes=False)
     assert [asked.kind for asked in counted.asked] == ["robust"]
     assert counted.certifier_settings(EXACT).split is None
     for name, value in (("train_share", 0.5), ("logger", "fixed")):
         with pytest.raises(InvalidParameter, match=f"{name} is given, but the data are no episode"):
-            terms(**{name: value}).about(has_episodes=False)
+            terms(**{name: value}, has_episodes=False)
 
 
 @pytest.mark.parametrize(

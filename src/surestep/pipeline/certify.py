@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +19,21 @@ from surestep.certificates.ranges import Ranges, hull
 from surestep.checks import Check
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
-from surestep.io.labels.behavior import check_log_fits, propensities_vary
-from surestep.io.labels.label_tables import Locate, check_listed, nowhere, others
+from surestep.io.labels.behavior import propensities_vary
+from surestep.io.labels.label_tables import (
+    Locate,
+    PairTable,
+    check_listed,
+    check_log_fits,
+    nowhere,
+    others,
+)
 from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.checks import MOST_LOADED
 from surestep.pipeline.evidence import (
-    SOURCES,
     Assembly,
     CountsSource,
     Steps,
@@ -38,11 +44,11 @@ from surestep.pipeline.improve import Progress, problem_of
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_declared
 from surestep.pipeline.terms import Terms
-from surestep.pipeline.verify import completed, open_again, pairs_in, table_of
+from surestep.pipeline.verify import open_again
 from surestep.rehearsal import Rehearsal
 from surestep.results.ladder import belief_in
 from surestep.results.record import InputFile, Record
-from surestep.results.result import Result, load
+from surestep.results.result import POLICY, Result, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
 NONE_DECLARED: Declared = (None, None, None)
@@ -192,61 +198,58 @@ class SavedPolicy:
     ) -> SavedPolicy:
         """Reads folder and log; whole episodes where a kind looks at them."""
         saved = load(read_path(directory))
-        again = LogAgain.of(saved, log, memory_limit, allow_query=allow_query)
-        source, counts, same_log = again.source, again.counts, again.same
-        terms = terms_of(saved.record)
+        source = log_again(saved, log, memory_limit, allow_query=allow_query)
+        record, terms = saved.record, terms_of(saved.record)
+        counts, log_source = source.counts(), source if isinstance(source, LogSource) else None
+        same_log = counts_digest(counts) == record.counts_sha256
+        shares_files = same_log or has_file_of(record, source)
         if declared is not None:
             running, ending, returns = declared
             terms = replace(terms, running=running, ending=ending, returns=returns)
         facts = DataFacts.of(counts)
-        if not same_log and "running" in saved.record.defaults:
+        if not same_log and "running" in record.defaults:
             # Nobody declared what steps may earn: what the log of the result shows, they may too.
-            shown = (saved.record.parameters[name] for name in Ranges._fields)
+            shown = (record.parameters[name] for name in Ranges._fields)
             both = zip(facts.ranges, shown, strict=True)
             facts = facts._replace(ranges=Ranges(*map(hull, both)))
-        log_source = None if isinstance(source, CountsSource) else source
+        premises: tuple[Statement, ...] = ()
         if same_log:
-            known, _ = completed(saved, dict.fromkeys(SOURCES))
-            assembly = gather(CountsSource(counts), objects=known).assembly
+            assembly = gather(CountsSource(counts), objects=given_in(saved)).assembly
             if saved.table.vocabulary.learnt:
-                premises = (*assembly.premises, Statement("states-learnt"))
-                assembly = replace(assembly, premises=premises)
-            problem = problem_of(assembly, terms, facts)
+                premises = (Statement("states-learnt"),)
         else:
             locate = nowhere if log_source is None else log_source.place_of
             assembly = other_log(saved, counts, locate)
-            problem = problem_of(assembly, terms, facts)
+        assembly = replace(assembly, premises=(*assembly.premises, *premises))
+        problem = problem_of(assembly, terms, facts)
         told = terms.certifier_settings(facts)
         splits = splits_of(saved, told) if same_log else frozenset()
         told = told if splits else told._replace(split=NO_SPLIT)
         told = told._replace(delta=told.delta if delta is None else delta)
-        told = told_of_algorithm(told, saved.record)
+        chosen = record.parameters["n_wedge_chosen_by"] is not None
+        n_wedge = None if chosen else record.parameters["n_wedge"]
+        told = with_algorithm(told, algorithm_of(record.parameters["algorithm"]), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
-        of_rows = saved.record.has_row_propensities
-        steps = Steps(log_source, counts, problem.counts.pairs, propensities=of_rows)
+        steps = Steps(log_source, counts, problem.counts.pairs, record.has_row_propensities)
         if whole:
             problem = steps.put_into(problem, whole[0])
         if not same_log:
-            known_again = (
-                Statement("log-partly-known") if again.shares_files else Statement("log-unknown")
-            )
-            problem = replace(problem, premises=(*problem.premises, known_again))
+            known = Statement("log-partly-known" if shares_files else "log-unknown")
+            problem = replace(problem, premises=(*problem.premises, known))
         check_declared(terms, problem, steps)
         table, pairs = saved.table, problem.counts.pairs
-        if saved.record.behavior_is_estimated:
+        if record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
-            behavior = Policy(pairs, table.behavior, estimated=True)
-            problem = replace(problem, behavior=behavior)
-        policy = Policy(pairs, table.probability)
-        visits = table.visits
+            problem = replace(problem, behavior=Policy(pairs, table.behavior, estimated=True))
+        policy, visits = Policy(pairs, table.probability), table.visits
         few = counts.rows_read <= MOST_LOADED
         if whole or (few and log_source is not None and counts.episodes.recorded):
             numbering = by_appearance(steps.log, assembly.quiet)
             problem, policy = numbering.problem(problem, steps.log), numbering.policy(policy)
             visits = visits[numbering.pair] if same_log else visits
         made_by = saved, terms, certifiers, splits
-        return cls(*made_by, problem, policy, visits, same_log, again.shares_files)
+        return cls(*made_by, problem, policy, visits, same_log, shares_files)
 
     def is_split_alike(self, certifier: Certifier) -> bool:
         """Tells whether a certifier leaves the same steps to the choice of the policy.
@@ -277,35 +280,51 @@ class SavedPolicy:
             )
 
 
-class LogAgain(NamedTuple):
-    """A log that is to judge a saved policy, read and counted as the result says."""
+def log_again(
+    saved: Result, log: object, memory_limit: str | None, *, allow_query: bool
+) -> LogSource | CountsSource:
+    """Opens a log to judge by, with the bins of the result: quantiles of another are other bins."""
+    record, words, (own, frame) = saved.record, saved.table.vocabulary, given_as(log)
+    rules = record.description.get("bins", {})
+    bins = {name: binning.to_json() for name, binning in words.binnings.items()}
+    bins |= {name: rules[name] for name in words.learnt if name in rules}
+    # Those of the parameters are of the files; columns that reading adds are said alone.
+    columns = {**record.description.get("columns", {}), **record.parameters["columns"]}
+    read = {"columns": columns, "bins": bins}
+    source = open_again(record, own, frame, memory_limit, read, allow_query=allow_query)
+    for states in words.learnt.values():
+        source = source.with_states(states) if isinstance(source, LogSource) else source
+    return source
 
-    source: LogSource | CountsSource
-    counts: LabelledCounts
-    same: bool  # it has the counts that the policy was made from
-    shares_files: bool  # a file of it is one that the policy was made from
 
-    @classmethod
-    def of(
-        cls, saved: Result, log: object, memory_limit: str | None, *, allow_query: bool
-    ) -> LogAgain:
-        """Reads the log, with the bins of the result: quantiles of another log are other bins."""
-        bins = {
-            name: binning.to_json() for name, binning in saved.table.vocabulary.binnings.items()
-        }
-        learnt = saved.table.vocabulary.learnt
-        rules = saved.record.description.get("bins", {})
-        bins |= {name: rules[name] for name in learnt if name in rules}
-        own, frame = given_as(log)
-        source = open_again(saved.record, own, frame, memory_limit, bins, allow_query=allow_query)
-        if isinstance(source, LogSource):
-            for states in learnt.values():
-                source = source.with_states(states)
-        counts = source.counts()
-        if counts_digest(counts) == saved.record.counts_sha256:
-            return cls(source, counts, same=True, shares_files=True)
-        shares_files = has_file_of(saved.record, source)
-        return cls(source, counts, same=False, shares_files=shares_files)
+def given_in(saved: Result) -> dict[str, object]:
+    """Returns what was given beside the log of a result, as it stands in the folder."""
+    parameters, table = saved.record.parameters, saved.table
+    words, kind = table.vocabulary, parameters["behavior"]
+    states = words.states[: table.num_deciding]
+    inside = {"states": states, "actions": words.actions, "possible": pairs_in(saved)}
+    listed = {name: each for name, each in inside.items() if parameters[name] == "listed"}
+    return {"behavior": table_of(saved) if kind == "table" else kind, **listed}
+
+
+def table_of(saved: Result) -> PairTable:
+    """Returns the behavior policy as it stands in the folder."""
+    listed, table = pairs_in(saved), saved.table
+    return replace(listed, probability=table.behavior[table.decided])
+
+
+def pairs_in(saved: Result) -> PairTable:
+    """Returns the pairs in the folder among which something is decided, with their own labels."""
+    table, words = saved.table, saved.table.vocabulary
+    state = table.pairs.state[table.decided]
+    actions, action = np.unique(table.pairs.action[table.decided], return_inverse=True)
+    known = replace(
+        words,
+        states=words.states[: table.num_deciding],
+        actions=tuple(words.actions[a] for a in actions),
+    )
+    pairs = known.pairs_of(np.stack([state, action], axis=1))
+    return PairTable(POLICY, known, pairs, np.ones(pairs.num_pairs))
 
 
 def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly:
@@ -319,7 +338,7 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
     known = words.states[:deciding]
     check_listed("state", words.state_columns, known, met, locate, "the policy")
-    check_log_fits(pairs_in(saved, table.decided) if estimated else table_of(saved), counts, locate)
+    check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, locate)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)
@@ -352,14 +371,6 @@ def has_file_of(record: Record, source: LogSource | CountsSource) -> bool:
     """Tells whether a file of this log is one that the policy was made from, by its bytes."""
     used = {file.sha256 for file in record.inputs if file.role == "log"}
     return any(InputFile.of("log", path).sha256 in used for path in source.files)
-
-
-def told_of_algorithm(told: Known, record: Record) -> Known:
-    """Returns what certifiers are told, with the algorithm of a result, and an N∧ it was given."""
-    parameters = record.parameters
-    chosen = parameters["n_wedge_chosen_by"] is not None
-    algorithm = algorithm_of(parameters["algorithm"])
-    return with_algorithm(told, algorithm, None if chosen else parameters["n_wedge"])
 
 
 def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, str, int | None]]:

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from surestep._arrays import BoolArray, IntArray, freeze
+from surestep._arrays import BoolArray, freeze
 from surestep._files import read_path
 from surestep._names import unknown
 from surestep.description import (
@@ -28,22 +28,28 @@ from surestep.description import (
     Description,
     at,
     described,
+    is_word,
     several,
 )
 from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
 from surestep.io.labels.behavior import (
-    BehaviorTable,
-    check_log_fits,
     policy_from_propensities,
     propensities_vary,
     propensity_ranges,
-    read_behavior_table,
 )
 from surestep.io.labels.label import Label
-from surestep.io.labels.label_tables import Locate, check_listed, nowhere, read_label_list
-from surestep.io.labels.pair_table import PairTable, read_pairs
+from surestep.io.labels.label_tables import (
+    Locate,
+    PairTable,
+    check_listed,
+    check_log_fits,
+    nowhere,
+    read_label_list,
+    read_pairs,
+)
+from surestep.io.labels.learnt_states import learn, returns_of
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.groups import STOPPED, UNFINISHED
@@ -55,12 +61,8 @@ from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
 from surestep.results.record import InputFile
-from surestep.states import learn, returns_of
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
-BehaviorKind = Literal["table", "uniform", "propensities", "row-propensities", "estimate"]
-# The states in which somebody decides, those that only end, the actions, and the pairs [2, K].
-Enabled = tuple[Sequence[Label], Sequence[Label], Sequence[Label], IntArray]
 AS_DECLARED = Statement("pairs-declared")
 
 
@@ -70,17 +72,18 @@ class Evidence:
 
     counts: LabelledCounts
     assembly: Assembly
-    behavior: BehaviorKind
-    states: str  # "observed", "listed", "behavior table" or "possible pairs"
-    actions: str
-    possible: str  # "all", "seen" or "listed"
-    allowed: str  # "all" or "listed"
+    kinds: Mapping[str, Any]  # of what was given beside the log, as in `Parameters`
     columns: Mapping[str, Sequence[str]]  # by role
     description: Description
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # of the above, what nobody said
     source: LogSource | None  # None where only counts are given
     facts: DataFacts
+
+    @property
+    def behavior(self) -> str:
+        """Returns how the behavior policy was found."""
+        return str(self.kinds["behavior"])
 
     @property
     def has_episodes(self) -> bool:
@@ -139,44 +142,41 @@ def gather(
     for role in objects or {}:  # which no description can name
         part, _, key = SOURCES[role].partition(".")
         asked.get(part, {}).pop(key, None)
-    behavior, possible = given["behavior"], given["possible"]
     if isinstance(log, LogSource) and terms is not None:
         log = with_learnt_states(with_edges(log, terms), terms.discount)
+    source = log if isinstance(log, LogSource) else None
     counts = log.counts()
-    table = behavior_of(behavior, counts)
-    lists = {role: labels_of(given[f"{role}s"], role, counts) for role in ("state", "action")}
-    kind: BehaviorKind = "table" if isinstance(table, BehaviorTable) else table
-    seen = isinstance(possible, str) and possible == SEEN
-    declared = None if seen else pairs_of(possible, counts)
+    behavior = behavior_of(given["behavior"], counts)
+    seen = is_word(SOURCES["possible"], given["possible"])
+    possible = None if seen else pairs_of(given["possible"], counts)
     limits = pairs_of(given["allowed"], counts)
-    files = [*(InputFile.of("log", path) for path in log.files)]
-    named = {role: name for role, name in given.items() if isinstance(name, str | os.PathLike)}
-    for role, name in (*named.items(), *(("tables", name) for name in log.tables)):
-        if role not in ("behavior", "possible") or name not in (SEEN, *WORDS_FOR_BEHAVIOR):
-            files += [InputFile.of(role, path) for path in matching(read_path(name))]
-    known = {role: "observed" if labels is None else "listed" for role, labels in lists.items()}
-    if kind == "table" or declared is not None:
-        known = dict.fromkeys(known, "behavior table" if kind == "table" else "possible pairs")
-    locate = log.place_of if isinstance(log, LogSource) else nowhere
-    listed = {"states": lists["state"], "actions": lists["action"]}
-    assembly = assemble(counts, table, **listed, possible=declared, locate=locate)
-    if isinstance(log, LogSource) and log.learnt:
-        words = replace(assembly.vocabulary, learnt=log.learnt)
+    lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
+    kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
+    if isinstance(behavior, PairTable) or possible is not None:
+        told_by = "possible pairs" if isinstance(behavior, str) else "behavior table"
+        kinds = dict.fromkeys(kinds, told_by)
+    kinds["behavior"] = behavior if isinstance(behavior, str) else "table"
+    kinds["possible"] = SEEN if seen else "all" if possible is None else "listed"
+    kinds["allowed"] = "all" if limits is None else "listed"
+    files = [("log", path) for path in log.files]
+    for role, name in (*given.items(), *(("tables", name) for name in log.tables)):
+        if isinstance(name, str | os.PathLike) and not is_word(SOURCES.get(role, role), name):
+            files += [(role, path) for path in matching(read_path(name))]
+    locate = nowhere if source is None else source.place_of
+    assembly = assemble(counts, behavior, **lists, possible=possible, locate=locate)
+    if source is not None and source.learnt:
+        words = replace(assembly.vocabulary, learnt=source.learnt)
         premises = (*assembly.premises, Statement("states-learnt"))
         assembly = replace(assembly, vocabulary=words, premises=premises)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
-        behavior=kind,
-        states=known["state"],
-        actions=known["action"],
-        possible=SEEN if seen else "all" if declared is None else "listed",
-        allowed="all" if limits is None else "listed",
+        kinds=kinds,
         columns=log.columns_in_files,
         description=described(asked),
-        files=tuple(files),
-        defaults=("behavior",) if behavior is None else (),
-        source=log if isinstance(log, LogSource) else None,
+        files=tuple(InputFile.of(*file) for file in files),
+        defaults=("behavior",) if given["behavior"] is None else (),
+        source=source,
         facts=DataFacts.of(counts),
     )
 
@@ -268,9 +268,9 @@ def open_source(
     return CountsSource(merge_counts([*map(read_counts, files)]), files, description)
 
 
-def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inferred:
+def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferred:
     """Returns the table that is given, or how π_b is found without one."""
-    if isinstance(behavior, BehaviorTable):
+    if isinstance(behavior, PairTable):
         return behavior
     logged = counts.transitions.lowest is not None
     if behavior is None and not logged:
@@ -279,7 +279,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> BehaviorTable | Inf
         return "row-propensities" if propensities_vary(counts) else "propensities"
     if not isinstance(behavior, str) or behavior not in WORDS_FOR_BEHAVIOR:
         columns = counts.state_columns, counts.action_columns
-        return read_behavior_table(behavior, *columns, counts.binnings)
+        return read_pairs(behavior, *columns, counts.binnings, policy=True)
     word = cast(Inferred, behavior)
     if word in ("propensities", "row-propensities") and not logged:
         raise InvalidParameter(
@@ -304,8 +304,7 @@ def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
     """Reads the pairs in a file or table; None where none are given."""
     if given is None or isinstance(given, PairTable):
         return given
-    roles = {"state": counts.state_columns, "action": counts.action_columns}
-    return read_pairs(given, roles, counts.binnings)[0]
+    return read_pairs(given, counts.state_columns, counts.action_columns, counts.binnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +335,7 @@ class Assembly:
 
 def assemble(
     counts: LabelledCounts,
-    behavior: BehaviorTable | Inferred,
+    behavior: PairTable | Inferred,
     *,
     states: Sequence[Label] | None = None,
     actions: Sequence[Label] | None = None,
@@ -347,35 +346,40 @@ def assemble(
 
     `locate` finds the row of the log that a table or a list does not allow.
     """
-    tables = [each for each in (behavior, possible) if isinstance(each, BehaviorTable | PairTable)]
+    tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
         which = "behavior table" if tables[0] is behavior else "table of what is possible"
         raise InvalidParameter(
             f"the {which} says which states and actions there are, and which of them in which "
             "state; expected no other list of them beside it"
         )
-    premises = of_recording(counts)
+    deciding: Sequence[Label]
+    taken: Sequence[Label]
     for table in tables:
         check_log_fits(table, counts, locate)
-        deciding, resting, taken, enabled = table_pairs(counts, table)
+        deciding, taken = table.vocabulary.states, table.vocabulary.actions
+        enabled = np.stack([table.pairs.state, table.pairs.action])
     if not tables:
-        deciding, resting, taken, enabled = observed_pairs(counts, states, actions, locate)
+        deciding = known_labels("state", states, counts, locate)
+        taken = known_labels("action", actions, counts, locate)
+        enabled = np.indices((len(deciding), len(taken))).reshape(2, -1)
+    everywhere, known = dict.fromkeys((*counts.states, *counts.end_states())), {*deciding}
+    resting = [label for label in everywhere if label not in known]
     labels = (*deciding, *resting), tuple(taken)
     columns = counts.state_columns, counts.action_columns
     vocabulary = Vocabulary(*columns, *labels, counts.binnings)
     quiet = freeze(np.arange(len(vocabulary.states)) >= len(deciding))
     alone = np.stack([np.flatnonzero(quiet), np.zeros(len(resting), np.int64)])
     pairs = vocabulary.pairs_of(np.concatenate([enabled, alone], axis=1).T)
-    observed = counts.to_counts(pairs)
-    if isinstance(behavior, BehaviorTable):
+    observed, premises = counts.to_counts(pairs), of_recording(counts)
+    if isinstance(behavior, PairTable):
         certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
-        policy = Policy(pairs, np.concatenate([behavior.policy.probability, certain]))
+        policy = Policy(pairs, np.concatenate([behavior.probability, certain]))
         return Assembly(vocabulary, observed, policy, quiet, premises)
     policy, said = inferred_policy(behavior, counts, observed)
-    nothing_else = [AS_DECLARED] if tables else []
-    for what, listed in (("states", states), ("actions", actions)):
-        if not tables and listed is None:
-            nothing_else.append(Statement("nothing-beyond-observed", {"what": what}))
+    found = [name for name, listed in (("states", states), ("actions", actions)) if listed is None]
+    beyond = (Statement("nothing-beyond-observed", {"what": name}) for name in found)
+    nothing_else = [AS_DECLARED] if tables else [*beyond]
     return Assembly(vocabulary, observed, policy, quiet, (*nothing_else, *premises, *said))
 
 
@@ -398,50 +402,26 @@ def inferred_policy(
     if how == "uniform":
         return Policy.uniform(numbered), ()
     if how == "propensities":
-        return logged_policy(counts, numbered)
+        ranges = propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
+        logged = policy_from_propensities(numbered.pairs, *ranges)
+        completed, unseen = logged.states_completed, Statement("undecided-states-any-action")
+        said = [Statement("propensities-completed", {"states": completed})] if completed else []
+        said += [unseen] if logged.states_unseen > np.count_nonzero(numbered.terminal) else []
+        return logged.policy, tuple(said)
     varying = how == "row-propensities" and propensities_vary(counts)
     return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
 
 
-def logged_policy(counts: LabelledCounts, numbered: Counts) -> tuple[Policy, tuple[Statement, ...]]:
-    """Returns π_b from the propensities of the log, and what that takes for granted."""
-    ranges = propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
-    logged = policy_from_propensities(numbered.pairs, *ranges)
-    said = []
-    if logged.states_completed:
-        said.append(Statement("propensities-completed", {"states": logged.states_completed}))
-    if logged.states_unseen > np.count_nonzero(numbered.terminal):
-        said.append(Statement("undecided-states-any-action"))
-    return logged.policy, tuple(said)
-
-
-def observed_pairs(
-    counts: LabelledCounts,
-    states: Sequence[Label] | None,
-    actions: Sequence[Label] | None,
-    locate: Locate,
-) -> Enabled:
-    """Returns every action in every state, of the lists or of the log."""
-    ends = counts.end_states()
-    if states is not None:
-        logged = [label for label in counts.states if label not in ends]
-        check_listed("state", counts.state_columns, states, logged, locate)
-    if actions is not None:
-        check_listed("action", counts.action_columns, actions, counts.actions, locate)
-    deciding = set(counts.states if states is None else states) - set(ends)
-    known = in_order(deciding, counts.state_columns, counts.binnings)
-    listed = counts.actions if actions is None else actions
-    taken = in_order(listed, counts.action_columns, counts.binnings)
-    return known, ends, taken, np.indices((len(known), len(taken))).reshape(2, -1)
-
-
-def table_pairs(counts: LabelledCounts, table: BehaviorTable | PairTable) -> Enabled:
-    """Returns the rows of the table, and the states of the log in which nobody decided."""
-    words = table.vocabulary
-    quiet = [label for label in counts.states if label not in words.state_places]
-    quiet += [label for label in counts.end_states() if label not in counts.states]
-    enabled = np.stack([table.pairs.state, table.pairs.action])
-    return words.states, quiet, words.actions, enabled
+def known_labels(
+    role: str, listed: Sequence[Label] | None, counts: LabelledCounts, locate: Locate
+) -> list[Label]:
+    """Returns all that are listed, or else those of the log, in order, but for ends of episodes."""
+    columns, logged = getattr(counts, f"{role}_columns"), getattr(counts, f"{role}s")
+    ends = {*counts.end_states()} if role == "state" else set()
+    if listed is not None:
+        logged = [label for label in logged if label not in ends]
+        check_listed(role, columns, listed, logged, locate)
+    return in_order({*(logged if listed is None else listed)} - ends, columns, counts.binnings)
 
 
 def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:

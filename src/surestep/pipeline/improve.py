@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from surestep.algorithms import Algorithm, needs_log
+from surestep.algorithms import Algorithm, Limits, needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import (
     Logger,
@@ -53,7 +53,6 @@ from surestep.pipeline.refuting import (
 from surestep.pipeline.stress_test import Question, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
-from surestep.rehearsal import TimeLimit
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval
 from surestep.results.baseline import baseline_of
@@ -173,10 +172,11 @@ class Draft:
         return result_of(self.findings)
 
     def like(self, record: Record) -> Draft:
-        """Returns the draft as if made with the versions and on the machine of a record."""
+        """Returns the draft as if made with the versions, the machine and the files of a record."""
 
         def moved(own: Record) -> Record:
-            return replace(own, versions=record.versions, machine=record.machine)
+            known = replace(own, versions=record.versions, machine=record.machine)
+            return replace(known, inputs=record.inputs)
 
         findings = replace(self.findings, record=moved(self.findings.record))
         return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
@@ -197,9 +197,8 @@ class Draft:
         """
         if not self.how.sizes:
             return self.findings
-        limit = None if time_limit is None else TimeLimit(time_limit, self.least_worlds)
         try:
-            rehearsal = rehearsal_of(
+            rehearsal, how = rehearsal_of(
                 self.question,
                 self.how,
                 progress=progress,
@@ -207,19 +206,13 @@ class Draft:
                 engine=engine,
                 address=address,
                 folder=folder,
-                time_limit=limit,
+                time_limit=time_limit,
+                least_worlds=self.least_worlds,
             )
         except OutOfTime:
             return self.findings
-        how = self.how
-        if rehearsal.worlds < how.worlds:
-            how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
-        return replace(
-            self.findings,
-            rehearsal=rehearsal,
-            no_rehearsal=how.why_none,
-            record=self.record(how),
-        )
+        found = replace(self.findings, rehearsal=rehearsal, no_rehearsal=how.why_none)
+        return replace(found, record=self.record(how))
 
 
 def draft(
@@ -229,7 +222,7 @@ def draft(
 
     `time_limit` is the one that has led to the number of worlds in the terms, if any.
     """
-    terms = terms.about(has_episodes=evidence.has_episodes)
+    terms = replace(terms, has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
     how = planned(terms, question)
     how = how._replace(time_limit=time_limit)
@@ -285,7 +278,9 @@ def draft_with(
     }
     # Without a discount a policy need not end in other models.
     if part is not problem and problem.single_discount < 1:
-        estimates["gain_of_all"] = gain_of(problem, policy)
+        model = problem.estimate()
+        before = performance(model, problem.behavior)
+        estimates["gain_of_all"] = performance(model, policy) - before
     if question.judging is not None:
         with suppress(NeverEnds, NotConverged):
             held_out = gain_interval(question.judging, policy, terms.level)
@@ -336,12 +331,6 @@ def draft_with(
     return Draft(findings, question, how, record, least)
 
 
-def gain_of(problem: Problem, policy: Policy) -> float:
-    """Returns the gain that the model of all data estimates, also of what did not choose."""
-    model = problem.estimate()
-    return performance(model, policy) - performance(model, problem.behavior)
-
-
 def proof_expected(certifier: Certifier, part: Problem, policy: Policy, episodes: int) -> Any:
     """Returns how many episodes, of so many times the log's, should prove a gain.
 
@@ -373,7 +362,8 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     check_ends_for_certain(problem)
     told = terms.certifier_settings(evidence.facts)
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
-    limits = terms.limits(seen=evidence.possible == SEEN, allowed=evidence.assembly.allowed)
+    least = max(terms.floor or 0, int(evidence.kinds["possible"] == SEEN))
+    limits = Limits(least_visits=least, allowed=evidence.assembly.allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
     if needs_log(algorithm):

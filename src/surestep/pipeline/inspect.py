@@ -10,9 +10,8 @@ import numpy as np
 from surestep._arrays import BoolArray, IntArray
 from surestep.description import DEFAULTS, WORDS_FOR_BEHAVIOR, key_text
 from surestep.errors import InvalidParameter, said
-from surestep.io.labels.behavior import BehaviorTable, read_behavior_table
 from surestep.io.labels.label import Label, joined
-from surestep.io.labels.label_tables import places_or_none
+from surestep.io.labels.label_tables import PairTable, places_or_none, read_pairs
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.rewards import NUMBER
@@ -116,7 +115,7 @@ def inspect(
     named = source.description.behavior.policy
     behavior = named if behavior is None and named not in WORDS_FOR_BEHAVIOR else behavior
     if behavior is not None:
-        table = read_behavior_table(behavior, roles.state, roles.action, facts.binnings)
+        table = read_pairs(behavior, roles.state, roles.action, facts.binnings, policy=True)
         overlap, mismatches = compare(facts, table)
     by_tried, by_trusted = (states_by_pairs(facts, least) for least in (0, n_wedge))
     actions = action_use(facts, n_wedge)
@@ -314,9 +313,9 @@ def rare_pairs(facts: LogFacts) -> Iterator[Caution]:
         yield caution("thin overlap", int(rare.sum()), pair_names(facts, rare))
 
 
-def compare(facts: LogFacts, table: BehaviorTable) -> tuple[Overlap, list[Caution]]:
+def compare(facts: LogFacts, table: PairTable) -> tuple[Overlap, list[Caution]]:
     """Compares the log with the policy that is said to have made it; what there is to be said."""
-    words, policy = table.vocabulary, table.policy.probability
+    words, policy = table.vocabulary, table.probability
     state = places_or_none(words.state_places, facts.states)[facts.state]
     action = places_or_none(words.action_places, facts.actions)[facts.action]
     known = state >= 0

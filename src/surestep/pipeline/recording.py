@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -59,7 +59,7 @@ def record_of(
         said = merged(said, in_words(worlds=rehearsal.worlds))
     description = described(said)
     return Record(
-        versions_with(Names.said_in(parameters), words.learnt),
+        versions_with(parts_of(parameters), words.learnt),
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),
@@ -104,11 +104,7 @@ def parameters_of(
         **ranges,
         returns=terms.returns,
         unseen=terms.used("unseen"),
-        behavior=evidence.behavior,
-        states=evidence.states,
-        actions=evidence.actions,
-        possible=evidence.possible,
-        allowed=evidence.allowed,
+        **evidence.kinds,
         columns={role: list(names) for role, names in evidence.columns.items()},
         seeds={"certificates": SEED} | seeds_of(settled.algorithm, rehearsal),
         certificates=[str(asked) for asked in terms.asked],
@@ -151,33 +147,27 @@ def made_from_log(record: Record) -> bool:
 # ---- parts of a result that are not built in, and who brought it --------------------------------
 
 
-class Names(NamedTuple):
-    """The names of an algorithm and of kinds of certificates."""
-
-    algorithm: str
-    kinds: tuple[str, ...]
-
-    @classmethod
-    def said_in(cls, parameters: Mapping[str, Any]) -> Names:
-        """Returns the names that stand in the parameters of a record."""
-        kinds = (text.partition(":")[0] for text in parameters["certificates"])
-        return cls(str(parameters["algorithm"].get("algorithm")), tuple(kinds))
-
-    @property
-    def on_shelves(self) -> list[tuple[Shelf[Any], str]]:
-        """Returns the names, and where to look them up."""
-        return [(ALGORITHMS, self.algorithm), *((CERTIFICATES, kind) for kind in self.kinds)]
+def shelved(algorithm: str, kinds: Iterable[str]) -> list[tuple[Shelf[Any], str]]:
+    """Returns the names of an algorithm and of kinds of certificates, and where to look them up."""
+    return [(ALGORITHMS, algorithm), *((CERTIFICATES, kind.partition(":")[0]) for kind in kinds)]
 
 
-def versions_with(names: Names, learnt: Collection[str] = ()) -> dict[str, str]:
+def parts_of(parameters: Mapping[str, Any]) -> list[tuple[Shelf[Any], str]]:
+    """Returns the names that stand in the parameters of a record."""
+    return shelved(str(parameters["algorithm"].get("algorithm")), parameters["certificates"])
+
+
+def versions_with(
+    parts: list[tuple[Shelf[Any], str]], learnt: Collection[str] = ()
+) -> dict[str, str]:
     """Returns the versions here of all that a result is made with, and its states are learnt by."""
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
-    return current_versions() | learner | versions_of(names.on_shelves)
+    return current_versions() | learner | versions_of(parts)
 
 
 def check_extensions(record: Record) -> None:
     """Refuses a result that was made with an extension that is not here."""
-    for shelf, name in Names.said_in(record.parameters).on_shelves:
+    for shelf, name in parts_of(record.parameters):
         if shelf.find(name) is None:
             others = record.versions.keys() - current_versions().keys()
             named = ", ".join(f"{package} {record.versions[package]}" for package in sorted(others))

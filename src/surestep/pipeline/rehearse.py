@@ -17,7 +17,7 @@ from surestep.pipeline.improve import Progress, draft_with, prepared
 from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.stress_test import rehearsal_of
 from surestep.pipeline.terms import Terms
-from surestep.rehearsal import Rehearsal, TimeLimit
+from surestep.rehearsal import Rehearsal
 from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.rehearsal.work import STEPS_A_SECOND, work_of
 from surestep.report.result import rehearsal_page
@@ -82,7 +82,7 @@ def rehearse_log(
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(log, terms=terms, objects=objects)
-    terms = terms.about(has_episodes=evidence.has_episodes)
+    terms = replace(terms, has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
     how = Rehearsed(worlds, sizes, seed)
     made = draft_with(evidence, terms, question, how, tell)
@@ -97,7 +97,7 @@ def rehearse_log(
         begin(folder, {RUN: record(how).to_json({}).encode()})
     rehearsed = (question.problem, question.algorithm, question.rehearsed)
     on_start(work_of(*rehearsed, worlds, how.sizes) / STEPS_A_SECOND)
-    rehearsal = rehearsal_of(
+    rehearsal, how = rehearsal_of(
         question,
         how,
         progress=tell,
@@ -105,10 +105,9 @@ def rehearse_log(
         engine=engine,
         address=address,
         folder=folder,
-        time_limit=None if time_limit is None else TimeLimit(time_limit, made.least_worlds),
+        time_limit=time_limit,
+        least_worlds=made.least_worlds,
     )
-    if rehearsal.worlds < worlds:
-        how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
     findings = replace(made.findings, rehearsal=rehearsal)
     rehearsed_log = RehearsedLog(findings, rehearsal, record(how))
     if folder is not None:

@@ -26,7 +26,7 @@ from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
 from surestep.model.numbering import Numbering
-from surestep.pipeline.recording import Names, Rehearsed, versions_with
+from surestep.pipeline.recording import Rehearsed, shelved, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
 from surestep.rehearsal.rehearse import SIZES
@@ -100,17 +100,17 @@ def rehearsal_of(
     engine: str = "local",
     address: str | None = None,
     folder: Path | None = None,
-    time_limit: TimeLimit | None = None,
-) -> Rehearsal:
-    """The stress test of the whole pipeline, choice of N∧ included.
+    time_limit: float | None = None,
+    least_worlds: int = 1,
+) -> tuple[Rehearsal, Rehearsed]:
+    """The stress test of the whole pipeline, choice of N∧ included, and how large it became.
 
-    With a folder, finished blocks are kept there, and those that it has are not made again.
+    With a folder, finished blocks are kept there, and those that it has are not made again. Of what
+    a time limit in seconds ends, there are `least_worlds` of each kind at least.
     """
-    names = Names(
-        question.algorithm.name, tuple(certifier.name for certifier in question.rehearsed)
-    )
-    made_with = json.dumps([versions_with(names), current_machine()])
-    return rehearse(
+    parts = shelved(question.algorithm.name, (each.name for each in question.rehearsed))
+    made_with = json.dumps([versions_with(parts), current_machine()])
+    rehearsal = rehearse(
         question.problem,
         question.algorithm,
         question.certifiers[0],
@@ -123,5 +123,8 @@ def rehearsal_of(
         address=address,
         progress=lambda done, total: progress("stress test", done, total),
         kept=None if folder is None else KeptBlocks(folder / STRESS_TEST, made_with),
-        time_limit=time_limit,
+        time_limit=None if time_limit is None else TimeLimit(time_limit, least_worlds),
     )
+    if rehearsal.worlds < how.worlds:
+        how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
+    return rehearsal, how

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -67,8 +67,7 @@ class Terms:
     train_share: float | None = None
     logger: Logger | None = None
     worlds: int | None = None
-    # What the data say, once they are known; see `about`.
-    has_episodes: bool = True  # whole ones, and not only their counts
+    has_episodes: bool = True  # what the data say, once they are known: whole ones, not counts
 
     @classmethod
     def of(cls, description: Description, **objects: Any) -> Terms:
@@ -88,12 +87,53 @@ class Terms:
         for table in (checked.stakes, checked.method):
             for name in {*table.__struct_fields__} - {"algorithm", "certificates"}:
                 object.__setattr__(self, name, getattr(table, name))
+        for wrong in self.contradictions():
+            raise InvalidParameter(wrong)
+
+    def contradictions(self) -> Iterator[str]:
+        """Yields what is said twice, or cannot be together."""
         if self.n_wedge is not None and self.zeta is not None:
-            raise InvalidParameter("both n_wedge and zeta are given, expected at most one of them")
-        self.check_settings()
-        self.check_certificates()
-        self.check_worlds()
-        self.check_same_split()
+            yield "both n_wedge and zeta are given, expected at most one of them"
+        algorithm, settings, wedge = self.named
+        for name in ("n_wedge", "zeta"):
+            if getattr(self, name) is not None and wedge is None:
+                yield f"{name} is given, but {algorithm} has no N∧"
+            if getattr(self, name) is not None and self.brings_wedge:
+                yield f"{name} is given beside the N∧ of the algorithm, expected one of them"
+        own = settings.get("delta")
+        if self.delta is not None and own not in (None, self.delta):
+            yield (
+                f"delta is {self.delta!r}, but the setting delta is {own!r}; expected one δ for "
+                "the algorithm and the certificate"
+            )
+        texts = [str(asked) for asked in self.asked]
+        if not texts or len(set(texts)) < len(texts):
+            found = ", ".join(texts) or "none"
+            yield f"the certificates asked for are {found}; expected at least one, and none twice"
+        if self.worlds:
+            least, obstacle = self.least_worlds, self.asked[0].why_not_rehearsed
+            if self.worlds < least:
+                yield (
+                    f"worlds is {self.worlds}, expected 0, or at least {in_digits(least)} of each "
+                    "kind: fewer do not show what happens so rarely"
+                )
+            expect_count("worlds", self.worlds, MOST_OF_A_KIND)
+            if obstacle:
+                yield f"worlds is {self.worlds}, but {obstacle}"
+        for name in ("train_share", "logger"):
+            ours = getattr(self, name)
+            if ours is not None and not self.has_episodes:
+                yield (
+                    f"{name} is given, but the data are no episodes in their order, so that they "
+                    "cannot be split; expected a log with columns of episodes and steps"
+                )
+            for asked in self.asked:
+                theirs = asked.settings.get(name)
+                if ours is not None and theirs not in (None, 0, ours):
+                    yield (
+                        f"{name} is {shown(ours)}, but {asked} says {shown(theirs)}; expected the "
+                        "same: the log is split once"
+                    )
 
     def given(self) -> dict[str, Any]:
         """Returns what was said, as a description has it: objects of Python as texts."""
@@ -120,76 +160,18 @@ class Terms:
         return isinstance(self.algorithm, str | None)
 
     @property
-    def wedge(self) -> str | None:
-        """Returns the setting of the algorithm that is its N∧; None where it has none."""
-        return n_wedge_setting(kind_of(self.name) if self.is_named else self.algorithm)
+    def brings_wedge(self) -> bool:
+        """Tells whether the algorithm brings an N∧ of its own, as an object or a setting."""
+        _, settings, wedge = self.named
+        return wedge is not None and (not self.is_named or wedge in settings)
 
     @property
-    def named(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name of the algorithm, and the settings that stand behind it."""
+    def named(self) -> tuple[str, dict[str, Any], str | None]:
+        """Returns the name of the algorithm, the settings behind it, and which of them is N∧."""
         if not isinstance(self.algorithm, str | None):
-            return self.algorithm.name, {}
-        return read_settings(self.algorithm or DEFAULTS["algorithm"])
-
-    def check_same_split(self) -> None:
-        """Refuses a kind of certificate that is told another split than all."""
-        for asked in self.asked:
-            for name in ("train_share", "logger"):
-                ours, theirs = getattr(self, name), asked.settings.get(name)
-                if ours is not None and theirs not in (None, 0, ours):
-                    raise InvalidParameter(
-                        f"{name} is {shown(ours)}, but {asked} says {shown(theirs)}; expected the "
-                        "same: the log is split once"
-                    )
-
-    def about(self, *, has_episodes: bool) -> Terms:
-        """Returns the terms once it is known what data there are."""
-        if not has_episodes and (self.train_share is not None or self.logger is not None):
-            given = "train_share" if self.train_share is not None else "logger"
-            raise InvalidParameter(
-                f"{given} is given, but the data are no episodes in their order, so that they "
-                "cannot be split; expected a log with columns of episodes and steps"
-            )
-        return dataclasses.replace(self, has_episodes=has_episodes)
-
-    def check_settings(self) -> None:
-        """Refuses what is said twice, once as a term and once as a setting of the algorithm."""
-        for name in ("n_wedge", "zeta"):
-            if getattr(self, name) is None:
-                continue
-            if self.wedge is None:
-                raise InvalidParameter(f"{name} is given, but {self.name} has no N∧")
-            if not self.is_named or self.wedge in self.settings:
-                raise InvalidParameter(
-                    f"{name} is given beside the N∧ of the algorithm, expected one of them"
-                )
-        if self.delta is not None and self.settings.get("delta", self.delta) != self.delta:
-            raise InvalidParameter(
-                f"delta is {self.delta!r}, but the setting delta is {self.settings['delta']!r}; "
-                "expected one δ for the algorithm and the certificate"
-            )
-
-    def check_certificates(self) -> None:
-        """Refuses kinds that do not exist or come twice."""
-        texts = [str(asked) for asked in self.asked]
-        if not texts or len(set(texts)) < len(texts):
-            raise InvalidParameter(
-                f"the certificates asked for are {', '.join(texts) or 'none'}; expected at least "
-                "one, and none twice"
-            )
-
-    def check_worlds(self) -> None:
-        """Refuses fewer worlds than δ needs, more than anybody can wait for, and needless ones."""
-        if not self.worlds:
-            return
-        if self.worlds < self.least_worlds:
-            raise InvalidParameter(
-                f"worlds is {self.worlds}, expected 0, or at least {in_digits(self.least_worlds)} "
-                "of each kind: fewer do not show what happens so rarely"
-            )
-        expect_count("worlds", self.worlds, MOST_OF_A_KIND)
-        if why := self.asked[0].why_not_rehearsed:
-            raise InvalidParameter(f"worlds is {self.worlds}, but {why}")
+            return self.algorithm.name, {}, n_wedge_setting(self.algorithm)
+        name, settings = read_settings(self.algorithm or DEFAULTS["algorithm"])
+        return name, settings, n_wedge_setting(kind_of(name))
 
     @property
     def asked(self) -> tuple[Asked, ...]:
@@ -248,8 +230,7 @@ class Terms:
             void.append("least_visits")
         if self.is_declared:
             void += ["running", "ending"]  # a range that is left out is 0, or follows from returns
-        given = not self.is_named or self.wedge in self.settings
-        if given or self.wedge is None or self.zeta is not None:
+        if self.named[2] is None or self.brings_wedge or self.zeta is not None:
             void.append("n_wedge")
         return tuple(
             name
@@ -263,26 +244,10 @@ class Terms:
         return DEFAULTS.get(name) if value is None else value
 
     @property
-    def name(self) -> str:
-        """The name of the algorithm."""
-        return self.named[0]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that were given behind the name of the algorithm."""
-        return self.named[1]
-
-    @property
     def floor(self) -> int | None:
         """Returns the least visits of what may change; None where an N∧ was given, which wins."""
-        given = isinstance(self.n_wedge, int) or self.wedge in self.settings
-        if self.wedge is not None and (given or not self.is_named):
-            return None
-        return int(self.used("least_visits"))
-
-    def limits(self, *, seen: bool, allowed: BoolArray | None) -> Limits:
-        """Returns which pairs may gain: seen so often, or at all, and allowed [K] (None: all)."""
-        return Limits(least_visits=max(self.floor or 0, int(seen)), allowed=allowed)
+        given = isinstance(self.n_wedge, int) or self.brings_wedge
+        return None if given else int(self.used("least_visits"))
 
     def algorithm_for(
         self, problem: Problem, told: Known, certifiers: Sequence[Certifier], limits: Limits
@@ -295,18 +260,21 @@ class Terms:
         """
         if not isinstance(self.algorithm, str | None):
             return limited(self.algorithm, limits)
-        settings, wedge, least = dict(self.settings), self.wedge, 0
-        if "delta" in {field.name for field in dataclasses.fields(kind_of(self.name))}:
+        (name, settings, wedge), least = self.named, 0
+        if "delta" in {field.name for field in dataclasses.fields(kind_of(name))}:
             settings.setdefault("delta", self.level)
         if wedge is not None and self.floor is None:
             settings.setdefault(wedge, self.n_wedge)
         elif wedge is not None and self.floor is not None:
-            least = least_setting(self.name, max(1, self.floor - 1), problem, settings)
+            least = max(1, self.floor - 1)
+            if name in BOUND_OF:  # asked for an N∧ of SPIBB, it uses another one
+                size = ProblemSize(problem.num_states, problem.num_actions, settings["delta"])
+                least = equivalent_n_wedge(least, size, given=BOUND_OF[name], wanted="spibb")
             settings[wedge] = least
             if self.zeta is not None:
                 wanted = SPIBB.for_zeta(self.zeta, problem, "spibb", self.level).n_wedge
                 settings[wedge] = max(wanted, least)
-        algorithm = make_algorithm(self.name, **settings)
+        algorithm = make_algorithm(name, **settings)
         if not least or self.zeta is not None:
             return limited(algorithm, limits)
         first, *others = choosers(certifiers, told)
@@ -392,11 +360,3 @@ def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
     if first.may_choose:
         return [first, *believers[:1]]
     return believers[:1] or [Asked("posterior", {}).make_with(told)]
-
-
-def least_setting(name: str, n_wedge: int, problem: Problem, settings: Mapping[str, Any]) -> int:
-    """Returns the least N∧ to ask the algorithm for, if it is to use `n_wedge` or more."""
-    if name not in BOUND_OF:
-        return n_wedge
-    size = ProblemSize(problem.num_states, problem.num_actions, settings["delta"])
-    return equivalent_n_wedge(n_wedge, size, given=BOUND_OF[name], wanted="spibb")

@@ -14,8 +14,9 @@ from log_tables import frame_of, write_table
 from strategies import all_pairs, policies
 from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch, SurestepError
 from surestep.io import read_log
-from surestep.io.labels.behavior import check_log_fits, read_behavior_table
 from surestep.io.labels.binning import Binning
+from surestep.io.labels.label_tables import check_log_fits, read_pairs
+from surestep.model import Policy
 from surestep.pipeline.evidence import assemble
 
 COLUMNS = ("state", "action", "probability")
@@ -45,7 +46,7 @@ def policy_rows(policy):
 
 
 def reading(rows, columns=COLUMNS):
-    return read_behavior_table(frame_of(rows, columns), ("state",), ("action",))
+    return read_pairs(frame_of(rows, columns), ("state",), ("action",), policy=True)
 
 
 def table_of(*cells):
@@ -84,10 +85,8 @@ def test_a_policy_comes_back_from_every_kind_of_table(
         source = write_table(folder / f"policy{kind}", rows, columns)
     else:
         source = MEMORY[kind](frame_of(rows, columns))
-    found = read_behavior_table(source, ("ward",), ("action",))
-    assert by_label(found.policy) == pytest.approx(expected, rel=1e-12)
-    assert not found.policy.estimated
-    assert found.pairs is found.policy.pairs
+    found = read_pairs(source, ("ward",), ("action",), policy=True)
+    assert by_label(Policy(found.pairs, found.probability)) == pytest.approx(expected, rel=1e-12)
     assert found.vocabulary.state_columns == ("ward",)
     assert list(found.vocabulary.states) == sorted(found.vocabulary.states)
 
@@ -98,8 +97,8 @@ def test_states_of_several_columns_and_bins(tmp_path):
         "ward,p,age,drug\na,0.25,10,wait\na,0.75,39.5,treat\nb,1,>= 40,wait\nb,1,-3,treat\n"
     )
     bins = {"age": Binning(edges=[40])}
-    found = read_behavior_table(path, ("ward", "age"), ("drug",), bins)
-    assert by_label(found.policy) == {
+    found = read_pairs(path, ("ward", "age"), ("drug",), bins, policy=True)
+    assert by_label(Policy(found.pairs, found.probability)) == {
         ("a, < 40", "wait"): 0.25,
         ("a, < 40", "treat"): 0.75,
         ("b, >= 40", "wait"): 1,
@@ -111,8 +110,8 @@ def test_states_of_several_columns_and_bins(tmp_path):
 def test_probabilities_may_have_a_decimal_comma(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("state;action;p\na;x;0,25\na;y;,75\nb;x;1,000\n")
-    found = read_behavior_table(path, ("state",), ("action",))
-    assert found.policy.probability.tolist() == [0.25, 0.75, 1.0]
+    found = read_pairs(path, ("state",), ("action",), policy=True)
+    assert found.probability.tolist() == [0.25, 0.75, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,7 @@ def test_a_bad_row_is_named(lines, error, message, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["state,action,p", *lines, ""]))
     with pytest.raises(error, match=message):
-        read_behavior_table(path, ("state",), ("action",))
+        read_pairs(path, ("state",), ("action",), policy=True)
 
 
 @pytest.mark.parametrize(
@@ -162,19 +161,19 @@ def test_a_bad_header_is_explained(header, message, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(f"{header}\n" if header else "")
     with pytest.raises(InvalidLog, match=message) as refusal:
-        read_behavior_table(path, ("state",), ("action",))
+        read_pairs(path, ("state",), ("action",), policy=True)
     assert "t.csv" in str(refusal.value)
 
 
 def test_a_state_of_several_columns_needs_all_of_them():
     frame = {"state": np.array([1]), "action": np.array([1]), "p": np.array([1.0])}
     with pytest.raises(InvalidLog, match="no column 'ward'"):
-        read_behavior_table(frame, ("ward", "age"), ("action",))
+        read_pairs(frame, ("ward", "age"), ("action",), policy=True)
 
 
 def test_sums_within_single_precision_are_rescaled():
     found = table_of(("a", "x", 1 / 3 + 3e-7), ("a", "y", 2 / 3))
-    assert found.policy.probability.sum() == pytest.approx(1, abs=1e-12)
+    assert found.probability.sum() == pytest.approx(1, abs=1e-12)
 
 
 @settings(max_examples=settings.default.max_examples // 2)
@@ -183,7 +182,7 @@ def test_any_bytes_are_read_or_refused(content, kind, folder):
     path = folder / f"fuzz{kind}"
     path.write_bytes(content if kind != ".csv" else b"state,action,p\n" + content)
     with pytest.raises(SurestepError, match="fuzz"):
-        read_behavior_table(path, ("state",), ("action",))
+        read_pairs(path, ("state",), ("action",), policy=True)
 
 
 # ---- logs -------------------------------------------------------------------------------------
@@ -235,7 +234,9 @@ def test_the_model_of_a_log_has_the_table_and_the_states_without_decisions(polic
     quiet = sorted({label[0] for label in counts.states} - set(policy_states(policy)))
     if "(end)" in counts.to_counts().pairs.state_labels:
         quiet.append("(end)")
-    expected = by_label(table.policy) | {(label, "a" + first(table)): 1 for label in quiet}
+    expected = by_label(Policy(table.pairs, table.probability)) | {
+        (label, "a" + first(table)): 1 for label in quiet
+    }
     assert by_label(model.behavior) == expected
     known = [label for (label,) in model.vocabulary.states]
     assert known == [*policy_states(policy), *quiet]
@@ -273,18 +274,18 @@ def test_refusals_say_what_the_log_does():
 def test_numbers_of_a_binned_column_have_a_decimal_point(tmp_path):
     file = tmp_path / "policy.csv"
     file.write_text("age;action;probability\n7.5;a;0,25\n7.5;b;0,75\n8.5;a;1\n")
-    table = read_behavior_table(file, ["age"], ["action"], {"age": Binning(edges=(8.0,))})
+    table = read_pairs(file, ["age"], ["action"], {"age": Binning(edges=(8.0,))}, policy=True)
     assert table.vocabulary.states == (("< 8",), (">= 8",))
-    assert table.policy.probability.tolist() == [0.25, 0.75, 1.0]
+    assert table.probability.tolist() == [0.25, 0.75, 1.0]
     file.write_text("age;action;probability\n7.5;a;1\n1,234;a;1\n")
     with pytest.raises(InvalidLog, match=r"row 2, column 'age': found '1,234'.*decimal point"):
-        read_behavior_table(file, ["age"], ["action"], {"age": Binning(edges=(8.0,))})
+        read_pairs(file, ["age"], ["action"], {"age": Binning(edges=(8.0,))}, policy=True)
     file.write_text("name;action;probability\n1,234;a;1\n")  # what is no number stays a label
-    assert read_behavior_table(file, ["name"], ["action"]).vocabulary.states == (("1,234",),)
+    assert read_pairs(file, ["name"], ["action"], policy=True).vocabulary.states == (("1,234",),)
 
 
 def test_a_binned_column_of_the_state_may_be_called_like_the_probability():
     frame = {"p": np.array([3, 3]), "action": np.array([1, 2]), "probability": np.array([0.5, 0.5])}
-    table = read_behavior_table(frame, ["p"], ["action"], {"p": Binning(width=1)})
+    table = read_pairs(frame, ["p"], ["action"], {"p": Binning(width=1)}, policy=True)
     assert table.vocabulary.states == (("3 to < 4",),)
-    assert table.policy.probability.tolist() == [0.5, 0.5]
+    assert table.probability.tolist() == [0.5, 0.5]

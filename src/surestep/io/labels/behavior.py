@@ -1,10 +1,7 @@
-"""A policy as a table, one row a state and action with its probability, and how a log fits it."""
+"""The policy that made a log, from the probabilities that its rows name."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,113 +15,9 @@ from surestep._arrays import (
     run_lengths,
     run_sums,
 )
-from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch, said
+from surestep.errors import InvalidLog, said
 from surestep.io.counts.labelled import LabelledCounts
-from surestep.io.labels.bin_rules import DECIMAL
-from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import joined
-from surestep.io.labels.label_tables import (
-    PROBABILITY,
-    LabelTable,
-    Locate,
-    check_listed,
-    found_at,
-    nowhere,
-    others,
-    places_or_none,
-)
-from surestep.io.labels.pair_table import PairTable, read_pairs
-from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Pairs, Policy
-
-
-@dataclass(frozen=True, slots=True)
-class BehaviorTable:
-    """The policy of a table: its pairs are exactly the rows, those of probability 0 included."""
-
-    name: str  # for messages
-    vocabulary: Vocabulary  # labels in order
-    policy: Policy
-
-    @property
-    def pairs(self) -> Pairs:
-        """The pairs of state and action that the table has."""
-        return self.policy.pairs
-
-    @property
-    def possible(self) -> BoolArray:
-        """Returns the pairs [K] that a log of this policy may have."""
-        return self.policy.probability > 0
-
-
-def read_behavior_table(
-    source: object,
-    state_columns: Sequence[str],
-    action_columns: Sequence[str],
-    binnings: Mapping[str, Binning] | None = None,
-) -> BehaviorTable:
-    """The policy in a file (CSV, Parquet, JSON lines) or a table in memory.
-
-    States and actions have the columns of the log, or the usual names of a single one, and
-    `probability` says π_b(a|s). In a binned column stand numbers or labels of bins.
-    """
-    roles = {"state": state_columns, "action": action_columns, "probability": PROBABILITY[:1]}
-    table, pair, read = read_pairs(source, roles, binnings)
-    probability = np.zeros(table.pairs.num_pairs)
-    probability[pair] = read_probabilities(read)
-    try:
-        policy = Policy(table.pairs, probability)
-    except InvalidPolicy as problem:
-        raise InvalidPolicy(f"{table.name}: {problem}") from None
-    return BehaviorTable(table.name, table.vocabulary, policy)
-
-
-def read_probabilities(table: LabelTable) -> FloatArray:
-    """The last column as numbers from 0 to 1, where a comma can only be that of decimals."""
-    known = dict[str, float]()
-    for text in dict.fromkeys(table.last):
-        plain = text.replace(",", ".")
-        known[text] = float(plain) if re.fullmatch(DECIMAL, plain) else np.nan
-        if not 0 <= known[text] <= 1:
-            raise InvalidPolicy(
-                f"{table.name}, row {table.last.index(text) + 1:,}, column {table.column!r}: found "
-                f"{text!r}, expected a number from 0 to 1"
-            )
-    return np.array([known[text] for text in table.last])
-
-
-def check_log_fits(
-    table: BehaviorTable | PairTable, counts: LabelledCounts, locate: Locate = nowhere
-) -> None:
-    """Refuses a log that this policy cannot have made, or that has other pairs than there are.
-
-    Every state in which the log decides must be in the table, and every action that it takes there
-    must have a row, for a policy one with a probability above 0. `locate` finds the row that is at
-    fault.
-    """
-    words, rows = table.vocabulary, counts.transitions
-    decided = [label for label, yes in zip(counts.states, counts.decided, strict=True) if yes]
-    check_listed("state", words.state_columns, words.states, decided, locate, table.name)
-    state = places_or_none(words.state_places, counts.states)[rows.state]
-    action = places_or_none(words.action_places, counts.actions)[rows.action]
-    pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
-    impossible = (pair < 0) | ~table.possible[pair]
-    if not impossible.any():
-        return
-    first = int(np.argmax(impossible))
-    same = (rows.state == rows.state[first]) & (rows.action == rows.action[first])
-    times = int(rows.times[same].sum())
-    taken = np.stack([rows.state[impossible], rows.action[impossible]])
-    there, what = counts.states[rows.state[first]], counts.actions[rows.action[first]]
-    expected = "does not list it there; expected a row for it"
-    if pair[first] >= 0:
-        expected = "gives it probability 0 there; expected a probability above 0"
-    raise ShapeMismatch(
-        f"{found_at(locate({'state': there, 'action': what}))}the log takes action "
-        f"{joined(what)!r} in state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
-        f"but {table.name} {expected}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
-    )
-
 
 SAME = 1e-9  # relative: two probabilities so close are one, written with different rounding
 

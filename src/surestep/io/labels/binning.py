@@ -76,10 +76,8 @@ class Binning:
         first, last = self.outermost()
         if not first <= index <= last:
             raise InvalidParameter(f"bin is {index!r}, expected {first} to {last}")
-        if index == last:
-            return f">= {written(self.edge(index))}"
-        below = "" if index == first else f"{written(self.edge(index))} to "
-        return f"{below}< {written(self.edge(index + 1))}"
+        low = -np.inf if index == first else self.edge(index)
+        return span(low, np.inf if index == last else self.edge(index + 1))
 
     def place(self, label: str) -> int | None:
         """Finds the bin of a label; None where it is the label of none.
@@ -193,6 +191,13 @@ def written(number: float) -> str:
     ('40', '0.25')
     """
     return repr(float(number)).removesuffix(".0")
+
+
+def span(low: float, high: float) -> str:
+    """Returns what lies between two numbers, one of which may be infinite, in words."""
+    if high == np.inf:
+        return f">= {written(low)}"
+    return f"< {written(high)}" if low == -np.inf else f"{written(low)} to < {written(high)}"
 
 
 def read_width(width: object) -> float:

@@ -1,32 +1,125 @@
-"""Small tables about labels, from a file or memory: lists, pairs, and policies are read by it."""
+"""Small tables about labels, from a file or memory: lists, pairs, and policies; how a log fits."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import IntArray
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep._files import read_path, read_whole
 from surestep.description import Description
-from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch
+from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy, ShapeMismatch
+from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
-from surestep.io.labels.vocabulary import label_text, unknown_label
+from surestep.io.labels.vocabulary import Vocabulary, in_order, label_text, unknown_label
 from surestep.io.logs.columns import ROLES, closest
 from surestep.io.logs.tables import connected, find_table, named_in_errors
 from surestep.io.sql import as_texts, columns_of
+from surestep.model import Pairs, Policy
 
 PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
 Locate = Callable[[Mapping[str, Label]], str]  # where a log has these labels, by role
 Text = str | None  # None where a cell is empty
+Binnings = Mapping[str, Binning] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """The pairs that a table has, one row each; those of a policy with their probabilities."""
+
+    name: str  # for messages
+    vocabulary: Vocabulary  # labels in order
+    pairs: Pairs
+    probability: FloatArray  # [K]; a log may have no pair of probability 0; 1 without a policy
+
+    def marked(self, vocabulary: Vocabulary, pairs: Pairs) -> BoolArray:
+        """Returns which of these pairs [K], over these labels, the table has.
+
+        Refused are labels that no state and no action has. A state of several columns may be one
+        that nobody met: there is nothing to say of it then.
+        """
+        self.check_known("state", vocabulary)
+        self.check_known("action", vocabulary)
+        state = places_or_none(self.vocabulary.state_places, vocabulary.states)[pairs.state]
+        action = places_or_none(self.vocabulary.action_places, vocabulary.actions)[pairs.action]
+        known = (state >= 0) & (action >= 0)
+        place = self.pairs.find(np.maximum(state, 0), np.maximum(action, 0))
+        marked: BoolArray = known & (place >= 0)
+        return marked
+
+    def check_known(self, role: str, vocabulary: Vocabulary) -> None:
+        """Refuses a text that no label of the role has in its column, nor could have as a bin."""
+        places: Mapping[Label, int] = getattr(vocabulary, f"{role}_places")
+        columns: tuple[str, ...] = getattr(vocabulary, f"{role}_columns")
+        unknown = [label for label in getattr(self.vocabulary, f"{role}s") if label not in places]
+        for i, column in enumerate(columns):
+            texts, binning = {label[i] for label in places}, vocabulary.binnings.get(column)
+            strange = [label for label in unknown if label[i] not in texts]
+            if binning is not None:
+                strange = [label for label in strange if binning.place(label[i]) is None]
+            if strange:
+                raise InvalidLog(
+                    f"{self.name} has the {role} {joined(strange[0])!r}: "
+                    f"{unknown_label(role, columns, strange[0], places)}; leave its rows out, or "
+                    f"list all {role}s that there are (--{role}s)"
+                    f"{others(len(strange), f'{role}s')}"
+                )
+
+
+def read_pairs(
+    source: object,
+    states: Sequence[str],
+    actions: Sequence[str],
+    binnings: Binnings = None,
+    *,
+    policy: bool = False,
+) -> PairTable:
+    """Returns the pairs in a file (CSV, Parquet, JSON lines) or a table in memory.
+
+    States and actions have the columns of the log, or the usual names of a single one; for a
+    `policy`, `probability` says π(a|s). Others are not looked at. In a binned column stand numbers
+    or labels of bins.
+    """
+    roles, bins = {"state": states, "action": actions}, binnings or {}
+    last = {"probability": PROBABILITY[:1]} if policy else {}
+    table = read_label_table(source, {**roles, **last}, bins)
+    known = [tuple(in_order(table.labels[role], roles[role], bins)) for role in roles]
+    words = Vocabulary(tuple(states), tuple(actions), known[0], known[1], bins)
+    state = places_or_none(words.state_places, table.labels["state"])
+    action = places_or_none(words.action_places, table.labels["action"])
+    pairs = words.pairs_of(np.stack([state, action], axis=1))
+    probability: FloatArray = np.ones(pairs.num_pairs)
+    if policy:
+        probability[pairs.find(state, action)] = [read_probability(table, x) for x in table.last]
+        try:
+            probability = Policy(pairs, probability).probability
+        except InvalidPolicy as problem:
+            raise InvalidPolicy(f"{table.name}: {problem}") from None
+    return PairTable(table.name, words, pairs, probability)
+
+
+def read_probability(table: LabelTable, text: str) -> float:
+    """Reads a number from 0 to 1, in which a comma can only be that of decimals."""
+    plain = text.replace(",", ".")
+    number = float(plain) if re.fullmatch(DECIMAL, plain) else np.nan
+    if not 0 <= number <= 1:
+        raise InvalidPolicy(
+            f"{table.name}, row {table.last.index(text) + 1:,}, column {table.column!r}: found "
+            f"{text!r}, expected a number from 0 to 1"
+        )
+    return number
 
 
 class LabelTable(NamedTuple):
-    """The labels of a table in the order of its rows, and its probabilities as text."""
+    """The labels of a table in the order of its rows, and the texts of its last column."""
 
     name: str  # for messages
     labels: dict[str, list[Label]]  # by role
@@ -35,7 +128,7 @@ class LabelTable(NamedTuple):
 
 
 def read_label_table(
-    source: object, roles: Mapping[str, Sequence[str]], binnings: Mapping[str, Binning] | None
+    source: object, roles: Mapping[str, Sequence[str]], binnings: Binnings
 ) -> LabelTable:
     """Reads the columns of each role: 'state' and 'action' as in the log, or 'probability'.
 
@@ -141,7 +234,7 @@ def check_each_once(name: str, labels: Mapping[str, list[Label]]) -> None:
 
 
 def read_label_list(
-    source: object, role: str, columns: Sequence[str], binnings: Mapping[str, Binning] | None = None
+    source: object, role: str, columns: Sequence[str], binnings: Binnings = None
 ) -> tuple[Label, ...]:
     """Returns the labels of a role, 'state' or 'action', in the order they are written.
 
@@ -192,3 +285,34 @@ def check_listed(
             f"{joined(missing[0])!r}, which {where or f'the list of {role}s'} does not have: {hint}"
             f"{others(len(missing), f'{role}s')}"
         )
+
+
+def check_log_fits(table: PairTable, counts: LabelledCounts, locate: Locate = nowhere) -> None:
+    """Refuses a log that this policy cannot have made, or that has other pairs than there are.
+
+    Every state in which the log decides must be in the table, and every action that it takes there
+    must have a row, for a policy one with a probability above 0. `locate` finds the row that is at
+    fault.
+    """
+    words, rows = table.vocabulary, counts.transitions
+    decided = [label for label, yes in zip(counts.states, counts.decided, strict=True) if yes]
+    check_listed("state", words.state_columns, words.states, decided, locate, table.name)
+    state = places_or_none(words.state_places, counts.states)[rows.state]
+    action = places_or_none(words.action_places, counts.actions)[rows.action]
+    pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
+    impossible = (pair < 0) | (table.probability[pair] == 0)
+    if not impossible.any():
+        return
+    first = int(np.argmax(impossible))
+    same = (rows.state == rows.state[first]) & (rows.action == rows.action[first])
+    times = int(rows.times[same].sum())
+    taken = np.stack([rows.state[impossible], rows.action[impossible]])
+    there, what = counts.states[rows.state[first]], counts.actions[rows.action[first]]
+    expected = "does not list it there; expected a row for it"
+    if pair[first] >= 0:
+        expected = "gives it probability 0 there; expected a probability above 0"
+    raise ShapeMismatch(
+        f"{found_at(locate({'state': there, 'action': what}))}the log takes action "
+        f"{joined(what)!r} in state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
+        f"but {table.name} {expected}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
+    )

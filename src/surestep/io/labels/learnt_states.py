@@ -1,32 +1,40 @@
-"""Learnt states: which state a row of measurements is in, in Python and in SQL alike.
+"""States learnt from measurements: leaves of a tree, or clusters, by scikit-learn.
 
-The rule is a tree of thresholds, or centres of clusters. `surestep.states` learns it; it is plain
-numbers, so that a file can keep it and people can read it.
+The rule is plain numbers, so that a file can keep it and people can read it; it is applied in
+Python and in SQL alike. Measurements teach with six significant digits, and rules have no more, so
+that none hangs on the last bits of a machine.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from importlib import import_module
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
-from surestep._arrays import FloatArray, IntArray, floats
-from surestep._json import read_json, typed
-from surestep.errors import InvalidParameter
-from surestep.io.labels.binning import literal, written
+from surestep._arrays import BoolArray, FloatArray, IntArray, floats
+from surestep._json import typed
+from surestep.errors import InvalidLog, InvalidParameter, MissingExtra, install
+from surestep.io.labels.binning import literal, span, written
 from surestep.io.sql import sql_name, sql_text
 
 MOST_STATES = 1000
 DEEPEST = 60  # splits above a leaf: SQL nests as deep
-FAR = 1e150  # spreads from 0 count as that many where there are more: squares are finite
+SIZES = (4, 8, 16, 32, 64)  # that 'auto' tries
+DIGITS = 6
+LARGEST = 1e100  # measurement that teaches: squares are finite
+MOST_ROWS = 200_000  # teach: states get no better by more
+MOST_FOR_CENTRES = 20_000  # rows, evenly spread: centres get no better by more
+LEAST_ROWS = 5  # of a leaf
+SAME = 1e-9  # returns, or errors, that differ by no more of their size differ by rounding alone
 
 Name = Annotated[str, Meta(min_length=1, max_length=1000)]
 Limits = Mapping[str, tuple[float, float]]  # column → from, to below
@@ -52,29 +60,29 @@ class LearntStates:
     """
 
     name: Name
-    columns: Annotated[tuple[Name, ...], Meta(max_length=100)]
+    columns: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
     tree: Split | None = None
     centres: Annotated[tuple[tuple[float, ...], ...], Meta(max_length=MOST_STATES)] = ()
-    spreads: tuple[float, ...] = ()
+    spreads: tuple[Annotated[float, Meta(gt=0)], ...] = ()
 
     def __post_init__(self) -> None:
         """Checks that the rule is one, and that no two states have the same label."""
-        if not self.columns or len(set(self.columns)) < len(self.columns):
-            raise InvalidParameter(f"columns are {list(self.columns)}, expected names, each once")
         if (self.tree is None) == (not self.centres):
             raise InvalidParameter("learnt states have either a tree or centres, expected one")
         states = len(self.scaled if self.tree is None else self.leaves)  # which checks them
         if not 2 <= states <= MOST_STATES:
             raise InvalidParameter(f"learnt states are not 2 to {MOST_STATES:,}, expected as many")
-        if len(set(self.labels)) < len(self.labels):
-            raise InvalidParameter("two learnt states have the same label, expected different ones")
+        for names in (self.columns, self.labels):
+            if len(set(names)) < len(names):
+                raise InvalidParameter("a column or a label is there twice, expected each once")
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The states in words: 'age < 40, lactate >= 2.1' or 'age about 63, lactate about 2.1'."""
         if self.tree is None:
             return nearly(self.columns, self.centres)
-        return tuple(map(in_words, self.leaves))
+        limits = ([pair for pair in leaf.items() if pair[1] != EVERYWHERE] for leaf in self.leaves)
+        return tuple(", ".join(f"{name} {span(*ends)}" for name, ends in leaf) for leaf in limits)
 
     @cached_property
     def leaves(self) -> tuple[Limits, ...]:
@@ -86,77 +94,65 @@ class LearntStates:
     def scaled(self) -> FloatArray:
         """The centres [K, C] in units of the spreads."""
         shape = len(self.centres), len(self.columns)
-        centres = floats("centres", self.centres, shape, InvalidParameter)
         spreads = floats("spreads", self.spreads, shape[1:], InvalidParameter)
-        if not (spreads > 0).all() or (np.abs(centres) / FAR > spreads).any():
-            raise InvalidParameter(
-                f"spreads are {list(self.spreads)}, expected numbers above 0 and not far below "
-                "the centres"
-            )
-        return centres / spreads
+        centres = floats("centres", self.centres, shape, InvalidParameter)
+        with np.errstate(over="ignore"):
+            return floats("centres in spreads", centres / spreads, shape, InvalidParameter)
 
     def indices(self, values: object) -> IntArray:
         """Returns the state [N] of each row [N, C] of finite measurements, a place in `labels`."""
         rows = floats("measurements", values, None, InvalidParameter)
-        if self.tree is None:
-            with np.errstate(over="ignore"):
-                near = np.clip(rows / self.spreads, -FAR, FAR)
-            distances = np.zeros((len(self.centres), rows.shape[0]))
-            for c in range(len(self.columns)):
-                distances += (near[:, c] - self.scaled[:, c, None]) ** 2
-            nearest: IntArray = distances.argmin(axis=0)
-            return nearest
         found = np.zeros(rows.shape[0], np.int64)
+        if self.tree is None:
+            distances = np.zeros((len(self.centres), rows.shape[0]))
+            with np.errstate(over="ignore"):
+                for numbers, spread, centre in zip(
+                    rows.T, self.spreads, self.scaled.T, strict=True
+                ):
+                    distances += (numbers / spread - centre[:, None]) ** 2
+            found[:] = distances.argmin(axis=0)
+            return found
         for place, limits in enumerate(self.leaves):
             inside = np.ones(rows.shape[0], np.bool_)
             for numbers, (low, high) in zip(rows.T, limits.values(), strict=True):
-                if (low, high) != EVERYWHERE:
-                    inside &= (low <= numbers) & (numbers < high)
+                inside &= (low <= numbers) & (numbers < high)
             found[inside] = place
         return found
 
     def label(self, row: Mapping[str, object]) -> str:
         """Returns the label of one row of measurements, all of them finite numbers."""
-        numbers = []
-        for name in self.columns:
-            try:
-                numbers.append(float(row[name]))  # type: ignore[arg-type]
-            except (KeyError, TypeError, ValueError, OverflowError):
-                raise InvalidParameter(
-                    f"column {name!r} is {row.get(name)!r}, expected a number, since states are "
-                    "learnt from it"
-                ) from None
+        try:
+            numbers = [float(row[name]) for name in self.columns]  # type: ignore[arg-type]
+        except (KeyError, TypeError, ValueError, OverflowError):
+            found = ", ".join(f"{name} = {row.get(name)!r}" for name in self.columns)
+            raise InvalidParameter(
+                f"{self.name!r} is learnt from numbers, expected some: {found}"
+            ) from None
         return self.labels[int(self.indices([numbers])[0])]
 
-    def sql(self, numbers: Mapping[str, str] | None = None) -> str:
-        """Returns SQL for the label; NULL where a measurement is missing or not finite.
-
-        `numbers` are DOUBLE expressions to take in place of columns, such as those of next states.
-        """
+    def sql(self) -> str:
+        """Returns SQL for the label; NULL where a measurement is missing or not finite."""
         read = {name: f"TRY_CAST({sql_name(name)} AS DOUBLE)" for name in self.columns}
-        read |= numbers or {}
         labels = [sql_text(label) for label in self.labels]
         if self.tree is None:
             state = f"[{', '.join(labels)}][{self.nearest_sql(read)}]"
         else:
             state = tree_sql(self.tree, read, iter(labels))
-        there = " AND ".join(f"isfinite({read[name]})" for name in self.columns)
+        there = " AND ".join(f"isfinite({number})" for number in read.values())
         return f"CASE WHEN {there} THEN {state} END"
 
     def nearest_sql(self, read: Mapping[str, str]) -> str:
         """Returns SQL for the place of the nearest centre, from 1, operation by operation."""
-        near = [
-            f"least(greatest({read[name]} / {literal(spread)}, {literal(-FAR)}), {literal(FAR)})"
-            for name, spread in zip(self.columns, self.spreads, strict=True)
-        ]
+        pairs = zip(read.values(), self.spreads, strict=True)
+        near = ", ".join(f"{number} / {literal(spread)}" for number, spread in pairs)
         away = [[f"(t[{c}] - {literal(x)})" for c, x in enumerate(z, 1)] for z in self.scaled]
         distances = ", ".join(" + ".join(f"{each} * {each}" for each in row) for row in away)
-        listed = f"list_transform([[{', '.join(near)}]], lambda t: [{distances}])"
+        listed = f"list_transform([[{near}]], lambda t: [{distances}])"
         return f"list_transform({listed}, lambda d: list_position(d, list_min(d)))[1]"
 
     def to_json(self) -> dict[str, Any]:
         """Returns the states as an object of JSON."""
-        content: dict[str, Any] = read_json(msgspec.json.encode(self))
+        content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return content
 
     @classmethod
@@ -187,39 +183,17 @@ def limits_of_leaves(node: Split | None, limits: Limits, depth: int) -> Iterator
     yield from limits_of_leaves(node.right, {**limits, node.column: above}, depth + 1)
 
 
-def in_words(limits: Limits) -> str:
-    """Returns the limits of a leaf in words, without columns that have none."""
-    texts = []
-    for column, (low, high) in limits.items():
-        if -math.inf < low and high < math.inf:
-            texts.append(f"{column} {written(low)} to < {written(high)}")
-        elif high < math.inf:
-            texts.append(f"{column} < {written(high)}")
-        elif -math.inf < low:
-            texts.append(f"{column} >= {written(low)}")
-    return ", ".join(texts)
-
-
-def nearly(columns: tuple[str, ...], centres: tuple[tuple[float, ...], ...]) -> tuple[str, ...]:
+def nearly(columns: Sequence[str], centres: Sequence[Sequence[float]]) -> tuple[str, ...]:
     """Returns labels of centres, each with the fewest digits, from two on, that no other has."""
     labels = [""] * len(centres)
-    for digits in range(17, 1, -1):
-        texts = [
-            ", ".join(
-                f"{c} about {written(rounded(x, digits))}" for c, x in zip(columns, z, strict=True)
-            )
-            for z in centres
-        ]
+    for digits in range(2, 18):
+        short = (zip(columns, (rounded(x, digits) for x in z), strict=True) for z in centres)
+        texts = [", ".join(f"{name} about {written(x)}" for name, x in pairs) for pairs in short]
         times = Counter(texts)
         labels = [
-            text if times[text] == 1 else label for text, label in zip(texts, labels, strict=True)
+            label or text * (times[text] == 1) for label, text in zip(labels, texts, strict=True)
         ]
     return tuple(labels)
-
-
-def rounded(number: float, digits: int) -> float:
-    """Returns a number with so many significant digits; no negative zero."""
-    return float(f"{number:.{digits}g}") + 0.0
 
 
 def tree_sql(node: Split | None, read: Mapping[str, str], labels: Iterator[str]) -> str:
@@ -228,3 +202,172 @@ def tree_sql(node: Split | None, read: Mapping[str, str], labels: Iterator[str])
         return next(labels)
     left, right = (tree_sql(child, read, labels) for child in (node.left, node.right))
     return f"CASE WHEN {read[node.column]} < {literal(node.threshold)} THEN {left} ELSE {right} END"
+
+
+# ---- learning ---------------------------------------------------------------------------------
+
+
+def learn(
+    name: str,
+    kind: Literal["tree", "kmeans"],
+    size: int | Literal["auto"],
+    columns: Sequence[str],
+    values: FloatArray,
+    returns: FloatArray,
+    episode: IntArray,
+) -> LearntStates:
+    """Returns states by measurements [N, C], taught by the first episodes.
+
+    A "tree" has at most `size` leaves that tell the return [N] from each row on; "kmeans" has at
+    most `size` clusters. "auto" takes the best of `SIZES` (`best_size`). `episode` [N] numbers
+    episodes, whose rows stand together.
+    """
+    number = np.cumsum(np.diff(episode, prepend=episode[:1]) != 0)
+    if number.size == 0 or np.abs(values).max() > LARGEST:
+        raise InvalidLog(
+            f"{name} is to be learnt from {number.size:,} rows, expected at least two, and no "
+            f"number above {LARGEST:g}"
+        )
+    if number.size > MOST_ROWS:
+        rows = int(np.searchsorted(number, number[MOST_ROWS])) or MOST_ROWS
+        values, returns, number = values[:rows], returns[:rows], number[:rows]
+    table = in_few_digits(values)
+    exact = (table == values).all(axis=0)
+    makers: dict[str, Maker] = {
+        "tree": partial(grown, name, tuple(columns), exact),
+        "kmeans": partial(clustered, name, tuple(columns)),
+    }
+    make = makers[kind]
+    return make(best_size(make, table, returns, number) if size == "auto" else size, table, returns)
+
+
+Maker = Callable[[int, FloatArray, FloatArray], LearntStates]
+
+
+def best_size(make: Maker, table: FloatArray, returns: FloatArray, number: IntArray) -> int:
+    """Returns the size that tells returns best; of equally good ones the smallest.
+
+    Two of three episodes teach. The squared error is that of the mean return of each state there,
+    on the rows of every third episode; a state without rows has the mean of all.
+    """
+    held = number % 3 == 2
+    if not held.any():
+        raise InvalidLog("the size of states is found on every third episode; give a size instead")
+    mean = float(returns[~held].mean())
+
+    def error(size: int) -> float:
+        states = make(size, table[~held], returns[~held])
+        taught, many = states.indices(table[~held]), len(states.labels)
+        total = np.bincount(taught, returns[~held] - mean, many)
+        told = mean + total / np.maximum(np.bincount(taught, minlength=many), 1)
+        return float(((returns[held] - told[states.indices(table[held])]) ** 2).sum())
+
+    errors = [error(size) for size in SIZES]
+    enough = min(errors) + SAME * float(((returns[held] - mean) ** 2).sum())
+    return next(size for size, each in zip(SIZES, errors, strict=True) if each <= enough)
+
+
+def grown(
+    name: str, columns: tuple[str, ...], exact: BoolArray, size: int, table: FloatArray,
+    returns: FloatArray,
+) -> LearntStates:  # fmt: skip
+    """Returns a tree, grown best first by the variance of returns (`DecisionTreeRegressor`).
+
+    It is given ranks in place of numbers: it computes with 32 bits and takes small differences for
+    none, and a tree of ranks splits the same rows. A threshold is a value of the log where all of
+    the column are `exact` [C], that is, have few digits; otherwise it keeps away from values.
+    """
+    levels, ranks = zip(*(np.unique(each, return_inverse=True) for each in table.T), strict=True)
+    regressor = scikit_learn("sklearn.tree").DecisionTreeRegressor(
+        max_leaf_nodes=size, max_depth=DEEPEST, min_samples_leaf=LEAST_ROWS, random_state=0
+    )
+    spread = float(returns.std())
+    varied = (returns - returns.mean()) / spread if spread > SAME * np.abs(returns).max() else 0.0
+    tree = regressor.fit(np.column_stack(ranks), varied + np.zeros(returns.size)).tree_
+
+    def split(node: int) -> Split | None:
+        if tree.children_left[node] < 0:
+            return None
+        c = int(tree.feature[node])
+        low, high = levels[c][(place := int(tree.threshold[node])) : place + 2].tolist()
+        threshold = high if exact[c] else short_between(low, high)
+        below, above = int(tree.children_left[node]), int(tree.children_right[node])
+        return Split(columns[c], threshold, split(below), split(above))
+
+    root = split(0)
+    if root is None:
+        raise InvalidLog(
+            f"no threshold of {', '.join(columns)} (to {DIGITS} digits) tells returns apart with "
+            f"{LEAST_ROWS} rows on each side, so {name} cannot be a tree; give other measurements, "
+            "more rows or kmeans"
+        )
+    return LearntStates(name, columns, root)
+
+
+def clustered(
+    name: str, columns: tuple[str, ...], size: int, table: FloatArray, returns: FloatArray
+) -> LearntStates:
+    """Returns clusters of measurements in units of their spread (`KMeans`), in a settled order."""
+    varies = (table != table[0]).any(axis=0)
+    if not varies.any():
+        raise InvalidLog(
+            f"none of {', '.join(columns)} varies (to {DIGITS} digits) among the rows that {name} "
+            "is learnt from, expected measurements that do"
+        )
+    spreads = in_few_digits(np.where(varies, table.std(axis=0), 1.0)[None])[0]
+    spreads[spreads == 0] = 1.0
+    scaled = (table - table.mean(axis=0)) / spreads
+    every = -(-table.shape[0] // MOST_FOR_CENTRES)
+    clusters = min(size, np.unique(table[::every], axis=0).shape[0])
+    kmeans = scikit_learn("sklearn.cluster").KMeans(clusters, n_init=4, random_state=0)
+    with scikit_learn("threadpoolctl").threadpool_limits(1):  # adds up in one order
+        found = kmeans.fit(scaled[::every]).cluster_centers_ * spreads + table.mean(axis=0)
+    centres = np.unique(in_few_digits(found), axis=0)
+    return LearntStates(
+        name, columns, None, tuple(map(tuple, centres.tolist())), tuple(spreads.tolist())
+    )
+
+
+def short_between(low: float, high: float) -> float:
+    """Returns a number between two of six digits, with the fewest digits; `high` if there is none.
+
+    >>> short_between(2.03, 2.18), short_between(-0.5, 0.25), short_between(0.100001, 0.100002)
+    (2.1, -0.1, 0.100002)
+    """
+    tried = (rounded(low + (high - low) / 2, digits) for digits in range(1, DIGITS + 1))
+    return next((number for number in tried if low < number < high), high)
+
+
+def rounded(number: float, digits: int = DIGITS) -> float:
+    """Returns a number with so many significant digits; no negative zero."""
+    return float(f"{number:.{digits}g}") + 0.0
+
+
+def in_few_digits(table: FloatArray) -> FloatArray:
+    """Returns numbers [N, C] with six significant digits."""
+    distinct, places = np.unique(table, return_inverse=True)
+    short = np.array([rounded(number) for number in distinct.tolist()])
+    return short[places].reshape(table.shape)
+
+
+def returns_of(episode: IntArray, reward: FloatArray, discount: float) -> FloatArray:
+    """Returns Σ_i γ^i r_{t+i} [N] from each row t to the end of its episode.
+
+    The rows of an episode stand together, in order.
+    """
+    returns, later, last = list[float](), 0.0, None
+    for each, earned in zip(episode[::-1].tolist(), reward[::-1].tolist(), strict=True):
+        later = earned + discount * later if each == last else earned
+        last = each
+        returns.append(later)
+    return np.array(returns[::-1], float)
+
+
+def scikit_learn(module: str) -> Any:
+    """Returns a module of scikit-learn, or of what it brings; it comes with the extra `states`."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra(
+            f"states are learnt with scikit-learn, which is not installed; {install('states')}"
+        ) from None

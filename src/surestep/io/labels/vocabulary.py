@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,14 +45,12 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         """Checks columns, labels and binnings once, and remembers where each label stands."""
-        set_field = object.__setattr__
         for role in ("state", "action"):
             columns = read_columns(role, getattr(self, f"{role}_columns"))
             labels = read_labels(role, columns, getattr(self, f"{role}s"))
-            set_field(self, f"{role}_columns", columns)
-            set_field(self, f"{role}s", labels)
             places = {label: index for index, label in enumerate(labels)}
-            set_field(self, f"{role}_places", MappingProxyType(places))
+            for name, value in (("_columns", columns), ("s", labels), ("_places", places)):
+                object.__setattr__(self, f"{role}{name}", value)
         known = (*self.state_columns, *self.action_columns)
         for what, given in (("is binned", self.binnings), ("has names", self.names)):
             for column in given:
@@ -62,12 +59,6 @@ class Vocabulary:
                         f"column {column!r} {what}, but is neither of the state nor of the action"
                         f"{nearest(column, known)}"
                     )
-        set_field(self, "binnings", MappingProxyType(dict(self.binnings)))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickled and copied by its settings: read-only mappings are neither."""
-        labels = self.state_columns, self.action_columns, self.states, self.actions
-        return Vocabulary, (*labels, dict(self.binnings), self.names, self.learnt)
 
     def state_name(self, state: int) -> Label:
         """Returns a state as people call it, one text a column."""
@@ -131,21 +122,12 @@ class Vocabulary:
 
         Every state needs an action; one that ends episodes has an action that leads nowhere.
         """
-        listed = whole_numbers("enabled pairs", enabled, None, InvalidParameter)
-        if listed.shape[1:] != (2,):
-            raise InvalidParameter(
-                f"enabled pairs have shape {listed.shape}, expected one (state, action) each"
-            )
+        listed = whole_numbers("enabled pairs", enabled, None, InvalidParameter).reshape(-1, 2)
         texts = tuple(map(joined, self.states)), tuple(map(joined, self.actions))
-        for role, column, labels in zip(("state", "action"), listed.T, texts, strict=True):
-            indices(f"enabled {role}", column, len(labels), InvalidParameter)
         state, action = listed[np.lexsort((listed[:, 1], listed[:, 0]))].T
-        twice = np.flatnonzero((state[1:] == state[:-1]) & (action[1:] == action[:-1]))
-        if twice.size:
-            where = f"state {texts[0][state[twice[0]]]!r}, action {texts[1][action[twice[0]]]!r}"
-            raise InvalidParameter(f"{where} is enabled twice, expected once")
+        indices("enabled state", state, len(texts[0]), InvalidParameter)
         offsets = offsets_of(np.bincount(state, minlength=len(texts[0])))
-        return Pairs(offsets, action, len(self.actions), *texts)
+        return Pairs(offsets, action, len(texts[1]), *texts)
 
 
 def in_order(
@@ -171,12 +153,11 @@ def in_order(
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:
     """One value a column, of whatever form."""
     if isinstance(given, Mapping):
-        missing = [column for column in columns if column not in given]
-        if missing:
-            near = difflib.get_close_matches(missing[0], [str(name) for name in given], n=3)
-            hint = f"; {did_you_mean(map(repr, near))}" if near else ""
+        missing = next((column for column in columns if column not in given), None)
+        if missing is not None:
+            near = nearest(missing, [*map(str, given)])
             raise InvalidParameter(
-                f"column {missing[0]!r} is missing, expected {', '.join(columns)}{hint}"
+                f"column {missing!r} is missing, expected {', '.join(columns)}{near}"
             )
         return [given[column] for column in columns]
     values = list(given) if isinstance(given, tuple | list) else [given]
