@@ -6,7 +6,7 @@ import gzip
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
-from os import SEEK_CUR, SEEK_END
+from os import SEEK_END
 from pathlib import Path
 from typing import IO
 
@@ -90,39 +90,25 @@ def is_whole_zstandard(stream: IO[bytes]) -> bool:
 
     Nothing is decompressed. DuckDB takes a frame that stops early for a whole one.
     """
-    end = stream.seek(0, SEEK_END)
-    stream.seek(0)
-    try:
-        while stream.tell() < end:
-            magic = number(stream, 4)
-            if magic in SKIPPABLE:
-                stream.seek(number(stream, 4), SEEK_CUR)
-            elif magic == ZSTANDARD:
-                skip_frame(stream)
-            else:
-                return False
-    except EOFError:
-        return False
-    return stream.tell() == end
+    end, at = stream.seek(0, SEEK_END), 0
 
+    def number(place: int, size: int) -> int:
+        stream.seek(place)
+        return int.from_bytes(stream.read(size), "little")
 
-def skip_frame(stream: IO[bytes]) -> None:
-    """Goes on to the end of a frame, or beyond that of the file."""
-    descriptor = number(stream, 1)
-    single = descriptor >> 5 & 1
-    content = CONTENT_BYTES[descriptor >> 6] or single  # a single segment always says its size
-    stream.seek((1 - single) + DICTIONARY_BYTES[descriptor & 3] + content, SEEK_CUR)
-    last = False
-    while not last:
-        block = number(stream, 3)
-        last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
-        stream.seek(1 if kind == 1 else size, SEEK_CUR)  # of a repeated byte, one is there
-    stream.seek(4 * (descriptor >> 2 & 1), SEEK_CUR)  # the checksum
-
-
-def number(stream: IO[bytes], size: int) -> int:
-    """Reads the whole number that so many bytes say; EOFError where there are fewer."""
-    given = stream.read(size)
-    if len(given) < size:
-        raise EOFError
-    return int.from_bytes(given, "little")
+    while at < end:
+        magic, descriptor, last = number(at, 4), number(at + 4, 1), False
+        if magic in SKIPPABLE:
+            at += 8 + number(at + 4, 4)
+            continue
+        single = descriptor >> 5 & 1  # a single segment always says its size
+        content = CONTENT_BYTES[descriptor >> 6] or single
+        at += 5 + (1 - single) + DICTIONARY_BYTES[descriptor & 3] + content
+        while not last and at < end:
+            block = number(at, 3)
+            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # of a repeated byte, one is there
+            last = bool(block & 1)
+        if magic != ZSTANDARD or not last:
+            return False
+        at += 4 * (descriptor >> 2 & 1)  # the checksum
+    return at == end

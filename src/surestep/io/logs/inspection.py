@@ -15,8 +15,7 @@ import numpy as np
 from surestep._arrays import IntArray, freeze
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
-from surestep.io.logs.checks import no_row
-from surestep.io.logs.findings import OUTLIER, Look, Suspicion
+from surestep.io.logs.findings import OF_LABELS, ONCE, Look, Suspicion, no_row
 from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
 
@@ -81,18 +80,16 @@ def inspect_log(source: LogSource) -> LogFacts:
         pairs = pairs_of(look)
         rewards = rewards_of(look)
         found = [] if all_usable else [*look.unusable()]
-        kinds, ends = ["state seen once"], {}
+        kinds, ends = {ONCE: OF_LABELS[ONCE]}, dict[str, float]()
         if rewards is not None and (rewards.low, rewards.high) != (rewards.lowest, rewards.highest):
-            kinds, ends = [OUTLIER, *kinds], {"low": rewards.low, "high": rewards.high}
-        if source.columns.episode is not None:
-            kinds = [*look.of_episodes(), *kinds]
+            kinds, ends = OF_LABELS, {"low": rewards.low, "high": rewards.high}
         return LogFacts(
             rows,
             *pairs,
             only_reached(look),
             None if source.columns.episode is None else episodes_of(look),
             rewards,
-            look.with_places([*found, *look.ask(kinds, **ends)]),
+            look.with_places([*found, *look.ask(look.of_episodes() | kinds, **ends)]),
             look.roles.binnings,
         )
 
@@ -111,7 +108,7 @@ def pairs_of(
     known = " AND ".join(f"{name} IS NOT NULL" for name in (*state, *action))
     look.database.execute(
         f"CREATE TEMP TABLE visited AS SELECT {', '.join([*state, *action])}, count(*) AS rows, "
-        f"count(*) FILTER ({led}) AS visits FROM {rows} WHERE {known} GROUP BY ALL"
+        f"count(*) FILTER ({led}) AS visits, min(row) AS row FROM {rows} WHERE {known} GROUP BY ALL"
     )
     texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in (*state, *action))
     codes, times = look.roles.codes, dict[tuple[Label, Label], IntArray]()

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from surestep.description import Description, several
 from surestep.errors import InvalidLog, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
-from surestep.io.logs.roles import flag_sql
-from surestep.io.logs.stamps import TIME, stamp_sql
+from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
 from surestep.io.sql import sql_name, sql_text
 
 STAMP = '"surestep stamp"'

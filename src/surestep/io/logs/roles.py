@@ -7,15 +7,16 @@ column is, which text a code stands for, and which of its values cannot be used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from surestep.errors import said
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.columns import ColumnMapping, Types
-from surestep.io.logs.stamps import TIME
-from surestep.io.sql import sql_name
+from surestep.io.sql import sql_name, sql_text
 
 Bins = Mapping[str, Binning]  # by column of state or action
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -32,6 +33,7 @@ class Check(NamedTuple):
     condition: str  # SQL over the user's columns
     column: str
     expected: str
+    hint: str = ""  # what can be done about a value that is there, as the end of a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,13 @@ def as_varchar(column: str, kind: str) -> str:
     return sql_name(column) if kind == "VARCHAR" else f"CAST({sql_name(column)} AS VARCHAR)"
 
 
+# A stamp is written as ISO 8601 says (2025-03-31, 2025-03-31 14:05, 2025-03-31T14:05:09Z), or in
+# the form that a user gives. 03/04/2025 may be in March or in April, so nobody guesses.
+ISO = (
+    r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?\s*"
+)
+TIME = '"surestep time"'
 STAMP = "a time stamp such as 2025-03-31 14:05"
 STEP = f"a whole number of at least 0, or {STAMP}"
 YES, NO = r"'true|t|yes|1|1\.0'", r"'false|f|no|0|0\.0'"
@@ -164,6 +173,41 @@ def flag_sql(column: str, kind: str) -> str:
         f"WHEN regexp_full_match({text}, {YES}) THEN true "
         f"WHEN regexp_full_match({text}, {NO}) THEN false END"
     )
+
+
+def is_stamp_type(kind: str) -> bool:
+    """Tells whether values of a type, as DuckDB calls it, are dates or times."""
+    return kind == "DATE" or kind.startswith("TIMESTAMP")
+
+
+def stamp_sql(column: str, kind: str, form: str | None) -> str:
+    """Returns SQL: the stamp of a column as a TIMESTAMP, NULL where it is none."""
+    name = sql_name(column)
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return f"({name} AT TIME ZONE 'UTC')"
+    if is_stamp_type(kind):
+        return f"CAST({name} AS TIMESTAMP)"
+    text = f"trim(CAST({name} AS VARCHAR))"
+    if form is not None:
+        return f"try_strptime({text}, {sql_text(form)})"
+    plain = f"replace({text}, ',', '.')"
+    zoned = rf"regexp_matches({plain}, ':[0-9.]+\s*(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)$')"
+    return (
+        f"CASE WHEN regexp_full_match({text}, {sql_text(ISO)}) THEN CASE WHEN {zoned} "
+        f"THEN TRY_CAST({plain} AS TIMESTAMPTZ) AT TIME ZONE 'UTC' "
+        f"ELSE TRY_CAST({plain} AS TIMESTAMP) END END"
+    )
+
+
+def reads_stamp(text: str) -> bool:
+    """Tells whether a text is a stamp as ISO 8601 writes it."""
+    return re.fullmatch(ISO, text, re.ASCII) is not None
+
+
+def other_form() -> str:
+    """Returns how to say what form a stamp has, as the end of a sentence."""
+    option = said("reader={'timestampformat': …}", "--set reader.timestampformat=…")
+    return f" (if it is a date, say how it is written with {option}, such as %d/%m/%Y or %m/%d/%Y)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +271,7 @@ class RoleSql:
         checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
-            checks.append(Check(step, mapping.step, STEP))
+            checks.append(Check(step, mapping.step, STEP, other_form()))
         for name in filter(None, (mapping.terminated, mapping.truncated)):
             checks.append(Check(f"({self.flag(name)}) IS NULL", name, "true or false"))
         return [*checks, *self.next_checks(), *self.rare_checks()]
@@ -252,7 +296,7 @@ class RoleSql:
             expected = "a probability above 0 and at most 1"
             checks.append(Check(f"NOT {usable}", mapping.propensity, expected))
         if mapping.time is not None:
-            checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP))
+            checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP, other_form()))
         return checks
 
 

@@ -32,20 +32,24 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs import query as queries
-from surestep.io.logs.checks import check_rows, first_where, no_row, refusal
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
-from surestep.io.logs.digests import file_sources
-from surestep.io.logs.findings import Look, explain_episodes
+from surestep.io.logs.findings import (
+    Look,
+    check_rows,
+    explain_episodes,
+    first_where,
+    no_row,
+    refusal,
+)
 from surestep.io.logs.formats import FORMATS
-from surestep.io.logs.frames import kind_of, names_of, register, ungrouped
+from surestep.io.logs.frames import names_of, register, ungrouped
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
 from surestep.io.logs.rewards import RewardSql, Units
-from surestep.io.logs.roles import Check, RoleSql
-from surestep.io.logs.stamps import is_stamp_type, reads_stamp
+from surestep.io.logs.roles import Check, RoleSql, is_stamp_type, reads_stamp
 from surestep.io.logs.tables import (
     Table,
     connected,
@@ -180,7 +184,7 @@ class LogSource:
         if made is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
-            sources = file_sources(self.table.raw or self.table, database)
+            sources = (self.table.raw or self.table).sources(database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
@@ -404,7 +408,7 @@ def open_log(
         unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
         beyond = [name for name in (*unreadable, *lacking) if name not in types]
         mapping = meaning_of(description, types, beyond, columns)
-        check_readable(table, mapping, unreadable, lacking)
+        check_readable(mapping, unreadable, lacking)
         stamped = steps_are_stamps(database, description, types, mapping)
         preparation = prepared(description, mapping, types, stamped)
         check_bins(description.bins, mapping, [*types, *preparation.added])
@@ -481,7 +485,7 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
 
 
 def check_readable(
-    table: Table, mapping: ColumnMapping, unreadable: Sequence[str], lacking: Mapping[str, Path]
+    mapping: ColumnMapping, unreadable: Sequence[str], lacking: Mapping[str, Path]
 ) -> None:
     """Refuses a column that DuckDB has no type for, or that some files lack, where it is needed."""
     for role, columns in mapping.by_role().items():
@@ -493,8 +497,8 @@ def check_readable(
                 )
             if name in unreadable:
                 raise InvalidLog(
-                    f"column {name!r}, chosen for {role}, is of type {kind_of(table.frame, name)}, "
-                    "which cannot be read; turn it into numbers or text"
+                    f"column {name!r}, chosen for {role}, is of a type that cannot be read; turn "
+                    "it into numbers or text"
                 )
 
 
@@ -540,7 +544,7 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
         if database.execute("SELECT count(*) FROM counted").fetchone()[0] == 0:
             raise no_row(table)
         return guess.scale
-    units: Units = check_rows(table, database, roles, reward)
+    units: Units = check_rows(table, database, roles)
     query = CountQuery(roles, units)
     if units != guess and count_in_one_pass(table, database, query):
         return units.scale
