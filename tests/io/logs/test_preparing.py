@@ -153,7 +153,7 @@ def test_a_number_in_another_notation_is_refused_with_what_can_be_done(text):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("03/04/2025", "with reader={'timestampformat': …}, such as %d/%m/%Y or %m/%d/%Y)"),
+        ("03/04/2025", "with reader={'timestampformat': …}, such as %d/%m/%Y, %m/%d/%Y or %Y-%m"),
         ("first", "a time stamp such as 2025-03-31 14:05 (if it is a date"),
     ],
 )

@@ -14,11 +14,10 @@ from typing import Any
 
 from surestep.io.logs.lanes import Lane
 from surestep.io.logs.rewards import Units
-from surestep.io.logs.roles import RoleSql
+from surestep.io.logs.roles import FLAGS, RoleSql
 
 REFUTED = "surestep: a row is not as hoped"
 TERMINATED, TRUNCATED, BEGINS = 1, 2, 4  # bits of the `kind` of a group
-FLAGS = {TERMINATED: "terminated", TRUNCATED: "truncated"}
 IN_ORDER = "PARTITION BY episode ORDER BY step"
 
 
@@ -34,12 +33,10 @@ class CountQuery:
     @property
     def usable(self) -> str:
         """Returns SQL: a row can be used by itself; missing labels and flags show up as groups."""
-        mapping, roles = self.roles.mapping, self.roles
-        conditions = [self.units.exact]
-        if roles.codes.episode is not None:
-            conditions += [f"{roles.codes.episode.sql} IS NOT NULL"]
-            conditions += [f"{roles.whole(str(mapping.step))} >= 0"]
-        checks = (*roles.codes.checks, *roles.rare_checks())
+        roles, conditions = self.roles, [self.units.exact]
+        if roles.episode is not None:
+            conditions += [f"{roles.episode.sql} IS NOT NULL", f"{roles.step} >= 0"]
+        checks = (*roles.label_checks, *roles.rare_checks())
         conditions += [f"NOT coalesce({check.condition}, false)" for check in checks]
         return " AND ".join(conditions)
 
@@ -48,18 +45,11 @@ class CountQuery:
 
         `place` is its column of places, where it has one.
         """
-        roles, mapping, codes = self.roles, self.roles.mapping, self.roles.codes
-        columns = {f"state_{i}": code.sql for i, code in enumerate(codes.state)}
-        columns |= {f"action_{i}": code.sql for i, code in enumerate(codes.action)}
-        columns |= {f"next_{i}": code.sql for i, code in enumerate(codes.next_state)}
-        columns |= {"usable": self.usable, "units": self.units.number}
-        columns |= {name: roles.flag(getattr(mapping, name)) for name in FLAGS.values()}
+        columns = self.roles.columns() | {"usable": self.usable, "units": self.units.number}
         if place:
             columns["place"] = place
-        if codes.episode is not None:
-            columns |= {"episode": codes.episode.sql, "step": roles.whole(str(mapping.step))}
-        if mapping.propensity is not None:
-            columns["propensity"] = roles.propensity
+        if self.roles.mapping.propensity is not None:
+            columns["propensity"] = self.roles.propensity
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         return f"SELECT {listed} FROM {scan}"
 
@@ -68,7 +58,7 @@ class CountQuery:
     @property
     def looks_ahead(self) -> list[str]:
         """The columns of the next row that matter to a row."""
-        return ["episode", "step", *self.roles.codes.names("state")]
+        return ["episode", "step", *self.roles.names("state")]
 
     def chained(
         self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
@@ -108,17 +98,17 @@ class CountQuery:
     @property
     def same_next(self) -> str:
         """Returns SQL: the next state of a step that goes on is the state of the next step."""
-        pairs = range(len(self.roles.codes.next_state))
+        pairs = range(len(self.roles.next_state))
         same = " AND ".join(f"next_{i} = following_state_{i}" for i in pairs)
         return f"(next_0 IS NULL OR ({same}))" if same else "true"
 
     @property
     def whole(self) -> str:
         """Returns SQL: the next step goes on with the episode, or another episode begins."""
-        if self.roles.codes.episode is None:
+        if self.roles.episode is None:
             return "true"
         later = "following_episode > episode"
-        if self.roles.codes.episode.type == "VARCHAR":  # e9 before e10
+        if self.roles.episode.type == "VARCHAR":  # e9 before e10
             longer = "length(following_episode) - length(episode)"
             later = f"({longer} > 0 OR ({longer} = 0 AND {later}))"
         return (
@@ -132,21 +122,22 @@ class CountQuery:
     @property
     def marks(self) -> dict[int, str]:
         """Returns SQL by bit: how a step ended, and that it begins an episode."""
-        marks = {bit: name for bit, name in FLAGS.items() if getattr(self.roles.mapping, name)}
-        if self.roles.codes.episode is not None:
+        bits = zip((TERMINATED, TRUNCATED), FLAGS, strict=True)
+        marks = {bit: name for bit, name in bits if getattr(self.roles.mapping, name)}
+        if self.roles.episode is not None:
             marks[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
         return marks
 
     @property
     def keys(self) -> list[str]:
         """Returns the labels by which rows are grouped, besides their marks."""
-        codes = self.roles.codes
-        following = codes.names("next")
-        if not codes.next_state:
-            states = zip(codes.names("state"), following, strict=True)
+        roles = self.roles
+        following = roles.names("next")
+        if not roles.next_state:
+            states = zip(roles.names("state"), following, strict=True)
             ahead = f"CASE WHEN {CONTINUES} THEN following_"
             following = [f"{ahead}{here} END AS {there}" for here, there in states]
-        return [*codes.names("state"), *codes.names("action"), *following]
+        return [*roles.names("state"), *roles.names("action"), *following]
 
     @property
     def aggregates(self) -> list[str]:
@@ -171,11 +162,11 @@ class CountQuery:
     @property
     def nameless(self) -> str:
         """Returns SQL: a group lacks a label or a flag that it must have."""
-        codes = self.roles.codes
-        needed = (*codes.names("state"), *codes.names("action"), "kind")
+        roles = self.roles
+        needed = (*roles.names("state"), *roles.names("action"), "kind")
         lacks = [f"{name} IS NULL" for name in needed]
-        if codes.next_state:
-            there = [f"{name} IS NULL" for name in codes.names("next")]
+        if roles.next_state:
+            there = [f"{name} IS NULL" for name in roles.names("next")]
             partly, wholly = f"({' OR '.join(there)})", f"({' AND '.join(there)})"
             lacks.append(f"{partly} AND NOT {wholly}")
             lacks.append(f"{wholly} AND kind & {TERMINATED | TRUNCATED} = 0")

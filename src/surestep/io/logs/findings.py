@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from surestep.errors import InvalidLog
 from surestep.io.logs.preparing import NONE
 from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
-from surestep.io.logs.roles import Check, LabelCode, RoleSql
+from surestep.io.logs.roles import FLAGS, Check, LabelCode, RoleSql
 from surestep.io.logs.tables import Table
 from surestep.io.sql import ROW, as_texts, sql_name
 
@@ -136,7 +136,6 @@ class Finding(NamedTuple):
 
 
 UNUSABLE, OUTLIER, ONCE = "unusable value", "outlier", "state seen once"
-FLAGS = ("terminated", "truncated")
 IN_EPISODES = "(in {number:,} episode{s})"
 STEPS = "seen WHERE episode IS NOT NULL AND step IS NOT NULL"
 OF_EPISODES: Mapping[str, Finding] = {
@@ -174,7 +173,7 @@ OF_EPISODES: Mapping[str, Finding] = {
         "SELECT row, 1 AS times, episode, 'next state ' || {said} || ', but the next step is in ' "
         "|| {was} AS note FROM (SELECT *, lead(step) OVER near AS later, "
         f"{{leads}} FROM {STEPS} WINDOW near AS ({{order}})) "
-        "WHERE later = step + 1 AND next_state_0 IS NOT NULL AND ({differ})",
+        "WHERE later = step + 1 AND next_0 IS NOT NULL AND ({differ})",
         refused_at="next_state",
     ),
     "episode without end": Finding(
@@ -231,42 +230,24 @@ class Look:
         rows: list[Any] = self.database.execute(query).fetchall()
         return rows
 
-    def columns(self, role: str) -> list[str]:
-        """Returns the columns of labels of a role in `seen`: ['state_0', 'state_1']."""
-        return [f"{role}_{i}" for i in range(len(getattr(self.roles.mapping, role)))]
-
     @property
     def rows(self) -> str:
         """Returns SQL: the rows of the log with their numbers."""
         self.database.execute("SET preserve_insertion_order = true")
         return f"({self.table.scan(self.database, numbered=True)})"
 
-    @property
-    def episode(self) -> str:
-        """Returns SQL: the episode of a row, NULL where there is none that can be used."""
-        code = self.roles.codes.episode
-        return "NULL" if code is None else usable(code)
-
     def read(self) -> tuple[int, bool]:
         """Creates the tables `seen` and `episodes`; counts the rows, and tells if all are usable.
 
         An episode has so many `different` steps from `low` to `high`, and the first end `flagged`.
         """
-        roles, mapping = self.roles, self.roles.mapping
-        columns = {
-            f"{role}_{i}": usable(code)
-            for role in ("state", "action", "next_state")
-            for i, code in enumerate(getattr(roles.codes, role))
-        }
-        is_number = RewardSql.of(roles).is_number
-        reward = f"TRY_CAST({sql_name(mapping.reward)} AS DOUBLE)"
-        columns["reward"] = f"CASE WHEN {is_number} AND isfinite({reward}) THEN {reward} END"
-        for flag in FLAGS:
-            columns[flag] = f"coalesce({roles.flag(getattr(mapping, flag))}, false)"
-        whole = "NULL::BIGINT" if mapping.episode is None else roles.whole(str(mapping.step))
-        columns |= {"episode": self.episode, "step": whole, "row": ROW}
-        checks = [f"({check.condition})" for check in roles.checks(is_number)]
-        columns["faulty"] = " OR ".join(checks)
+        roles, reward = self.roles, RewardSql.of(self.roles)
+        columns = {"episode": "NULL", "step": "NULL::BIGINT", **roles.columns(usable), "row": ROW}
+        columns |= {flag: f"coalesce({columns[flag]}, false)" for flag in FLAGS}
+        number = f"TRY_CAST({sql_name(reward.column)} AS DOUBLE)"
+        columns["reward"] = f"CASE WHEN {reward.is_number} AND isfinite({number}) THEN {number} END"
+        checks = roles.checks(reward.is_number)
+        columns["faulty"] = " OR ".join(f"({check.condition})" for check in checks)
         told = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         self.database.execute(
             "CREATE TEMP TABLE seen AS SELECT * REPLACE (CASE WHEN step >= 0 THEN step END AS step)"
@@ -289,18 +270,18 @@ class Look:
     @property
     def names(self) -> dict[str, Any]:
         """Returns what the findings name."""
-        mapping, width = self.roles.mapping, range(len(self.roles.mapping.next_state))
+        mapping, width = self.roles.mapping, range(len(self.roles.next_state))
         why = "their last step is neither terminated nor truncated"
         if mapping.terminated is None and mapping.truncated is None:
             why = "no column says whether an episode is over"
         return {
-            "state": ", ".join(self.columns("state")),
-            "said": " || ', ' || ".join(self.columns("next_state")),
+            "why": why,
+            "state": ", ".join(self.roles.names("state")),
+            "said": " || ', ' || ".join(f"next_{i}" for i in width),
             "was": " || ', ' || ".join(f"there_{i}" for i in width),
             "leads": ", ".join(f"lead(state_{i}) OVER near AS there_{i}" for i in width),
-            "differ": " OR ".join(f"there_{i} <> next_state_{i}" for i in width),
+            "differ": " OR ".join(f"there_{i} <> next_{i}" for i in width),
             "order": self.order if width and mapping.episode else "",
-            "why": why,
         }
 
     @property
@@ -313,7 +294,7 @@ class Look:
         )
         if not back and runs == self.one("SELECT count(low) FROM episodes")[0]:
             return ""
-        labels = ", ".join([*self.columns("state"), *self.columns("next_state")])
+        labels = ", ".join([*self.roles.names("state"), *self.roles.names("next")])
         return f"PARTITION BY episode ORDER BY step, {labels}"
 
     def unusable(self) -> Iterator[Found]:
@@ -359,8 +340,9 @@ class Look:
         """Returns what was found with its first places; the log is read once more for all."""
         wanted = ", ".join(str(row) for each in found for row, _ in each.rows)
         shown = list(dict.fromkeys(name for each in found for name in each.columns))
-        step = self.roles.mapping.step
-        texts = [self.episode, "NULL" if step is None else sql_name(step), *map(sql_name, shown)]
+        episode, step = self.roles.episode, self.roles.mapping.step
+        texts = ["NULL" if episode is None else usable(episode)]
+        texts += ["NULL" if step is None else sql_name(step), *map(sql_name, shown)]
         listed = ", ".join(f"CAST({sql} AS VARCHAR)" for sql in texts)
         query = f"SELECT {ROW}, {listed} FROM {self.rows} WHERE {ROW} IN ({wanted})"
         there = {row: texts for row, *texts in (self.all(query) if wanted else ())}

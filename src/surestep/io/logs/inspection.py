@@ -101,19 +101,19 @@ def pairs_of(
 
     Counting drops the last row of an episode that goes on elsewhere, so it is no visit here either.
     """
-    state, action = look.columns("state"), look.columns("action")
+    state, action = look.roles.names("state"), look.roles.names("action")
     rows, led = "seen LEFT JOIN episodes USING (episode)", "seen.terminated OR step < high"
     if look.roles.mapping.next_state:
-        rows, led = "seen", "terminated OR next_state_0 IS NOT NULL"
+        rows, led = "seen", "terminated OR next_0 IS NOT NULL"
     known = " AND ".join(f"{name} IS NOT NULL" for name in (*state, *action))
     look.database.execute(
         f"CREATE TEMP TABLE visited AS SELECT {', '.join([*state, *action])}, count(*) AS rows, "
         f"count(*) FILTER ({led}) AS visits, min(row) AS row FROM {rows} WHERE {known} GROUP BY ALL"
     )
     texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in (*state, *action))
-    codes, times = look.roles.codes, dict[tuple[Label, Label], IntArray]()
+    roles, times = look.roles, dict[tuple[Label, Label], IntArray]()
     for *row, many, led_on in look.all(f"SELECT {texts}, rows, visits FROM visited"):
-        parts = zip((*codes.state, *codes.action), row, strict=True)
+        parts = zip((*roles.state, *roles.action), row, strict=True)
         label = tuple(code.label(text) for code, text in parts)
         pair = label[: len(state)], label[len(state) :]  # codes may share a label
         times[pair] = times.get(pair, 0) + np.array((many, led_on))
@@ -127,13 +127,13 @@ def pairs_of(
 
 def only_reached(look: Look) -> int:
     """Counts the states that are a next state of some row, while nobody decided in them."""
-    following = look.columns("next_state")
-    if not following:
+    if not look.roles.next_state:
         return 0
+    following = look.roles.names("next")
     known = " AND ".join(f"{name} IS NOT NULL" for name in following)
     (number,) = look.one(
         f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(following)} FROM seen WHERE {known} "
-        f"EXCEPT SELECT {', '.join(look.columns('state'))} FROM visited)"
+        f"EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
     )
     return int(number)
 

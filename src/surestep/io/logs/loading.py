@@ -35,7 +35,7 @@ def load_steps(
     does not even say why it is the last stays, without a next state. With `propensities` the log
     has those of its rows.
     """
-    if roles.codes.episode is None:
+    if roles.episode is None:
         raise InvalidLog(
             "the log is loose transitions, which are no episodes; expected columns of episodes and "
             "steps, or a method that needs only counts"
@@ -118,9 +118,9 @@ def first_rows(
     begins there; of one episode, of its steps. Returns its SQL; that of the whole log where there
     are no two parts. The columns have other names within: theirs may be those used here.
     """
-    mapping, episode = roles.mapping, roles.codes.episode
+    mapping, episode = roles.mapping, roles.episode
     assert episode is not None
-    step = roles.whole(str(mapping.step))
+    step = roles.step
     stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
     if mapping.next_state:
         stopped = f"{stopped} AND {roles.no_next}"

@@ -140,15 +140,15 @@ class LogSource:
                 count = f"SELECT count_if({check.condition}) FROM log"
                 if wrong := database.execute(count).fetchone()[0]:
                     raise refusal(self.table, database, check, wrong)
-            assert roles.codes.episode is not None
-            episode, reward = roles.codes.episode.sql, RewardSql.of(roles).double
+            assert roles.episode is not None
+            episode, reward = roles.episode.sql, RewardSql.of(roles).double
             wanted = [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)]
             rows = self.rows_that_teach(database, wanted)
             listed = ", ".join(f"{number} AS {sql_name(name)}" for name, number in read.items())
             taught = database.execute(
                 f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
                 f'"surestep episode", {reward} AS "surestep reward" FROM {rows} '
-                f"ORDER BY {episode}, {roles.whole(str(self.columns.step))}"
+                f"ORDER BY {episode}, {roles.step}"
             )
             return dict(taught.fetchnumpy())
 
@@ -202,12 +202,12 @@ class LogSource:
             return ()
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, {})
-            assert roles.codes.episode is not None
-            step, numbers = roles.whole(str(self.columns.step)), self.table.preparation
+            assert roles.episode is not None
+            step, numbers = roles.step, self.table.preparation
             database.execute("SET preserve_insertion_order = true")
             ends = database.execute(
                 "SELECT min_by(e, r), min_by(s, r), max_by(e, r), max_by(s, r) FROM (SELECT "
-                f"CAST({roles.codes.episode.sql} AS VARCHAR) AS e, {step} AS s, "
+                f"CAST({roles.episode.sql} AS VARCHAR) AS e, {step} AS s, "
                 "row_number() OVER () AS r FROM log)"
             ).fetchone()
         steps = (0, 0) if numbers.numbers_stamps else (ends[1], ends[3] + 1)
@@ -267,7 +267,7 @@ class LogSource:
             roles = self.roles(database)
             conditions = list[str]()
             for role, label in labels.items():
-                for code, text in zip(getattr(roles.codes, role), label, strict=True):
+                for code, text in zip(getattr(roles, role), label, strict=True):
                     value = f"CAST({code.sql} AS VARCHAR)"
                     distinct = database.execute(f"SELECT DISTINCT {value} FROM log").fetchall()
                     same = [coded for (coded,) in distinct if coded is not None]
@@ -550,7 +550,7 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
         return units.scale
     database.execute("SET preserve_insertion_order = false")
     trouble = None
-    if roles.codes.episode is not None:
+    if roles.episode is not None:
         if count_as_hoped(database, query, query.chained("log", IN_ORDER)):
             return units.scale
         trouble = explain_episodes(Look(table, roles, database))
@@ -561,7 +561,7 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
 
 def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
     """Makes the table `counted` of rows as they lie; False if one of them is not as hoped."""
-    if query.roles.codes.episode is None:
+    if query.roles.episode is None:
         database.execute("SET preserve_insertion_order = false")
         return count_as_hoped(database, query, query.steps("log"))
     if not table.preparation.keeps_order:
