@@ -4,21 +4,52 @@ Rows are hoped to be right and to lie in order: each continues its episode with 
 begins an episode with a larger name. Then one pass is enough, and nothing of it is held in memory
 but the groups. The first row that is otherwise stops the pass, and another one is made: over rows
 put in order, which may spill to disk, or one that finds out what is wrong.
+
+What a row is to the next one can only be seen where rows come in order, one after the other. A
+Parquet log is cut into lanes, each read in its own order, which keep all cores busy; the seams
+between them are told to each lane beforehand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from surestep.io.logs.lanes import Lane
-from surestep.io.logs.rewards import Units
+from surestep.errors import InvalidLog
+from surestep.io.logs.findings import Look, check_rows, explain_episodes, no_row
+from surestep.io.logs.rewards import RewardSql, Units
 from surestep.io.logs.roles import FLAGS, RoleSql
+from surestep.io.logs.tables import Table
+from surestep.io.sql import columns_of, file_list
 
 REFUTED = "surestep: a row is not as hoped"
 TERMINATED, TRUNCATED, BEGINS = 1, 2, 4  # bits of the `kind` of a group
 IN_ORDER = "PARTITION BY episode ORDER BY step"
+CONTINUES = "coalesce(following_episode = episode, false)"
+SHORTEST = 1_000_000  # rows: below it, one lane is as fast as several
+IN_FILE = "file_row_number"
+
+
+class Lane(NamedTuple):
+    """A stretch of a log, as SQL."""
+
+    scan: str  # the rows of the lane, in order if nothing else reads them
+    first_row: str
+    last_row: str
+
+
+def lane(files: Sequence[Path], begin: int, end: int) -> Lane:
+    """Returns rows `begin` ≤ row < `end` of a file; of several all, the last with `end` rows."""
+    read = f"SELECT * FROM read_parquet({{}}, {IN_FILE}=true) WHERE {{}}"
+    inside = f"{IN_FILE} >= {begin} AND {IN_FILE} < {end}" if len(files) == 1 else "true"
+    return Lane(
+        read.format(file_list(files), inside),
+        read.format(file_list(files[:1]), f"{IN_FILE} = {begin}"),
+        read.format(file_list(files[-1:]), f"{IN_FILE} = {end - 1}"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +185,11 @@ class CountQuery:
 
     def grouped(self, rows: str) -> str:
         """The groups of (state, action, next state, kind), with times and exact sums."""
-        marks = [f"{sql} AS mark_{bit}" for bit, sql in self.marks.items()]
-        columns = ", ".join([*self.keys, *marks, *self.aggregates])
-        kind = " + ".join(["0", *(f"{bit} * CAST(mark_{bit} AS INTEGER)" for bit in self.marks)])
-        return f"SELECT *, {kind} AS kind FROM (SELECT {columns} FROM ({rows}) GROUP BY ALL)"
+        kind = " + ".join(
+            ["0", *(f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items())]
+        )
+        columns = ", ".join([*self.keys, f"{kind} AS kind", *self.aggregates])
+        return f"SELECT {columns} FROM ({rows}) GROUP BY ALL"
 
     @property
     def nameless(self) -> str:
@@ -173,9 +205,6 @@ class CountQuery:
         return " OR ".join(f"({condition})" for condition in lacks)
 
 
-CONTINUES = "coalesce(following_episode = episode, false)"
-
-
 def count_as_hoped(database: Any, query: CountQuery, rows: str) -> bool:
     """Makes the table `counted` of these rows; False if one of them is not as hoped."""
     import duckdb
@@ -188,3 +217,71 @@ def count_as_hoped(database: Any, query: CountQuery, rows: str) -> bool:
         return False
     nameless = database.execute(f"SELECT count(*) FROM counted WHERE {query.nameless}").fetchone()
     return bool(nameless[0] == 0)
+
+
+def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
+    """Makes the table `counted`, or says what is wrong; returns the scale of its sums.
+
+    One pass if the first guess of the rewards' digits is right and rows are right and in order.
+    """
+    reward = RewardSql.of(roles)
+    guess = reward.guess(database)
+    if guess is not None and count_in_one_pass(table, database, CountQuery(roles, guess)):
+        if database.execute("SELECT count(*) FROM counted").fetchone()[0] == 0:
+            raise no_row(table)
+        return guess.scale
+    units = check_rows(table, database, roles)
+    query = CountQuery(roles, units)
+    if units != guess and count_in_one_pass(table, database, query):
+        return units.scale
+    database.execute("SET preserve_insertion_order = false")
+    trouble = None
+    if roles.episode is not None:
+        if count_as_hoped(database, query, query.chained("log", IN_ORDER)):
+            return units.scale
+        trouble = explain_episodes(Look(table, roles, database))
+    raise trouble or InvalidLog(
+        f"{table.name} gave other rows when it was read again; expected a log that does not change"
+    )
+
+
+def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
+    """Makes the table `counted` of rows as they lie; False if one of them is not as hoped."""
+    if query.roles.episode is None:
+        database.execute("SET preserve_insertion_order = false")
+        return count_as_hoped(database, query, query.steps("log"))
+    if not table.preparation.keeps_order:
+        return count_as_hoped(database, query, query.chained("log", IN_ORDER))
+    database.execute("SET preserve_insertion_order = true")
+    lanes = lanes_of(table, database)
+    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
+    return count_as_hoped(database, query, rows)
+
+
+def lanes_of(table: Table, database: Any) -> list[Lane]:
+    """As many lanes as threads: files, or pieces of a single one; none where a log is not cut."""
+    if not table.format.knows_rows or table.preparation.selects or table.kept != "true":
+        return []
+    counted = database.execute(
+        f"SELECT file_name, num_rows FROM parquet_file_metadata({file_list(table.files)})"
+    ).fetchall()
+    known = {Path(name): int(rows) for name, rows in counted}
+    rows = {file: known[file] for file in table.files if known[file]}
+    total = sum(rows.values())
+    scans = [f"FROM read_parquet({file_list([file])})" for file in rows]
+    threads = database.execute("SELECT current_setting('threads')").fetchone()[0]
+    number = min(threads, -(-total // SHORTEST))
+    if (
+        number < 2
+        or IN_FILE in columns_of(database, "log")
+        or len({str(columns_of(database, scan)) for scan in scans}) > 1  # they would not fit
+    ):
+        return []
+    if len(rows) == 1:
+        ends = [total * piece // number for piece in range(number + 1)]
+        return [lane(list(rows), *piece) for piece in pairwise(ends)]
+    lanes, before = dict[int, list[Path]](), 0.0
+    for file, size in rows.items():  # each belongs to the lane of its middle
+        lanes.setdefault(int((before + size / 2) / total * number), []).append(file)
+        before += size
+    return [lane(files, 0, rows[files[-1]]) for files in lanes.values()]

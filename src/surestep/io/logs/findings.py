@@ -31,14 +31,10 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
     """Refuses the first row that makes no sense; returns the units that exact sums need."""
     reward = RewardSql.of(roles)
     checks = roles.checks(reward.is_number)
-    asked = ["count(*)", *reward.needs(), *(f"count_if({check.condition})" for check in checks)]
-    rows, *totals = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
+    rows, *needs = passed(table, database, checks, "count(*)", *reward.needs())
     if rows == 0:
         raise no_row(table)
-    for check, times in zip(checks, totals[3:], strict=True):
-        if times:
-            raise refusal(table, database, check, times)
-    scale, largest, short = totals[:3]
+    scale, largest, _ = needs
     if scale > LARGEST_SCALE or largest * rows * 10.0**scale >= LARGEST_SUM:
         found = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
         raise InvalidLog(
@@ -46,7 +42,17 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
             f"of up to {largest:g} with that many cannot be added up exactly in 38 digits; round "
             "the rewards to fewer digits"
         )
-    return reward.units(scale, largest, short)
+    return reward.units(*needs)
+
+
+def passed(table: Table, database: Any, checks: Sequence[Check], *also: str) -> Sequence[Any]:
+    """Refuses the first row that fails a check; returns other aggregates of all rows."""
+    asked = [*also, *(f"count_if({check.condition})" for check in checks)]
+    totals: Sequence[Any] = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
+    for check, times in zip(checks, totals[len(also) :], strict=True):
+        if times:
+            raise refusal(table, database, check, times)
+    return totals[: len(also)]
 
 
 def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
@@ -81,8 +87,8 @@ def first_where(table: Table, database: Any, condition: str, column: str) -> Pla
     """Returns the first row of which the condition holds, in the order of the files."""
     database.execute("SET preserve_insertion_order = true")
     hit = database.execute(
-        f"SELECT {ROW}, {table.raw_row}, {as_texts([column])} FROM "
-        f"({table.scan(database, numbered=True)}) WHERE {condition} ORDER BY {ROW} LIMIT 1"
+        f"SELECT {ROW}, {table.raw_row}, {as_texts([column])} FROM log WHERE {condition} "
+        f"ORDER BY {ROW} LIMIT 1"
     ).fetchone()
     if hit is None:
         return None
@@ -230,12 +236,6 @@ class Look:
         rows: list[Any] = self.database.execute(query).fetchall()
         return rows
 
-    @property
-    def rows(self) -> str:
-        """Returns SQL: the rows of the log with their numbers."""
-        self.database.execute("SET preserve_insertion_order = true")
-        return f"({self.table.scan(self.database, numbered=True)})"
-
     def read(self) -> tuple[int, bool]:
         """Creates the tables `seen` and `episodes`; counts the rows, and tells if all are usable.
 
@@ -249,9 +249,10 @@ class Look:
         checks = roles.checks(reward.is_number)
         columns["faulty"] = " OR ".join(f"({check.condition})" for check in checks)
         told = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+        self.database.execute("SET preserve_insertion_order = true")
         self.database.execute(
             "CREATE TEMP TABLE seen AS SELECT * REPLACE (CASE WHEN step >= 0 THEN step END AS step)"
-            f" FROM (SELECT {told} FROM {self.rows})"
+            f" FROM (SELECT {told} FROM log)"
         )
         self.database.execute(
             "CREATE TEMP TABLE episodes AS SELECT episode, sum(rows)::BIGINT AS rows, "
@@ -305,7 +306,7 @@ class Look:
             if times:
                 says = f"{many(times, 'row')} without {check.expected} in column {check.column!r}"
                 rows = self.all(
-                    f"SELECT {ROW}, NULL FROM {self.rows} WHERE {check.condition} "
+                    f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
                     f"ORDER BY {ROW} LIMIT {EXAMPLES}"
                 )
                 suspicion = Suspicion(UNUSABLE, times, says, check.expected)
@@ -344,7 +345,7 @@ class Look:
         texts = ["NULL" if episode is None else usable(episode)]
         texts += ["NULL" if step is None else sql_name(step), *map(sql_name, shown)]
         listed = ", ".join(f"CAST({sql} AS VARCHAR)" for sql in texts)
-        query = f"SELECT {ROW}, {listed} FROM {self.rows} WHERE {ROW} IN ({wanted})"
+        query = f"SELECT {ROW}, {listed} FROM log WHERE {ROW} IN ({wanted})"
         there = {row: texts for row, *texts in (self.all(query) if wanted else ())}
         places = {row: self.table.place(self.database, row) for row in there}
         suspicions = list[Suspicion]()
@@ -369,7 +370,7 @@ def explain_episodes(look: Look) -> InvalidLog | None:
         column = look.roles.mapping.by_role()[finding.refused_at][0]
         ((file, row, episode, _, note),) = look.with_places([found])[0].examples[:1]
         if found.suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
-            plain = replace(look.table, preparation=NONE).scan(look.database, numbered=True)
+            plain = replace(look.table, preparation=NONE).scan(look.database)
             at = f"WHERE {ROW} = {found.rows[0][0]}"
             stamp = look.one(f"SELECT {as_texts([column])} FROM ({plain}) {at}")[0]
             note = f"more than one row has the time {stamp!r}"

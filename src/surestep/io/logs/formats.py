@@ -9,11 +9,12 @@ from typing import Any
 
 from surestep.description import Reader
 from surestep.errors import InvalidLog, InvalidParameter, said
-from surestep.io.logs.compression import COMPRESSED, split_ending
 from surestep.io.logs.text_tables import (
+    COMPRESSED,
     as_text,
     explain_text,
     scan_text,
+    split_ending,
     text_conversion,
     typed_text,
 )

@@ -14,6 +14,7 @@ import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, install
+from surestep.io.logs.frames import as_array
 
 MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
 FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
@@ -76,7 +77,7 @@ def from_rollouts(episodes: Iterable[Any]) -> Columns:
     for number, episode in enumerate(episodes):
         try:
             columns = episode_columns(number, episode)
-        except InvalidLog as problem:
+        except (InvalidLog, ValueError, TypeError, OverflowError) as problem:
             raise InvalidLog(f"episode {number}: {problem}") from None
         if columns is None:
             continue
@@ -114,7 +115,7 @@ def episode_columns(number: int, episode: Any) -> Columns | None:
     missing = [name for name in FIELDS if name not in given]
     if missing:
         raise InvalidLog(f"it has no {missing[0]}, expected {', '.join(FIELDS)}")
-    rewards, *flags = (as_column(name, given[name]) for name in FIELDS[2:])
+    rewards, *flags = (as_array(given[name]) for name in FIELDS[2:])
     steps = rewards.size
     if steps == 0:
         return None
@@ -171,7 +172,7 @@ def leaves(name: str, values: Any) -> Iterator[tuple[str, AnyArray]]:
         for key, part in as_mapping(values).items():
             yield from leaves(f"{name}_{key}", part)
     else:
-        yield name, as_column(name, values)
+        yield name, as_array(values)
 
 
 def as_mapping(values: Any) -> Mapping[Any, Any]:
@@ -179,22 +180,3 @@ def as_mapping(values: Any) -> Mapping[Any, Any]:
     if isinstance(values, Mapping):
         return values
     return dict(enumerate(values)) if isinstance(values, tuple) else {}
-
-
-def as_column(name: str, values: Any) -> AnyArray:
-    """Returns numbers or texts as an array that DuckDB can read.
-
-    NumPy makes texts of numbers that stand beside one, which are refused.
-    """
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, OverflowError) as problem:
-        raise InvalidLog(f"{name} is no row of numbers or texts: {problem}") from None
-    if array.dtype.kind == "U" or (array.dtype == object and array.size):
-        given = values if isinstance(values, list) else array.flat
-        if all(isinstance(value, str) for value in given):
-            return array.astype(object)
-        raise InvalidLog(f"{name} holds values of several types, expected numbers or texts")
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise InvalidLog(f"{name} holds values of type {array.dtype}, expected numbers or texts")
-    return array.astype(np.float32) if array.dtype == np.float16 else array

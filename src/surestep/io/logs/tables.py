@@ -14,12 +14,12 @@ from typing import Any
 from surestep._files import failing_to_read, read_path
 from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
-from surestep.io.logs.compression import check_compression, check_gzip
 from surestep.io.logs.formats import IN_MEMORY, Format, format_of, has_format, scan_parquet
 from surestep.io.logs.frames import explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.query import Made, Workshop
+from surestep.io.logs.text_tables import check_compression, check_gzip
 from surestep.io.sql import (
     ROW,
     columns_of,
@@ -56,23 +56,20 @@ class Table:
             return scan_parquet(database, [self.converted[f] for f in files], Description().reader)
         return self.format.scan(database, files, self.description.reader)
 
-    def scan(self, database: Any, *, numbered: bool = False) -> str:
-        """Returns the SQL of the rows of the log.
+    def scan(self, database: Any) -> str:
+        """Returns the SQL of the rows of the log; `ROW` is their number in the files, from 1.
 
-        They have their numbers, from 1, as `ROW` where that is asked for, and wherever anything is
-        done to them: it may leave rows out, or in another order.
+        What is done to rows may leave some out, or in another order.
         """
-        rows = self.read(database, self.files)
-        if numbered or self.preparation.changes:
-            rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({rows})"
-        rows = self.preparation.sql(rows)
+        files = self.read(database, self.files)
+        rows = self.preparation.sql(f"SELECT *, row_number() OVER () AS {ROW} FROM ({files})")
         return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
 
     def typed(self, database: Any) -> str:
         """Returns the SQL that reads all rows for a query, values of their types."""
         if self.format.typed is not None and not self.converted:
             return self.format.typed(self.files, self.description.reader)
-        return self.scan(database)
+        return self.read(database, self.files)
 
     @property
     def raw_row(self) -> str:
@@ -183,6 +180,12 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
             register(database, table.frame)
         database.execute(f"CREATE TEMP VIEW log AS {table.scan(database)}")
         yield database
+
+
+def types_of(database: Any, rows: str = "log") -> dict[str, str]:
+    """Returns the type of each column of the log, as DuckDB calls it."""
+    kinds = columns_of(database, rows)
+    return {name: kind for name, kind in kinds.items() if sql_name(name) != ROW}
 
 
 @contextmanager

@@ -27,8 +27,7 @@ from xml.parsers.expat import ExpatError, ParserCreate, errors
 import msgspec
 
 from surestep.errors import FileFailure, InvalidLog
-from surestep.io.logs.compression import pieces
-from surestep.io.logs.text_tables import as_text
+from surestep.io.logs.text_tables import as_text, pieces
 from surestep.io.sql import file_list, sql_text
 
 ATTRIBUTES = frozenset({"string", "date", "int", "float", "boolean", "id", "list", "container"})
