@@ -224,9 +224,7 @@ def digest_of(database: Any, rows: str, keys: Keys) -> str:
 # ---- no look ahead ----------------------------------------------------------------------------
 
 Texts = tuple[str | None, ...]
-Rows = Mapping[
-    Texts, tuple[Texts, Texts]
-]  # by their keys: what was decided, of which row of the log
+Rows = Mapping[Texts, tuple[Texts, Texts]]  # by keys: what was decided, and of which row
 
 
 def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
