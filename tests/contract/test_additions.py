@@ -96,7 +96,7 @@ def test_a_log_format_of_ones_own_is_counted_inspected_and_improved(tmp_path, mo
     own.write_text(usual.read_text().replace(",", "|"))
     with pytest.raises(surestep.SurestepError, match=r"log\.bars has no known ending, expected"):
         surestep.read_log(own, columns=COLUMNS)
-    monkeypatch.setitem(FORMATS, "bars", Format((".bars",), scan_bars, has_header=True))
+    monkeypatch.setitem(FORMATS, "bars", Format((".bars",), scan_bars))
     improved = [
         surestep.improve(
             surestep.read_log(path, columns=COLUMNS),

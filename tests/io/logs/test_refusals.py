@@ -145,7 +145,7 @@ def test_files_that_are_no_tables(folder, tmp_path):
         ("empty.parquet", b"", InvalidLog, "cannot be read"),
         ("broken.jsonl", b'{"state": ', InvalidLog, "cannot be read|no column"),
         ("log.doc", b"", InvalidParameter, "no known ending, expected .csv"),
-        ("log.xlsx", b"", InvalidParameter, "is a spreadsheet; save it as CSV or Parquet"),
+        ("log.xlsx", b"", InvalidParameter, "save a spreadsheet as CSV"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(error, match=message) as refusal:

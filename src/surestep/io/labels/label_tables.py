@@ -21,8 +21,8 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import Vocabulary, in_order, label_text, unknown_label
 from surestep.io.logs.columns import ROLES, closest
-from surestep.io.logs.tables import connected, find_table, named_in_errors
-from surestep.io.sql import as_texts, columns_of
+from surestep.io.logs.tables import connected, find_table, named_in_errors, types_of
+from surestep.io.sql import as_texts
 from surestep.model import Pairs, Policy
 
 PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
@@ -170,7 +170,7 @@ def read_cells(
     else:
         table = find_table(Description(), source)
     with connected(table) as database:
-        there = [*columns_of(database, "log")]
+        there = [*types_of(database)]
         with named_in_errors(table):
             found = [usual_columns(role, columns, there) for role, columns in roles.items()]
         columns = [column for each in found for column in each]

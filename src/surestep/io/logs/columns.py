@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep._names import did_you_mean
+from surestep.description import several
 from surestep.errors import InvalidLog, InvalidParameter, said
 
 Types = Mapping[str, str]  # column → type, as DuckDB calls it
@@ -82,19 +83,13 @@ class ColumnMapping:
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """Returns the columns of each role that has some."""
-        named = {role: getattr(self, role) for role in ROLES}
-        return {
-            role: (names,) if isinstance(names, str) else tuple(names)
-            for role, names in named.items()
-            if names
-        }
+        named = {role: several(getattr(self, role)) for role in ROLES}
+        return {role: names for role, names in named.items() if names}
 
     def described(self, role: str) -> str:
         """Returns the columns of a role in words."""
-        named = getattr(self, role)
-        if not named:
-            return "(derived from the next step)" if role == "next_state" else "(none)"
-        return named if isinstance(named, str) else ", ".join(named)
+        nothing = "(derived from the next step)" if role == "next_state" else "(none)"
+        return ", ".join(several(getattr(self, role))) or nothing
 
 
 def resolve(
@@ -106,13 +101,10 @@ def resolve(
     episode. A column that was chosen for something else is not found by name for a role that nobody
     misses.
     """
-    asked = {
-        role: (given,) if isinstance(given, str) else tuple(given)
-        for role, given in (chosen or {}).items()
-    }
+    asked = {role: several(given) for role, given in (chosen or {}).items()}
     for role, given in asked.items():
-        for index, name in enumerate(given):
-            if name in given[:index]:
+        for name in given:
+            if given.count(name) > 1:
                 raise InvalidParameter(f"column {name!r} is chosen twice for {role}")
             if name not in columns:
                 raise InvalidLog(
@@ -151,11 +143,8 @@ def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str
     """
     state, action, next_state = (resolved[role] for role in ("state", "action", "next_state"))
     in_order = ("episode", "step") if resolved["episode"] or not next_state else ()
-    missing = [
-        name
-        for name, role in ROLES.items()
-        if (role.needed or name in in_order) and not resolved[name]
-    ]
+    needed = [name for name, role in ROLES.items() if role.needed or name in in_order]
+    missing = [name for name in needed if not resolved[name]]
     if missing:
         near = [repr(name) for name in columns if any(is_like(name, role) for role in missing)]
         hint = did_you_mean(near[:3]) if near else closest("", columns)
@@ -194,10 +183,9 @@ def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 def closest(name: str, columns: Sequence[str]) -> str:
     """The names that come closest, or all of them."""
-    near = difflib.get_close_matches(name, columns, n=3)
-    if near:
-        return did_you_mean(map(repr, near))
-    return f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"
+    near = [*map(repr, difflib.get_close_matches(name, columns, n=3))]
+    every = f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"
+    return did_you_mean(near) if near else every
 
 
 def is_like(name: str, role: str) -> bool:

@@ -4,22 +4,52 @@ Rows are hoped to be right and to lie in order: each continues its episode with 
 begins an episode with a larger name. Then one pass is enough, and nothing of it is held in memory
 but the groups. The first row that is otherwise stops the pass, and another one is made: over rows
 put in order, which may spill to disk, or one that finds out what is wrong.
+
+What a row is to the next one can only be seen where rows come in order, one after the other. A
+Parquet log is cut into lanes, each read in its own order, which keep all cores busy; the seams
+between them are told to each lane beforehand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from surestep.io.logs.lanes import Lane
-from surestep.io.logs.rewards import Units
-from surestep.io.logs.roles import RoleSql
+from surestep.errors import InvalidLog
+from surestep.io.logs.findings import Look, check_rows, explain_episodes, no_row
+from surestep.io.logs.rewards import RewardSql, Units
+from surestep.io.logs.roles import FLAGS, RoleSql
+from surestep.io.logs.tables import Table
+from surestep.io.sql import columns_of, file_list
 
 REFUTED = "surestep: a row is not as hoped"
 TERMINATED, TRUNCATED, BEGINS = 1, 2, 4  # bits of the `kind` of a group
-FLAGS = {TERMINATED: "terminated", TRUNCATED: "truncated"}
 IN_ORDER = "PARTITION BY episode ORDER BY step"
+CONTINUES = "coalesce(following_episode = episode, false)"
+SHORTEST = 1_000_000  # rows: below it, one lane is as fast as several
+IN_FILE = "file_row_number"
+
+
+class Lane(NamedTuple):
+    """A stretch of a log, as SQL."""
+
+    scan: str  # the rows of the lane, in order if nothing else reads them
+    first_row: str
+    last_row: str
+
+
+def lane(files: Sequence[Path], begin: int, end: int) -> Lane:
+    """Returns rows `begin` ≤ row < `end` of a file; of several all, the last with `end` rows."""
+    read = f"SELECT * FROM read_parquet({{}}, {IN_FILE}=true) WHERE {{}}"
+    inside = f"{IN_FILE} >= {begin} AND {IN_FILE} < {end}" if len(files) == 1 else "true"
+    return Lane(
+        read.format(file_list(files), inside),
+        read.format(file_list(files[:1]), f"{IN_FILE} = {begin}"),
+        read.format(file_list(files[-1:]), f"{IN_FILE} = {end - 1}"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +64,10 @@ class CountQuery:
     @property
     def usable(self) -> str:
         """Returns SQL: a row can be used by itself; missing labels and flags show up as groups."""
-        mapping, roles = self.roles.mapping, self.roles
-        conditions = [self.units.exact]
-        if roles.codes.episode is not None:
-            conditions += [f"{roles.codes.episode.sql} IS NOT NULL"]
-            conditions += [f"{roles.whole(str(mapping.step))} >= 0"]
-        checks = (*roles.codes.checks, *roles.rare_checks())
+        roles, conditions = self.roles, [self.units.exact]
+        if roles.episode is not None:
+            conditions += [f"{roles.episode.sql} IS NOT NULL", f"{roles.step} >= 0"]
+        checks = (*roles.label_checks, *roles.rare_checks())
         conditions += [f"NOT coalesce({check.condition}, false)" for check in checks]
         return " AND ".join(conditions)
 
@@ -48,18 +76,11 @@ class CountQuery:
 
         `place` is its column of places, where it has one.
         """
-        roles, mapping, codes = self.roles, self.roles.mapping, self.roles.codes
-        columns = {f"state_{i}": code.sql for i, code in enumerate(codes.state)}
-        columns |= {f"action_{i}": code.sql for i, code in enumerate(codes.action)}
-        columns |= {f"next_{i}": code.sql for i, code in enumerate(codes.next_state)}
-        columns |= {"usable": self.usable, "units": self.units.number}
-        columns |= {name: roles.flag(getattr(mapping, name)) for name in FLAGS.values()}
+        columns = self.roles.columns() | {"usable": self.usable, "units": self.units.number}
         if place:
             columns["place"] = place
-        if codes.episode is not None:
-            columns |= {"episode": codes.episode.sql, "step": roles.whole(str(mapping.step))}
-        if mapping.propensity is not None:
-            columns["propensity"] = roles.propensity
+        if self.roles.mapping.propensity is not None:
+            columns["propensity"] = self.roles.propensity
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         return f"SELECT {listed} FROM {scan}"
 
@@ -68,7 +89,7 @@ class CountQuery:
     @property
     def looks_ahead(self) -> list[str]:
         """The columns of the next row that matter to a row."""
-        return ["episode", "step", *self.roles.codes.names("state")]
+        return ["episode", "step", *self.roles.names("state")]
 
     def chained(
         self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
@@ -108,17 +129,17 @@ class CountQuery:
     @property
     def same_next(self) -> str:
         """Returns SQL: the next state of a step that goes on is the state of the next step."""
-        pairs = range(len(self.roles.codes.next_state))
+        pairs = range(len(self.roles.next_state))
         same = " AND ".join(f"next_{i} = following_state_{i}" for i in pairs)
         return f"(next_0 IS NULL OR ({same}))" if same else "true"
 
     @property
     def whole(self) -> str:
         """Returns SQL: the next step goes on with the episode, or another episode begins."""
-        if self.roles.codes.episode is None:
+        if self.roles.episode is None:
             return "true"
         later = "following_episode > episode"
-        if self.roles.codes.episode.type == "VARCHAR":  # e9 before e10
+        if self.roles.episode.type == "VARCHAR":  # e9 before e10
             longer = "length(following_episode) - length(episode)"
             later = f"({longer} > 0 OR ({longer} = 0 AND {later}))"
         return (
@@ -132,21 +153,22 @@ class CountQuery:
     @property
     def marks(self) -> dict[int, str]:
         """Returns SQL by bit: how a step ended, and that it begins an episode."""
-        marks = {bit: name for bit, name in FLAGS.items() if getattr(self.roles.mapping, name)}
-        if self.roles.codes.episode is not None:
+        bits = zip((TERMINATED, TRUNCATED), FLAGS, strict=True)
+        marks = {bit: name for bit, name in bits if getattr(self.roles.mapping, name)}
+        if self.roles.episode is not None:
             marks[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
         return marks
 
     @property
     def keys(self) -> list[str]:
         """Returns the labels by which rows are grouped, besides their marks."""
-        codes = self.roles.codes
-        following = codes.names("next")
-        if not codes.next_state:
-            states = zip(codes.names("state"), following, strict=True)
+        roles = self.roles
+        following = roles.names("next")
+        if not roles.next_state:
+            states = zip(roles.names("state"), following, strict=True)
             ahead = f"CASE WHEN {CONTINUES} THEN following_"
             following = [f"{ahead}{here} END AS {there}" for here, there in states]
-        return [*codes.names("state"), *codes.names("action"), *following]
+        return [*roles.names("state"), *roles.names("action"), *following]
 
     @property
     def aggregates(self) -> list[str]:
@@ -163,26 +185,24 @@ class CountQuery:
 
     def grouped(self, rows: str) -> str:
         """The groups of (state, action, next state, kind), with times and exact sums."""
-        marks = [f"{sql} AS mark_{bit}" for bit, sql in self.marks.items()]
-        columns = ", ".join([*self.keys, *marks, *self.aggregates])
-        kind = " + ".join(["0", *(f"{bit} * CAST(mark_{bit} AS INTEGER)" for bit in self.marks)])
-        return f"SELECT *, {kind} AS kind FROM (SELECT {columns} FROM ({rows}) GROUP BY ALL)"
+        kind = " + ".join(
+            ["0", *(f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items())]
+        )
+        columns = ", ".join([*self.keys, f"{kind} AS kind", *self.aggregates])
+        return f"SELECT {columns} FROM ({rows}) GROUP BY ALL"
 
     @property
     def nameless(self) -> str:
         """Returns SQL: a group lacks a label or a flag that it must have."""
-        codes = self.roles.codes
-        needed = (*codes.names("state"), *codes.names("action"), "kind")
+        roles = self.roles
+        needed = (*roles.names("state"), *roles.names("action"), "kind")
         lacks = [f"{name} IS NULL" for name in needed]
-        if codes.next_state:
-            there = [f"{name} IS NULL" for name in codes.names("next")]
+        if roles.next_state:
+            there = [f"{name} IS NULL" for name in roles.names("next")]
             partly, wholly = f"({' OR '.join(there)})", f"({' AND '.join(there)})"
             lacks.append(f"{partly} AND NOT {wholly}")
             lacks.append(f"{wholly} AND kind & {TERMINATED | TRUNCATED} = 0")
         return " OR ".join(f"({condition})" for condition in lacks)
-
-
-CONTINUES = "coalesce(following_episode = episode, false)"
 
 
 def count_as_hoped(database: Any, query: CountQuery, rows: str) -> bool:
@@ -197,3 +217,71 @@ def count_as_hoped(database: Any, query: CountQuery, rows: str) -> bool:
         return False
     nameless = database.execute(f"SELECT count(*) FROM counted WHERE {query.nameless}").fetchone()
     return bool(nameless[0] == 0)
+
+
+def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
+    """Makes the table `counted`, or says what is wrong; returns the scale of its sums.
+
+    One pass if the first guess of the rewards' digits is right and rows are right and in order.
+    """
+    reward = RewardSql.of(roles)
+    guess = reward.guess(database)
+    if guess is not None and count_in_one_pass(table, database, CountQuery(roles, guess)):
+        if database.execute("SELECT count(*) FROM counted").fetchone()[0] == 0:
+            raise no_row(table)
+        return guess.scale
+    units = check_rows(table, database, roles)
+    query = CountQuery(roles, units)
+    if units != guess and count_in_one_pass(table, database, query):
+        return units.scale
+    database.execute("SET preserve_insertion_order = false")
+    trouble = None
+    if roles.episode is not None:
+        if count_as_hoped(database, query, query.chained("log", IN_ORDER)):
+            return units.scale
+        trouble = explain_episodes(Look(table, roles, database))
+    raise trouble or InvalidLog(
+        f"{table.name} gave other rows when it was read again; expected a log that does not change"
+    )
+
+
+def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
+    """Makes the table `counted` of rows as they lie; False if one of them is not as hoped."""
+    if query.roles.episode is None:
+        database.execute("SET preserve_insertion_order = false")
+        return count_as_hoped(database, query, query.steps("log"))
+    if not table.preparation.keeps_order:
+        return count_as_hoped(database, query, query.chained("log", IN_ORDER))
+    database.execute("SET preserve_insertion_order = true")
+    lanes = lanes_of(table, database)
+    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
+    return count_as_hoped(database, query, rows)
+
+
+def lanes_of(table: Table, database: Any) -> list[Lane]:
+    """As many lanes as threads: files, or pieces of a single one; none where a log is not cut."""
+    if not table.format.knows_rows or table.preparation.selects or table.kept != "true":
+        return []
+    counted = database.execute(
+        f"SELECT file_name, num_rows FROM parquet_file_metadata({file_list(table.files)})"
+    ).fetchall()
+    known = {Path(name): int(rows) for name, rows in counted}
+    rows = {file: known[file] for file in table.files if known[file]}
+    total = sum(rows.values())
+    scans = [f"FROM read_parquet({file_list([file])})" for file in rows]
+    threads = database.execute("SELECT current_setting('threads')").fetchone()[0]
+    number = min(threads, -(-total // SHORTEST))
+    if (
+        number < 2
+        or IN_FILE in columns_of(database, "log")
+        or len({str(columns_of(database, scan)) for scan in scans}) > 1  # they would not fit
+    ):
+        return []
+    if len(rows) == 1:
+        ends = [total * piece // number for piece in range(number + 1)]
+        return [lane(list(rows), *piece) for piece in pairwise(ends)]
+    lanes, before = dict[int, list[Path]](), 0.0
+    for file, size in rows.items():  # each belongs to the lane of its middle
+        lanes.setdefault(int((before + size / 2) / total * number), []).append(file)
+        before += size
+    return [lane(files, 0, rows[files[-1]]) for files in lanes.values()]

@@ -1,26 +1,106 @@
-"""Findings: all that can look wrong in a log, each an SQL query with a sentence.
+"""Everything that can look wrong in a log: rows by themselves, and rows beside each other.
 
-A log is read once, into the table `seen`: columns under names of our own, NULL where counting
-refuses the value. Every finding is asked of it. Inspecting shows what is found, with its first
-places in the files; counting refuses a log for what has something else `expected`.
+A row that cannot be used by itself fails one of the `Check`s of its roles. What rows are to each
+other is asked of the table `seen`: the log, read once, columns under names of our own, NULL where
+counting refuses the value. Each finding is an SQL query with a sentence. Inspecting shows what is
+found, with its first places in the files; counting refuses a log for what has something `expected`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from surestep.errors import InvalidLog
 from surestep.io.logs.preparing import NONE
-from surestep.io.logs.rewards import RewardSql
-from surestep.io.logs.roles import LabelCode, RoleSql
+from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
+from surestep.io.logs.roles import FLAGS, Check, LabelCode, RoleSql
 from surestep.io.logs.tables import Table
-from surestep.io.sql import ROW, sql_name, sql_text
+from surestep.io.sql import ROW, as_texts, sql_name
 
 EXAMPLES = 3  # of each kind of suspicious row
 BLOCK = 60  # steps in one row, as the bits of a number that DuckDB shifts without overflow
+
+
+# ---- rows by themselves -----------------------------------------------------------------------
+
+
+def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
+    """Refuses the first row that makes no sense; returns the units that exact sums need."""
+    reward = RewardSql.of(roles)
+    checks = roles.checks(reward.is_number)
+    rows, *needs = passed(table, database, checks, "count(*)", *reward.needs())
+    if rows == 0:
+        raise no_row(table)
+    scale, largest, _ = needs
+    if scale > LARGEST_SCALE or largest * rows * 10.0**scale >= LARGEST_SUM:
+        found = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
+        raise InvalidLog(
+            f"{found or table.name}, which needs {scale} digits after the point; {rows:,} rewards "
+            f"of up to {largest:g} with that many cannot be added up exactly in 38 digits; round "
+            "the rewards to fewer digits"
+        )
+    return reward.units(*needs)
+
+
+def passed(table: Table, database: Any, checks: Sequence[Check], *also: str) -> Sequence[Any]:
+    """Refuses the first row that fails a check; returns other aggregates of all rows."""
+    asked = [*also, *(f"count_if({check.condition})" for check in checks)]
+    totals: Sequence[Any] = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
+    for check, times in zip(checks, totals[len(also) :], strict=True):
+        if times:
+            raise refusal(table, database, check, times)
+    return totals[: len(also)]
+
+
+def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
+    """Returns the error for the first of so many rows that fail a check."""
+    place = first_where(table, database, check.condition, check.column)
+    text, hint = None if place is None else place.text, check.hint
+    if text is None or text.strip().lower() in ("", "nan"):
+        hint = " (leave such rows out, or give them a value, in the query of a description)"
+    elif not hint and re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):
+        hint = " (write it with a decimal point only, in the query of a description)"
+    others = "" if rows == 1 else f"; {rows:,} rows are affected"
+    return InvalidLog(f"{place or table.name}, expected {check.expected}{hint}{others}")
+
+
+def no_row(table: Table) -> InvalidLog:
+    """Returns the error for a log without rows."""
+    return InvalidLog(f"{table.name} has no row, expected at least one decision")
+
+
+class Place(NamedTuple):
+    """A value in a log."""
+
+    where: str  # file, row and column
+    text: str | None  # what is written there
+
+    def __str__(self) -> str:
+        """Returns the place and what is there, in words."""
+        return f"{self.where}: found {'nothing' if self.text is None else repr(self.text)}"
+
+
+def first_where(table: Table, database: Any, condition: str, column: str) -> Place | None:
+    """Returns the first row of which the condition holds, in the order of the files."""
+    database.execute("SET preserve_insertion_order = true")
+    hit = database.execute(
+        f"SELECT {ROW}, {table.raw_row}, {as_texts([column])} FROM log WHERE {condition} "
+        f"ORDER BY {ROW} LIMIT 1"
+    ).fetchone()
+    if hit is None:
+        return None
+    file, row = table.place(database, hit[0])
+    where = f"{file or table.name}, row {row:,}"
+    if hit[1] is not None and table.raw is not None:
+        file, row = table.raw.place(database, hit[1])
+        where += f" ({file or table.raw.name}, row {row:,})"
+    return Place(f"{where}, column {column!r}", hit[2])
+
+
+# ---- rows beside each other -------------------------------------------------------------------
 
 
 class Example(NamedTuple):
@@ -54,35 +134,33 @@ class Finding(NamedTuple):
     of: str  # what is counted
     says: str  # the sentence, after the number
     expected: str | None
-    # SQL over `seen` and what is summed up from it: a row for each place, with how many `times` it
-    # counts, the keys of the place, and a `note`; its {names} are those of `Look.names`
-    places: str = ""
-    keys: tuple[str, ...] = ("episode", "step")  # roles that tell the place
+    # SQL over `seen` and what is summed up from it: the `row` of each place, how many `times` it
+    # counts, its `episode`, and a `note`; its {names} are those of `Look.names`
+    places: str
     shows: str | None = None  # the role whose columns are shown there; None: the note
     refused_at: str = "step"  # the role whose column is at fault
 
 
-UNUSABLE, OUTLIER = "unusable value", "outlier"
-FLAGS = ("terminated", "truncated")
+UNUSABLE, OUTLIER, ONCE = "unusable value", "outlier", "state seen once"
 IN_EPISODES = "(in {number:,} episode{s})"
 STEPS = "seen WHERE episode IS NOT NULL AND step IS NOT NULL"
-FINDINGS: Mapping[str, Finding] = {
-    UNUSABLE: Finding("row", "without {expected} in column {column!r}", "{expected}"),
+OF_EPISODES: Mapping[str, Finding] = {
     "repeated step": Finding(
         "row",
         f"too many: another row has the same episode and step {IN_EPISODES}",
         "once (if rows are copies of each other, keep one; if they are different episodes, number "
         "them differently)",
-        "SELECT count(*) - 1 AS times, episode, step, 'step ' || step || ' is there ' || count(*) "
-        f"|| ' times' AS note FROM {STEPS} AND episode IN (SELECT episode FROM episodes WHERE "
-        "different < steps) GROUP BY episode, step HAVING count(*) > 1",
+        "SELECT row, 1 AS times, episode, 'step ' || step || ' is there ' || count(*) OVER same || "
+        f"' times' AS note FROM {STEPS} AND episode IN (SELECT episode FROM episodes WHERE "
+        "different < steps) WINDOW same AS (PARTITION BY episode, step) "
+        "QUALIFY row > min(row) OVER same",
     ),
     "missing step": Finding(
         "step",
         f"missing between others of their episode {IN_EPISODES}",
         "steps numbered without gaps (begin a new episode where some are missing)",
-        "SELECT later - step - 1 AS times, episode, step, 'step ' || step || ' is followed by step "
-        "' || later AS note FROM (SELECT episode, step, lead(step) OVER (PARTITION BY episode "
+        "SELECT row, later - step - 1 AS times, episode, 'step ' || step || ' is followed by step "
+        "' || later AS note FROM (SELECT *, lead(step) OVER (PARTITION BY episode "
         f"ORDER BY step) AS later FROM {STEPS} AND episode IN (SELECT episode FROM episodes WHERE "
         "different < high - low + 1)) WHERE later > step + 1",
     ),
@@ -90,43 +168,44 @@ FINDINGS: Mapping[str, Finding] = {
         "row",
         f"after the end of their episode {IN_EPISODES}",
         "the flag at the last step (begin a new episode after it)",
-        "SELECT count(*) AS times, episode, min(step) AS step, 'the episode ended at step ' || "
-        "any_value(flagged) AS note FROM seen JOIN (SELECT episode, flagged FROM episodes WHERE "
-        "flagged < high) USING (episode) WHERE step > flagged GROUP BY episode",
+        "SELECT arg_min(row, step) AS row, count(*) AS times, episode, 'the episode ended at step "
+        "' || any_value(flagged) AS note FROM seen JOIN (SELECT episode, flagged FROM episodes "
+        "WHERE flagged < high) USING (episode) WHERE step > flagged GROUP BY episode",
     ),
     "broken chain": Finding(
         "row",
         "with a next state that is not the state of the next step",
         "the same (leave the column out to have it derived from the next step)",
-        "SELECT 1 AS times, episode, step, 'next state ' || {said} || ', but the next step is in ' "
-        "|| {was} AS note FROM (SELECT episode, step, {next_state}, lead(step) OVER near AS later, "
+        "SELECT row, 1 AS times, episode, 'next state ' || {said} || ', but the next step is in ' "
+        "|| {was} AS note FROM (SELECT *, lead(step) OVER near AS later, "
         f"{{leads}} FROM {STEPS} WINDOW near AS ({{order}})) "
-        "WHERE later = step + 1 AND next_state_0 IS NOT NULL AND ({differ})",
+        "WHERE later = step + 1 AND next_0 IS NOT NULL AND ({differ})",
         refused_at="next_state",
     ),
     "episode without end": Finding(
         "episode",
         "without an end: {why}",
         None,
-        "SELECT 1 AS times, episode, high AS step, 'last step' AS note FROM episodes "
-        "WHERE NOT terminated AND NOT truncated",
+        "SELECT arg_max(row, step) AS row, 1 AS times, episode, 'last step' AS note FROM seen "
+        "WHERE episode IS NOT NULL GROUP BY episode "
+        "HAVING NOT bool_or(terminated) AND NOT bool_or(truncated)",
     ),
+}
+OF_LABELS = {
     OUTLIER: Finding(
         "row",
         "with a reward far from almost all others, which are {low:g} to {high:g}",
         None,
-        "SELECT times, reward FROM rewards "
+        "SELECT row, 1 AS times, episode, NULL AS note FROM seen "
         "WHERE NOT reward BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE",
-        ("reward",),
         "reward",
     ),
-    "state seen once": Finding(
+    ONCE: Finding(
         "state",
         "seen in a single row (a typing error, or a state too fine to learn from)",
         None,
-        "SELECT 1 AS times, {state}, {any_action} FROM visited GROUP BY {state} "
-        "HAVING sum(rows) = 1",
-        ("state", "action"),
+        "SELECT min(row) AS row, 1 AS times, NULL AS episode, NULL AS note FROM visited "
+        "GROUP BY {state} HAVING sum(rows) = 1",
         "state",
     ),
 }
@@ -136,8 +215,8 @@ class Found(NamedTuple):
     """An answer whose places are still to be looked up in the files."""
 
     suspicion: Suspicion
-    condition: str  # SQL over the user's columns: the row is such a place
-    value: str  # SQL: what is shown of it
+    rows: list[tuple[int, str | None]]  # the first of them, with their notes
+    columns: tuple[str, ...] = ()  # what is shown there, if not the notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,77 +236,53 @@ class Look:
         rows: list[Any] = self.database.execute(query).fetchall()
         return rows
 
-    def columns(self, role: str) -> list[str]:
-        """Returns the columns of a role in `seen`: ['state_0', 'state_1']."""
-        named = getattr(self.roles.mapping, role)
-        return [f"{role}_{i}" for i in range(len(named))] if isinstance(named, tuple) else [role]
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """Returns SQL by column of `seen`, over the user's columns; some may still be unusable."""
-        roles, mapping, codes = self.roles, self.roles.mapping, self.roles.codes
-        columns = {
-            f"{role}_{i}": usable(code)
-            for role in ("state", "action", "next_state")
-            for i, code in enumerate(getattr(codes, role))
-        }
-        columns["reward"] = f"TRY_CAST({sql_name(mapping.reward)} AS DOUBLE)"
-        columns |= {flag: roles.flag(getattr(mapping, flag)) for flag in FLAGS}
-        if codes.episode is not None:
-            columns["episode"] = usable(codes.episode)
-            columns["step"] = roles.whole(str(mapping.step))
-        return columns
-
     def read(self) -> tuple[int, bool]:
         """Creates the tables `seen` and `episodes`; counts the rows, and tells if all are usable.
 
         An episode has so many `different` steps from `low` to `high`, and the first end `flagged`.
         """
-        usable = {flag: f"coalesce({flag}, false)" for flag in FLAGS}
-        usable["reward"] = "CASE WHEN is_number AND isfinite(reward) THEN reward END"
-        if self.roles.mapping.episode is not None:
-            usable["step"] = "CASE WHEN step >= 0 THEN step END"
-        is_number = RewardSql.of(self.roles).is_number
-        checks = [f"({check.condition})" for check in self.roles.checks(is_number)]
-        told = named(self.parts | {"is_number": is_number, "faulty": " OR ".join(checks)})
+        roles, reward = self.roles, RewardSql.of(self.roles)
+        columns = {"episode": "NULL", "step": "NULL::BIGINT", **roles.columns(usable), "row": ROW}
+        columns |= {flag: f"coalesce({columns[flag]}, false)" for flag in FLAGS}
+        number = f"TRY_CAST({sql_name(reward.column)} AS DOUBLE)"
+        columns["reward"] = f"CASE WHEN {reward.is_number} AND isfinite({number}) THEN {number} END"
+        checks = roles.checks(reward.is_number)
+        columns["faulty"] = " OR ".join(f"({check.condition})" for check in checks)
+        told = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         self.database.execute("SET preserve_insertion_order = true")
         self.database.execute(
-            f"CREATE TEMP TABLE seen AS SELECT * EXCLUDE (is_number) REPLACE ({named(usable)}) "
-            f"FROM (SELECT {told} FROM log)"
+            "CREATE TEMP TABLE seen AS SELECT * REPLACE (CASE WHEN step >= 0 THEN step END AS step)"
+            f" FROM (SELECT {told} FROM log)"
         )
-        if self.roles.mapping.episode is not None:
-            self.database.execute(
-                "CREATE TEMP TABLE episodes AS SELECT episode, sum(rows)::BIGINT AS rows, "
-                "sum(steps) AS steps, sum(different) AS different, min(low) AS low, max(high) AS "
-                "high, min(flagged) AS flagged, bool_or(terminated) AS terminated, "
-                "bool_or(truncated) AS truncated FROM (SELECT episode, count(*) AS rows, "
-                "count(step) AS steps, min(step) AS low, max(step) AS high, coalesce(bit_count("
-                f"bit_or(1::UBIGINT << (step % {BLOCK})::UBIGINT)), 0) AS different, "
-                "min(step) FILTER (terminated OR truncated) AS flagged, bool_or(terminated) AS "
-                "terminated, bool_or(truncated) AS truncated FROM seen WHERE episode IS NOT NULL "
-                f"GROUP BY episode, step // {BLOCK}) GROUP BY episode"
-            )
+        self.database.execute(
+            "CREATE TEMP TABLE episodes AS SELECT episode, sum(rows)::BIGINT AS rows, "
+            "sum(steps) AS steps, sum(different) AS different, min(low) AS low, max(high) AS "
+            "high, min(flagged) AS flagged, bool_or(terminated) AS terminated, "
+            "bool_or(truncated) AS truncated FROM (SELECT episode, count(*) AS rows, "
+            "count(step) AS steps, min(step) AS low, max(step) AS high, coalesce(bit_count("
+            f"bit_or(1::UBIGINT << (step % {BLOCK})::UBIGINT)), 0) AS different, "
+            "min(step) FILTER (terminated OR truncated) AS flagged, bool_or(terminated) AS "
+            "terminated, bool_or(truncated) AS truncated FROM seen WHERE episode IS NOT NULL "
+            f"GROUP BY episode, step // {BLOCK}) GROUP BY episode"
+        )
         rows, unusable = self.one("SELECT count(*), count_if(faulty) FROM seen")
         return rows, unusable == 0
 
     @property
     def names(self) -> dict[str, Any]:
         """Returns what the findings name."""
-        mapping, width = self.roles.mapping, range(len(self.roles.mapping.next_state))
-        state, action, next_state = map(self.columns, ("state", "action", "next_state"))
+        mapping, width = self.roles.mapping, range(len(self.roles.next_state))
         why = "their last step is neither terminated nor truncated"
         if mapping.terminated is None and mapping.truncated is None:
             why = "no column says whether an episode is over"
         return {
-            "state": ", ".join(state),
-            "next_state": ", ".join(next_state),
-            "any_action": ", ".join(f"any_value({name}) AS {name}" for name in action),
-            "said": " || ', ' || ".join(next_state),
+            "why": why,
+            "state": ", ".join(self.roles.names("state")),
+            "said": " || ', ' || ".join(f"next_{i}" for i in width),
             "was": " || ', ' || ".join(f"there_{i}" for i in width),
             "leads": ", ".join(f"lead(state_{i}) OVER near AS there_{i}" for i in width),
-            "differ": " OR ".join(f"there_{i} <> next_state_{i}" for i in width),
+            "differ": " OR ".join(f"there_{i} <> next_{i}" for i in width),
             "order": self.order if width and mapping.episode else "",
-            "why": why,
         }
 
     @property
@@ -240,130 +295,97 @@ class Look:
         )
         if not back and runs == self.one("SELECT count(low) FROM episodes")[0]:
             return ""
-        labels = ", ".join([*self.columns("state"), *self.columns("next_state")])
+        labels = ", ".join([*self.roles.names("state"), *self.roles.names("next")])
         return f"PARTITION BY episode ORDER BY step, {labels}"
 
     def unusable(self) -> Iterator[Found]:
         """Yields the values that counting refuses, by column."""
-        finding = FINDINGS[UNUSABLE]
-        for check in self.roles.checks(RewardSql.of(self.roles).is_number):
-            says = finding.says.format(expected=check.expected, column=check.column)
-            suspicion = Suspicion(UNUSABLE, 0, says, check.expected)
-            yield Found(suspicion, check.condition, self.roles.text(check.column))
+        checks = self.roles.checks(RewardSql.of(self.roles).is_number)
+        counts = ", ".join(f"count_if({check.condition})" for check in checks)
+        for check, times in zip(checks, self.one(f"SELECT {counts} FROM log"), strict=True):
+            if times:
+                says = f"{many(times, 'row')} without {check.expected} in column {check.column!r}"
+                rows = self.all(
+                    f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
+                    f"ORDER BY {ROW} LIMIT {EXAMPLES}"
+                )
+                suspicion = Suspicion(UNUSABLE, times, says, check.expected)
+                yield Found(suspicion, rows, (check.column,))
 
-    def ask(self, kinds: Iterable[str], **names: Any) -> Iterator[Found]:
-        """Yields what is found of these kinds; `names` are those that `names` lacks."""
+    def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Found]:
+        """Yields what is found; `names` are those that `names` lacks."""
         names |= self.names
-        for kind in kinds:
-            of, says, expected, places, roles, shows, _ = FINDINGS[kind]
-            keys = [column for role in roles for column in self.columns(role)]
-            query = places.format(**names)
+        for kind, finding in findings.items():
+            query = finding.places.format(**names)
             self.database.execute(f"CREATE OR REPLACE TEMP TABLE places AS {query}")
             times, number = self.one(
-                f"SELECT coalesce(sum(times), 0)::HUGEINT, count(DISTINCT {keys[0]}) FROM places"
+                "SELECT coalesce(sum(times), 0)::HUGEINT, count(DISTINCT episode) FROM places"
             )
-            if not times:
-                continue
-            texts = ", ".join(f"CAST({key} AS VARCHAR)" for key in keys)
-            first = self.all(
-                f"SELECT {texts}, {'NULL' if shows else 'note'} AS note FROM places "
-                f"WHERE {keys[-1]} IS NOT NULL ORDER BY length(CAST({keys[0]} AS VARCHAR)), "
-                f"{', '.join(keys)}, note LIMIT {EXAMPLES}"
-            )
-            own = [f"CAST({self.parts[key]} AS VARCHAR)" for key in keys]
-            here = [
-                " AND ".join(f"{x} = {sql_text(y)}" for x, y in zip(own, place, strict=False))
-                for place in first
-            ]
-            if shows:
-                given = self.roles.mapping.by_role()[shows]
-                value = " || ', ' || ".join(map(self.roles.text, given))
-            else:
-                notes = (sql_text(place[-1]) for place in first)
-                told = (f" WHEN {x} THEN {y}" for x, y in zip(here, notes, strict=True))
-                value = f"CASE{''.join(told)} ELSE NULL END" if here else "NULL"
-            s = "" if number == 1 else "s"
-            sentence = f"{many(times, of)} {says.format(number=number, s=s, **names)}"
-            suspicion = Suspicion(kind, int(times), sentence, expected)
-            yield Found(suspicion, " OR ".join(here) or "false", value)
+            if times:
+                first = self.all(
+                    "SELECT row, note FROM places WHERE row IS NOT NULL ORDER BY row "
+                    f"LIMIT {EXAMPLES}"
+                )
+                s = "" if number == 1 else "s"
+                says = finding.says.format(number=number, s=s, **names)
+                shown = self.roles.mapping.by_role().get(finding.shows or "", ())
+                told = f"{many(times, finding.of)} {says}"
+                yield Found(Suspicion(kind, int(times), told, finding.expected), first, shown)
+
+    def of_episodes(self) -> dict[str, Finding]:
+        """Returns what can be asked of episodes."""
+        there = self.roles.mapping.by_role() if self.roles.mapping.episode else {}
+        return {kind: each for kind, each in OF_EPISODES.items() if each.refused_at in there}
 
     def with_places(self, found: Sequence[Found]) -> tuple[Suspicion, ...]:
         """Returns what was found with its first places; the log is read once more for all."""
-        if not found:
-            return ()
-        mapping, columns = self.roles.mapping, self.parts
-        step = "NULL" if mapping.step is None else self.roles.text(mapping.step)
-        episode = f"CAST({columns.get('episode', 'NULL')} AS VARCHAR)"
-        times, examples = [0] * len(found), [list[Example]() for _ in found]
-        asked = ", ".join(
-            f"count(*) FILTER ({each.condition}), arg_min(row({ROW}, {episode}, {step}, "
-            f"{each.value}), {ROW}, {EXAMPLES}) FILTER ({each.condition})"
-            for each in found
-        )
-        self.database.execute("SET preserve_insertion_order = true")
-        for file in self.table.files or (None,):
-            name, files = (None, ()) if file is None else (self.table.name_of(file), (file,))
-            rows = self.table.scan(self.database, files, numbered=True)
-            answer = self.one(f"SELECT {asked} FROM ({rows})")
-            for i, (number, first) in enumerate(zip(answer[::2], answer[1::2], strict=True)):
-                times[i] += number
-                examples[i] += [Example(name, *each) for each in first or ()]
+        wanted = ", ".join(str(row) for each in found for row, _ in each.rows)
+        shown = list(dict.fromkeys(name for each in found for name in each.columns))
+        episode, step = self.roles.episode, self.roles.mapping.step
+        texts = ["NULL" if episode is None else usable(episode)]
+        texts += ["NULL" if step is None else sql_name(step), *map(sql_name, shown)]
+        listed = ", ".join(f"CAST({sql} AS VARCHAR)" for sql in texts)
+        query = f"SELECT {ROW}, {listed} FROM log WHERE {ROW} IN ({wanted})"
+        there = {row: texts for row, *texts in (self.all(query) if wanted else ())}
+        places = {row: self.table.place(self.database, row) for row in there}
         suspicions = list[Suspicion]()
-        for (each, *_), number, first in zip(found, times, examples, strict=True):
-            told = each._replace(examples=tuple(first[:EXAMPLES]))
-            if each.kind == UNUSABLE:
-                told = told._replace(times=number, says=f"{many(number, 'row')} {each.says}")
-            suspicions += [told] if told.times else []
+        for suspicion, rows, columns in found:
+            examples = list[Example]()
+            for row, note in rows:
+                episode, at, *values = there[row]
+                parts = [values[shown.index(name)] for name in columns]
+                value = None if None in parts else ", ".join(parts)
+                examples.append(Example(*places[row], episode, at, value if columns else note))
+            suspicions.append(suspicion._replace(examples=tuple(examples)))
         return tuple(suspicions)
-
-    def of_episodes(self) -> list[str]:
-        """Returns the kinds that can be asked of episodes."""
-        kinds = [kind for kind, each in FINDINGS.items() if "step" in each.keys and each.places]
-        chained = bool(self.roles.mapping.next_state)
-        return [kind for kind in kinds if chained or FINDINGS[kind].refused_at == "step"]
 
 
 def explain_episodes(look: Look) -> InvalidLog | None:
-    """Returns the first trouble with the steps of an episode as an error; None where none is.
-
-    Of several rows of one step, the last one that is known is at fault.
-    """
+    """Returns the first trouble with the steps of an episode as an error; None where none is."""
     look.read()
-    refused = (each for each in look.ask(look.of_episodes()) if each.suspicion.refused)
-    places = (each for found in refused for each in look.with_places([found]))
-    for suspicion in (each for each in places if each.examples):
-        first, finding = suspicion.examples[0], FINDINGS[suspicion.kind]
+    for found in look.ask(look.of_episodes()):
+        if found.suspicion.expected is None:
+            continue
+        finding, times = OF_EPISODES[found.suspicion.kind], found.suspicion.times
         column = look.roles.mapping.by_role()[finding.refused_at][0]
-        same = [e.row for e in suspicion.examples if (e.file, *e[2:]) == (first.file, *first[2:])]
-        found, times = first.value, suspicion.times
+        ((file, row, episode, _, note),) = look.with_places([found])[0].examples[:1]
+        if found.suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
+            plain = replace(look.table, preparation=NONE).scan(look.database)
+            at = f"WHERE {ROW} = {found.rows[0][0]}"
+            stamp = look.one(f"SELECT {as_texts([column])} FROM ({plain}) {at}")[0]
+            note = f"more than one row has the time {stamp!r}"
         others = f"; {times:,} {finding.of}s are affected" if times > 1 else ""
-        if suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
-            stamp = written_at(look, first.file, same[-1], column)
-            found = f"more than one row has the time {stamp!r}"
         return InvalidLog(
-            f"{first.file or look.table.name}, row {same[-1]:,}, column {column!r}: in episode "
-            f"{first.episode!r}, {found}; expected {suspicion.expected}{others}"
+            f"{file or look.table.name}, row {row:,}, column {column!r}: in episode {episode!r}, "
+            f"{note}; expected {finding.expected}{others}"
         )
     return None
-
-
-def written_at(look: Look, file: str | None, row: int, column: str) -> str:
-    """Returns what a file has in a row and column, before anything is done to it."""
-    plain = replace(look.table, preparation=NONE)
-    rows = plain.scan(look.database, () if file is None else (Path(file),), numbered=True)
-    query = f"SELECT CAST({sql_name(column)} AS VARCHAR) FROM ({rows}) WHERE {ROW} = {row}"
-    return str(look.one(query)[0])
 
 
 def usable(code: LabelCode) -> str:
     """Returns the code of a label as SQL, NULL where it cannot be used."""
     unusable = " OR ".join(f"({check.condition})" for check in code.checks)
     return f"CASE WHEN NOT ({unusable}) THEN {code.sql} END" if unusable else code.sql
-
-
-def named(columns: Mapping[str, str]) -> str:
-    """Returns the columns as a query lists them."""
-    return ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
 
 
 def many(number: int, noun: str) -> str:

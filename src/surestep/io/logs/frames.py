@@ -38,20 +38,9 @@ def pick(frame: Any, names: Sequence[Any]) -> Any:
     return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
 
 
-def column_of(frame: Any, name: str) -> Any:
-    """Returns the first column of that name."""
-    return frame[next(each for each in names_of(frame) if str(each) == name)]
-
-
-def kind_of(frame: Any, name: str) -> str:
-    """Returns the type of a column, as its library calls it."""
-    column = column_of(frame, name)
-    return str(getattr(column, "dtype", getattr(column, "type", type(column).__name__)))
-
-
 def values_of(frame: Any, name: str) -> list[object]:
-    """Returns a column as plain values."""
-    column = column_of(frame, name)
+    """Returns the first column of that name as plain values."""
+    column = frame[next(each for each in names_of(frame) if str(each) == name)]
     for method in ("to_pylist", "to_list"):
         if hasattr(column, method):
             return list(getattr(column, method)())
@@ -83,14 +72,18 @@ def register(database: Any, frame: object) -> None:
     try:
         if isinstance(frame, Mapping):  # DuckDB wants arrays
             frame = {str(name): as_array(values) for name, values in frame.items()}
-            check_lengths(frame)
-        try:
-            bind(database, frame)
-        except duckdb.Error:
-            readable = [name for name in names_of(frame) if is_readable(database, frame, name)]
-            if not readable:
-                raise
-            bind(database, pick(frame, readable))
+            first, *others = [(name, len(column)) for name, column in frame.items() if column.ndim]
+            for name, length in others:
+                if length != first[1]:
+                    raise InvalidParameter(
+                        f"the log is a dictionary in which {name!r} has {length:,} values and "
+                        f"{first[0]!r} has {first[1]:,}, expected as many in each"
+                    )
+        if not is_readable(database, frame):
+            parts = [name for name in names_of(frame) if is_readable(database, pick(frame, [name]))]
+            frame = pick(frame, parts) if parts else frame
+        database.register("frame", frame)
+        columns_of(database, "frame")
     except (duckdb.Error, TypeError, ValueError, AttributeError) as problem:
         raise InvalidParameter(
             f"a log of type {type(frame).__name__} cannot be read ({problem}), expected a "
@@ -105,47 +98,30 @@ def as_array(values: Any) -> AnyArray:
     return np.array(values, object) if is_text else array
 
 
-def check_lengths(frame: Mapping[str, AnyArray]) -> None:
-    """Refuses columns of different lengths."""
-    lengths = {name: len(column) for name, column in frame.items() if column.ndim}
-    first = next(iter(lengths), "")
-    for name, length in lengths.items():
-        if length != lengths[first]:
-            raise InvalidParameter(
-                f"the log is a dictionary whose column {name!r} has {length:,} values and "
-                f"{first!r} has {lengths[first]:,}, expected as many in each"
-            )
-
-
-def bind(database: Any, frame: object) -> None:
-    """Registers a table; an error where DuckDB has no type for one of its columns."""
-    database.register("frame", frame)
-    columns_of(database, "frame")
-
-
-def is_readable(database: Any, frame: object, name: Any) -> bool:
-    """Tells whether DuckDB has a type for a column."""
+def is_readable(database: Any, frame: object) -> bool:
+    """Tells whether DuckDB has types for all columns of a table."""
     import duckdb
 
     try:
-        bind(database, pick(frame, [name]))
+        database.register("frame", frame)
+        columns_of(database, "frame")
     except duckdb.Error:
         return False
     return True
 
 
-def explain_frame(frame: Any) -> str | None:
+def explain_frame(name: str, frame: Any) -> str | None:
     """Finds the first column that DuckDB fails to read, although it has a type for it."""
     import duckdb
 
     with in_memory() as database:
         register(database, frame)
-        for name, kind in columns_of(database, "frame").items():
+        for column, kind in columns_of(database, "frame").items():
             try:
-                database.execute(f"SELECT count({sql_name(name)}) FROM frame").fetchall()
+                database.execute(f"SELECT count({sql_name(column)}) FROM frame").fetchall()
             except duckdb.Error as problem:
                 return (
-                    f"column {name!r} begins with values of type {kind} and goes on with others "
-                    f"({first_lines(problem)}); make them of one type, such as text"
+                    f"{name}: column {column!r} begins with values of type {kind} and goes on with "
+                    f"others ({first_lines(problem)}); make them of one type, such as text"
                 )
     return None

@@ -44,7 +44,7 @@ def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     units = 10**scale
     scale, transitions = smallest_scale(scale, ordered_transitions(database, roles))
     # Loose transitions do not say where episodes begin: every row stands for a start.
-    begins = "true" if roles.codes.episode is None else f"kind & {BEGINS} > 0"
+    begins = "true" if roles.episode is None else f"kind & {BEGINS} > 0"
     starts, decided = np.zeros(len(states), np.int64), np.zeros(len(states), np.bool_)
     for state, times in database.execute(
         f"SELECT state, coalesce(sum(times) FILTER ({begins}), 0)::BIGINT FROM numbered GROUP BY 1"
@@ -62,7 +62,7 @@ def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         rows_read,
         dropped,
         own(decided),
-        Episodes(0, 0, 0) if roles.codes.episode is None else episodes_of(database),
+        Episodes(0, 0, 0) if roles.episode is None else episodes_of(database),
         roles.binnings,
         dropped_rewards=dropped_rewards,
     )
@@ -76,14 +76,13 @@ def number_codes(
     Returns the labels of states and actions in rising order, whose places are the numbers of their
     codes.
     """
-    codes = roles.codes
-    here, act, there = (", ".join(codes.names(role)) for role in ("state", "action", "next"))
+    here, act, there = (", ".join(roles.names(role)) for role in ("state", "action", "next"))
     known = f"SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
     states = f"SELECT {here} FROM {table} UNION {known}"
     actions = f"SELECT DISTINCT {act} FROM {table}"
     return (
-        number_labels(database, "state", codes.state, states),
-        number_labels(database, "action", codes.action, actions),
+        number_labels(database, "state", roles.state, states),
+        number_labels(database, "action", roles.action, actions),
     )
 
 
@@ -121,7 +120,7 @@ def number_groups(database: Any, roles: RoleSql) -> None:
 
 def joined_codes(roles: RoleSql, table: str) -> str:
     """Returns SQL that joins a table of rows or groups with the numbers of its codes."""
-    states, actions, following = map(roles.codes.names, ("state", "action", "next"))
+    states, actions, following = map(roles.names, ("state", "action", "next"))
     pairs = zip(states, following, strict=True)
     there = " AND ".join(f"there.{here} = {table}.{after}" for here, after in pairs)
     return (

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import IntArray, freeze
+from surestep._arrays import IntArray, own
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
-from surestep.io.logs.checks import no_row
-from surestep.io.logs.findings import OUTLIER, Look, Suspicion
+from surestep.io.logs.findings import OF_LABELS, ONCE, Look, Suspicion, no_row
+from surestep.io.logs.groups import number_labels
 from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
 
@@ -78,65 +78,60 @@ def inspect_log(source: LogSource) -> LogFacts:
         rows, all_usable = look.read()
         if rows == 0:
             raise no_row(source.table)
-        pairs = pairs_of(look)
+        states, actions, pairs = pairs_of(look)
         rewards = rewards_of(look)
         found = [] if all_usable else [*look.unusable()]
-        kinds, ends = ["state seen once"], {}
+        kinds, ends = {ONCE: OF_LABELS[ONCE]}, dict[str, float]()
         if rewards is not None and (rewards.low, rewards.high) != (rewards.lowest, rewards.highest):
-            kinds, ends = [OUTLIER, *kinds], {"low": rewards.low, "high": rewards.high}
-        if source.columns.episode is not None:
-            kinds = [*look.of_episodes(), *kinds]
+            kinds, ends = OF_LABELS, {"low": rewards.low, "high": rewards.high}
         return LogFacts(
             rows,
-            *pairs,
-            only_reached(look),
-            None if source.columns.episode is None else episodes_of(look),
-            rewards,
-            look.with_places([*found, *look.ask(kinds, **ends)]),
-            look.roles.binnings,
+            states,
+            actions,
+            **pairs,
+            only_reached=only_reached(look),
+            episodes=None if source.columns.episode is None else episodes_of(look),
+            rewards=rewards,
+            suspicions=look.with_places([*found, *look.ask(look.of_episodes() | kinds, **ends)]),
+            binnings=look.roles.binnings,
         )
 
 
-def pairs_of(
-    look: Look,
-) -> tuple[tuple[Label, ...], tuple[Label, ...], IntArray, IntArray, IntArray, IntArray]:
+def pairs_of(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[str, IntArray]]:
     """Returns the labels of states and actions, and of each pair [K] both, its rows and visits.
 
     Counting drops the last row of an episode that goes on elsewhere, so it is no visit here either.
     """
-    state, action = look.columns("state"), look.columns("action")
+    state, action = look.roles.names("state"), look.roles.names("action")
     rows, led = "seen LEFT JOIN episodes USING (episode)", "seen.terminated OR step < high"
     if look.roles.mapping.next_state:
-        rows, led = "seen", "terminated OR next_state_0 IS NOT NULL"
+        rows, led = "seen", "terminated OR next_0 IS NOT NULL"
     known = " AND ".join(f"{name} IS NOT NULL" for name in (*state, *action))
     look.database.execute(
         f"CREATE TEMP TABLE visited AS SELECT {', '.join([*state, *action])}, count(*) AS rows, "
-        f"count(*) FILTER ({led}) AS visits FROM {rows} WHERE {known} GROUP BY ALL"
+        f"count(*) FILTER ({led}) AS visits, min(row) AS row FROM {rows} WHERE {known} GROUP BY ALL"
     )
-    texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in (*state, *action))
-    codes, times = look.roles.codes, dict[tuple[Label, Label], IntArray]()
-    for *row, many, led_on in look.all(f"SELECT {texts}, rows, visits FROM visited"):
-        parts = zip((*codes.state, *codes.action), row, strict=True)
-        label = tuple(code.label(text) for code, text in parts)
-        pair = label[: len(state)], label[len(state) :]  # codes may share a label
-        times[pair] = times.get(pair, 0) + np.array((many, led_on))
-    states, actions = (tuple(sorted({pair[i] for pair in times})) for i in (0, 1))
-    places = [{label: i for i, label in enumerate(labels)} for labels in (states, actions)]
-    numbers = [(places[0][s], places[1][a], *times[s, a]) for s, a in sorted(times)]
-    table = np.array(numbers, np.int64).reshape(-1, 4)
-    in_state, act, taken, visits = (freeze(column) for column in table.T)
-    return states, actions, in_state, act, taken, visits
+    distinct = "SELECT DISTINCT {} FROM visited"
+    here, act = ", ".join(state), ", ".join(action)
+    states = number_labels(look.database, "state", look.roles.state, distinct.format(here))
+    actions = number_labels(look.database, "action", look.roles.action, distinct.format(act))
+    pairs = look.database.execute(
+        "SELECT here.number AS state, act.number AS action, sum(rows)::BIGINT AS taken, "
+        f"sum(visits)::BIGINT AS visits FROM visited JOIN state_codes here USING ({here}) "
+        f"JOIN action_codes act USING ({act}) GROUP BY ALL ORDER BY ALL"
+    ).fetchnumpy()
+    return states, actions, {name: own(x.astype(np.int64)) for name, x in pairs.items()}
 
 
 def only_reached(look: Look) -> int:
     """Counts the states that are a next state of some row, while nobody decided in them."""
-    following = look.columns("next_state")
-    if not following:
+    if not look.roles.next_state:
         return 0
+    following = look.roles.names("next")
     known = " AND ".join(f"{name} IS NOT NULL" for name in following)
     (number,) = look.one(
         f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(following)} FROM seen WHERE {known} "
-        f"EXCEPT SELECT {', '.join(look.columns('state'))} FROM visited)"
+        f"EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
     )
     return int(number)
 

@@ -25,7 +25,6 @@ def load_steps(
     counts: LabelledCounts,
     pairs: Pairs | None,
     *,
-    numbered: bool = False,
     propensities: bool = False,
 ) -> DecisionLog:
     """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
@@ -35,7 +34,7 @@ def load_steps(
     does not even say why it is the last stays, without a next state. With `propensities` the log
     has those of its rows.
     """
-    if roles.codes.episode is None:
+    if roles.episode is None:
         raise InvalidLog(
             "the log is loose transitions, which are no episodes; expected columns of episodes and "
             "steps, or a method that needs only counts"
@@ -43,7 +42,7 @@ def load_steps(
     known = counts.to_counts().pairs if pairs is None else pairs
     state = known_places("state", [*map(joined, counts.states)], known.state_labels)
     action = known_places("action", [*map(joined, counts.actions)], known.action_labels)
-    rows, labels = numbered_steps(database, roles, numbered=numbered)
+    rows, labels = numbered_steps(database, roles)
     if labels != (counts.states, counts.actions):
         raise InvalidLog("the log has other labels than when it was counted; count it again")
     led = (rows["next_state"] != END) | rows["terminated"]
@@ -87,16 +86,15 @@ def order_of(place: IntArray) -> IntArray | None:
     return rank
 
 
-def in_time(roles: RoleSql, numbered: bool) -> str:
-    """Returns SQL: the rows with `ROW`, a number by which they come in time.
+def in_time(roles: RoleSql) -> str:
+    """Returns SQL: the log with `ROW`, a number by which its rows come in time.
 
-    That is the order of the log, unless a column has times.
+    That is their order, unless a column has times.
     """
-    rows = "log" if numbered else f"(SELECT *, row_number() OVER () AS {ROW} FROM log)"
     if roles.mapping.time is None:
-        return rows
+        return "log"
     in_order = f"row_number() OVER (ORDER BY {roles.time}, {ROW})"
-    return f"(SELECT * REPLACE ({in_order} AS {ROW}) FROM {rows})"
+    return f"(SELECT * REPLACE ({in_order} AS {ROW}) FROM log)"
 
 
 # A step was decided at its own place in time, and after all steps before it.
@@ -105,12 +103,7 @@ BEGUN = f"first_value(place) OVER ({IN_ORDER})"
 
 
 def first_rows(
-    database: Any,
-    roles: RoleSql,
-    columns: Sequence[str],
-    share: Callable[[int], float],
-    *,
-    numbered: bool,
+    database: Any, roles: RoleSql, columns: Sequence[str], share: Callable[[int], float]
 ) -> str:
     """Makes a table of some columns of the rows that a split in time leaves to the first part.
 
@@ -118,9 +111,9 @@ def first_rows(
     begins there; of one episode, of its steps. Returns its SQL; that of the whole log where there
     are no two parts. The columns have other names within: theirs may be those used here.
     """
-    mapping, episode = roles.mapping, roles.codes.episode
+    mapping, episode = roles.mapping, roles.episode
     assert episode is not None
-    step = roles.whole(str(mapping.step))
+    step = roles.step
     stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
     if mapping.next_state:
         stopped = f"{stopped} AND {roles.no_next}"
@@ -132,7 +125,7 @@ def first_rows(
         f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, kept, "
         f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {renamed}, "
         f"NOT coalesce({stopped}, false) AS kept, "
-        f"{episode.sql} AS episode, {step} AS step, {ROW} AS place FROM {in_time(roles, numbered)})"
+        f"{episode.sql} AS episode, {step} AS step, {ROW} AS place FROM {in_time(roles)})"
     )
     query = "SELECT {} AS place FROM first_rows WHERE kept ORDER BY place"
     units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]
@@ -148,7 +141,7 @@ def first_rows(
 
 
 def numbered_steps(
-    database: Any, roles: RoleSql, *, numbered: bool
+    database: Any, roles: RoleSql
 ) -> tuple[dict[str, AnyArray], tuple[tuple[Label, ...], tuple[Label, ...]]]:
     """Returns the decisions in the order of episodes and steps, and labels of states and actions.
 
@@ -157,7 +150,7 @@ def numbered_steps(
 
     Episodes come in the order in which they began in the log, or by their time, and steps have
     their place in that order: what is split in time, or read in the order of decisions, rests on
-    that. The log is read once, into the table `steps`; its rows may be `numbered` already.
+    that. The log is read once, into the table `steps`.
     """
     # Every row was checked when it was counted, and its reward is the double nearest to it.
     query = CountQuery(roles, Units(0, "true", RewardSql.of(roles).double))
@@ -172,7 +165,7 @@ def numbered_steps(
         f"{BEGUN} AS begun",
         f"{DECIDED_AT} AS decided_at",
     ]
-    log = in_time(roles, numbered)
+    log = in_time(roles)
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         f"CREATE TEMP TABLE steps AS SELECT {', '.join(columns)} "

@@ -14,9 +14,11 @@ import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, install
+from surestep.io.logs.frames import as_array
 
 MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
 FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
+KINDS = {"O": "text", "b": "true or false"}  # of values, by NumPy's letter; all others are numbers
 Columns = dict[str, AnyArray]
 # What a broken data set makes Minari and h5py raise.
 BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError, RuntimeError)
@@ -71,18 +73,20 @@ def from_rollouts(episodes: Iterable[Any]) -> Columns:
         raise InvalidParameter(
             f"episodes are of type {type(episodes).__name__}, expected an iterable of episodes"
         )
-    parts = list[Columns]()
+    parts, first = list[Columns](), list[tuple[str, str]]()
     for number, episode in enumerate(episodes):
         try:
             columns = episode_columns(number, episode)
-        except InvalidLog as problem:
+        except (InvalidLog, ValueError, TypeError, OverflowError) as problem:
             raise InvalidLog(f"episode {number}: {problem}") from None
         if columns is None:
             continue
-        if parts and described(columns) != described(parts[0]):
+        kinds = [(name, KINDS.get(x.dtype.kind, "numbers")) for name, x in columns.items()]
+        first = first or kinds
+        if kinds != first:
             raise InvalidLog(
-                f"episode {number} has {described(columns)}, but an earlier one has "
-                f"{described(parts[0])}; expected the same of all"
+                f"episode {number} has {told(kinds)}, but an earlier one has {told(first)}; "
+                "expected the same of all"
             )
         parts.append(columns)
     if not parts:
@@ -98,6 +102,11 @@ def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     }
 
 
+def told(kinds: Iterable[tuple[str, str]]) -> str:
+    """Returns columns and what they hold, in words."""
+    return ", ".join(f"{name} ({kind})" for name, kind in kinds)
+
+
 def episode_columns(number: int, episode: Any) -> Columns | None:
     """The columns of one episode; None if nothing was decided in it."""
     given = episode
@@ -106,31 +115,29 @@ def episode_columns(number: int, episode: Any) -> Columns | None:
     missing = [name for name in FIELDS if name not in given]
     if missing:
         raise InvalidLog(f"it has no {missing[0]}, expected {', '.join(FIELDS)}")
-    rewards, terminated, truncated = (as_column(name, given[name]) for name in FIELDS[2:])
-    if rewards.ndim != 1 or rewards.dtype.kind not in "biuf":
-        raise InvalidLog(
-            f"rewards are values of type {rewards.dtype} and shape {rewards.shape}, expected one "
-            "number a step"
-        )
+    rewards, *flags = (as_array(given[name]) for name in FIELDS[2:])
     steps = rewards.size
     if steps == 0:
         return None
-    state = spread("state", given["observations"], steps + 1)
-    action = spread("action", given["actions"], steps)
-    for name, flags in (("terminations", terminated), ("truncations", truncated)):
-        if flags.shape != rewards.shape or not np.isin(flags, (0, 1)).all():
+    for name, column in zip(FIELDS[2:], (rewards, *flags), strict=True):
+        usable = column.dtype.kind in "biuf" and (
+            column is rewards or np.isin(column, (0, 1)).all()
+        )
+        if column.shape != (steps,) or not usable:
             raise InvalidLog(
-                f"{name} are {flags.size} values, expected true or false {steps} times"
+                f"{name} are values of type {column.dtype} and shape {column.shape}, expected "
+                f"{'a number' if column is rewards else 'true or false'} for each of {steps} steps"
             )
+    state = spread("state", given["observations"], steps + 1)
     return {
         "episode": np.full(steps, number),
         "step": np.arange(steps),
         **{name: values[:-1] for name, values in state.items()},
-        **action,
+        **spread("action", given["actions"], steps),
         "reward": rewards.astype(np.int64) if rewards.dtype == np.bool_ else rewards,
         **{f"next_{name}": values[1:] for name, values in state.items()},
-        "terminated": terminated.astype(np.bool_),
-        "truncated": truncated.astype(np.bool_),
+        "terminated": flags[0].astype(np.bool_),
+        "truncated": flags[1].astype(np.bool_),
     }
 
 
@@ -139,10 +146,7 @@ def spread(role: str, values: object, rows: int) -> Columns:
     columns = Columns()
     for name, column in leaves(role, values):
         if column.shape[:1] != (rows,):
-            raise InvalidLog(
-                f"{name} has {len(column) if column.ndim else 'no'} rows, expected {rows} "
-                f"({'one more than there are' if role == 'state' else 'as many as'} rewards)"
-            )
+            raise InvalidLog(f"{name} has the shape {column.shape}, expected {rows} rows")
         cells = column.reshape(rows, -1)
         for i in range(min(cells.shape[1], MOST_COLUMNS + 1)):
             part = name if cells.shape[1] == 1 else f"{name}_{i}"
@@ -151,8 +155,8 @@ def spread(role: str, values: object, rows: int) -> Columns:
             columns[part] = cells[:, i]
     if not 1 <= len(columns) <= MOST_COLUMNS:
         raise InvalidLog(
-            f"the {role} has {'no part' if not columns else f'more than {MOST_COLUMNS} parts'}, "
-            f"expected 1 to {MOST_COLUMNS} numbers or texts; reduce it to what the policy looks at"
+            f"the {role} has {f'over {MOST_COLUMNS}' if columns else 'no'} parts, expected 1 to "
+            f"{MOST_COLUMNS} numbers or texts; reduce it to what the policy looks at"
         )
     return columns
 
@@ -168,7 +172,7 @@ def leaves(name: str, values: Any) -> Iterator[tuple[str, AnyArray]]:
         for key, part in as_mapping(values).items():
             yield from leaves(f"{name}_{key}", part)
     else:
-        yield name, as_column(name, values)
+        yield name, as_array(values)
 
 
 def as_mapping(values: Any) -> Mapping[Any, Any]:
@@ -176,29 +180,3 @@ def as_mapping(values: Any) -> Mapping[Any, Any]:
     if isinstance(values, Mapping):
         return values
     return dict(enumerate(values)) if isinstance(values, tuple) else {}
-
-
-def as_column(name: str, values: Any) -> AnyArray:
-    """Returns numbers or texts as an array that DuckDB can read.
-
-    NumPy makes texts of numbers that stand beside one, which are refused.
-    """
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, OverflowError) as problem:
-        raise InvalidLog(f"{name} is no row of numbers or texts: {problem}") from None
-    if array.dtype.kind == "U" or (array.dtype == object and array.size):
-        given = values if isinstance(values, list) else array.flat
-        if all(isinstance(value, str) for value in given):
-            return array.astype(object)
-        raise InvalidLog(f"{name} holds values of several types, expected numbers or texts")
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise InvalidLog(f"{name} holds values of type {array.dtype}, expected numbers or texts")
-    return array.astype(np.float32) if array.dtype == np.float16 else array
-
-
-def described(columns: Columns) -> str:
-    """Returns the columns of state and action, and what they hold, in words."""
-    names = [name for named in role_columns(columns).values() for name in named]
-    kinds = {"O": "text", "b": "true or false"}
-    return ", ".join(f"{x} ({kinds.get(columns[x].dtype.kind, 'numbers')})" for x in names)

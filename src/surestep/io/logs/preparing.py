@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from surestep.description import Description, several
 from surestep.errors import InvalidLog, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
-from surestep.io.logs.roles import flag_sql
-from surestep.io.logs.stamps import TIME, stamp_sql
-from surestep.io.sql import sql_name, sql_text
+from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
+from surestep.io.sql import ROW, sql_name, sql_text
 
 STAMP = '"surestep stamp"'
-ALWAYS = {"episode": "row_number() OVER ()", "step": "0", "terminated": "true"}  # where single
+ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # where rows are episodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +24,6 @@ class Preparation:
     keeps_order: bool = True  # rows stay in the order of the files
     numbers_stamps: bool = False  # steps are numbers that time stamps were given
 
-    @property
-    def changes(self) -> bool:
-        """Tells whether anything is done at all."""
-        return bool(self.selects)
-
     def sql(self, rows: str) -> str:
         """Returns the SQL of the rows of `log`, from that of the rows of files."""
         for select in self.selects:
@@ -40,17 +34,12 @@ class Preparation:
 NONE = Preparation()
 
 
-def meaning_of(
-    description: Description,
-    types: Types,
-    beyond: Sequence[str],
-    chosen: Mapping[str, str | Sequence[str]],
-) -> ColumnMapping:
+def meaning_of(description: Description, types: Types, beyond: Sequence[str]) -> ColumnMapping:
     """Returns what columns mean: those of files, of these types, and those that a description adds.
 
-    `beyond` are columns that cannot be read, and `chosen` those that somebody chose, by role.
+    `beyond` are columns that cannot be read.
     """
-    learnt = learnt_names(description)
+    learnt, chosen = learnt_names(description), description.columns.given()
     columns = [*types, *beyond, *learnt]
     if learnt and "state" not in chosen and not by_name("state", list(types)):
         chosen = {**chosen, "state": learnt}

@@ -149,6 +149,12 @@ class Made:
     types: dict[str, str]  # of the columns of the log
     keeps_rows: bool  # its rows say of which row of the log they are
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Returns what a result keeps of it."""
+        keys = [self.keys.episode, self.keys.step]
+        return {"digest": self.digest, "types": self.types, "keys": keys}
+
 
 # ---- running ----------------------------------------------------------------------------------
 
@@ -218,13 +224,7 @@ def digest_of(database: Any, rows: str, keys: Keys) -> str:
 # ---- no look ahead ----------------------------------------------------------------------------
 
 Texts = tuple[str | None, ...]
-
-
-class Row(NamedTuple):
-    """A row that a query made: what was decided there, and of which row of the log."""
-
-    decided: Texts
-    of: Texts
+Rows = Mapping[Texts, tuple[Texts, Texts]]  # by keys: what was decided, and of which row
 
 
 def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
@@ -247,7 +247,7 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
             alone = rows_of(database, f"({query.rows()}){most}", keys, link)
             check_same(alone, whole, keys, f"the rows of {query.case or ROW} {name!r} alone")
             check_same(whole, alone, keys, "all rows of the log")
-            known = {made.of for made in alone.values()}
+            known = {of for _, of in alone.values()}
             for cut in sorted({len(raw) * (cut + 1) // (CUTS + 1) for cut in range(CUTS)} | {1}):
                 if not 0 < cut < len(raw):
                     continue
@@ -255,7 +255,7 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
                 before = rows_of(database, f"({query.rows()}){most}", keys, link)
                 check_same(before, alone, keys, f"the first {cut:,} rows of {name!r}")
                 last = raw[cut - 1]
-                if last in known and last not in {made.of for made in before.values()}:
+                if last in known and last not in {of for _, of in before.values()}:
                     late = f"it makes a row of the log's {where_of(link, last)} only when later "
                     raise looks_ahead(f"{late}rows are there")
 
@@ -295,23 +295,21 @@ def so_far(database: Any, query: Query, case: str, number: int = FIRST_ROWS) -> 
     )
 
 
-def rows_of(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> dict[Texts, Row]:
+def rows_of(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> Rows:
     """Returns rows by their keys, all as text."""
     columns = (*keys.order, *keys.decided, *link)
     found = database.execute(f"SELECT {as_texts(columns)} FROM {rows}").fetchall()
     width, end = len(keys.order), len(keys.order) + len(keys.decided)
-    return {row[:width]: Row(row[width:end], row[end:]) for row in found}
+    return {row[:width]: (row[width:end], row[end:]) for row in found}
 
 
-def check_same(
-    part: Mapping[Texts, Row], whole: Mapping[Texts, Row], keys: Keys, what: str
-) -> None:
+def check_same(part: Rows, whole: Rows, keys: Keys, what: str) -> None:
     """Refuses rows of a part that are otherwise, or not there, in the whole."""
-    for key, made in part.items():
+    for key, (decided, _) in part.items():
         where = where_of(keys.order, key)
         if key not in whole:
             raise looks_ahead(f"with {what} it makes a row ({where}) that it does not otherwise")
-        for name, now, then in zip(keys.decided, made.decided, whole[key].decided, strict=True):
+        for name, now, then in zip(keys.decided, decided, whole[key][0], strict=True):
             if not alike(now, then):
                 raise looks_ahead(
                     f"{where}, column {name!r} is {now!r} with {what}, and {then!r} otherwise"
@@ -363,17 +361,16 @@ def prepared_case(
         load_tables(database)
     with workshop.locked(query) as database:
         fill(database, types, rows)
-    kinds = run(workshop, query)
-    values = (sql_name(x) if kinds[x] in PLAIN else as_texts([x]) for x in kinds)  # as in the log
-    with workshop.locked(query) as database:
+        database.execute(f"CREATE TABLE {RESULT} AS {query.rows()}")
+        kinds = columns_of(database, RESULT)
+        values = (sql_name(x) if kinds[x] in PLAIN else as_texts([x]) for x in kinds)  # as in logs
         link = named(link_of(database, keys))
         last = f"SELECT {link} FROM {LOG} WHERE {sql_name(ROW)} = {len(rows)}"
         latest = ", ".join(f"{sql_name(name)} DESC" for name in keys.order)
-        answer = database.execute(
+        found = database.execute(
             f"SELECT {', '.join(values)} FROM {RESULT} SEMI JOIN ({last}) USING ({link}) "
             f"ORDER BY {latest} LIMIT 1"
-        )
-        found = answer.fetchall()
+        ).fetchall()
     if not found:
         raise InvalidParameter(
             f"the query makes no row of the last of the {len(rows):,} given; expected the rows of "

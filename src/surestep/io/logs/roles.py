@@ -7,15 +7,17 @@ column is, which text a code stands for, and which of its values cannot be used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
+from surestep.errors import said
 from surestep.io.labels.bin_rules import number_sql
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.columns import ColumnMapping, Types
-from surestep.io.logs.stamps import TIME
-from surestep.io.sql import sql_name
+from surestep.io.sql import sql_name, sql_text
 
 Bins = Mapping[str, Binning]  # by column of state or action
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -32,6 +34,7 @@ class Check(NamedTuple):
     condition: str  # SQL over the user's columns
     column: str
     expected: str
+    hint: str = ""  # what can be done about a value that is there, as the end of a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,54 +52,6 @@ class LabelCode:
     expected: str = "a value"  # where nothing is
 
 
-@dataclass(frozen=True, slots=True)
-class LabelCodes:
-    """The codes of all columns of labels; those of next states compare with those of states."""
-
-    state: tuple[LabelCode, ...]
-    action: tuple[LabelCode, ...]
-    next_state: tuple[LabelCode, ...]
-    episode: LabelCode | None
-
-    def names(self, role: str) -> list[str]:
-        """Returns the columns of 'state', 'action' or 'next' in tables of ours: ['state_0']."""
-        return [f"{role}_{i}" for i in range(len(self.action if role == "action" else self.state))]
-
-    @property
-    def checks(self) -> list[Check]:
-        """Returns the checks of labels that are there."""
-        labels = (*self.state, *self.action, *self.next_state)
-        return [check for code in labels for check in code.checks]
-
-
-def label_codes(mapping: ColumnMapping, types: Types, binnings: Bins) -> LabelCodes:
-    """The codes of a log with these columns of these types, some of them binned.
-
-    The column of a next state has the bins of its column of the state.
-    """
-
-    def code(name: str, binned_as: str) -> LabelCode:
-        if binned_as in binnings:
-            return bin_code(name, types[name], binnings[binned_as])
-        return code_of(name, types[name])
-
-    state = [code(name, name) for name in mapping.state]
-    following = [*map(code, mapping.next_state, mapping.state)]
-    for i, (here, there) in enumerate(zip(state, following, strict=False)):
-        kinds = {here.type, there.type}
-        if len(kinds) > 1 and not kinds <= {*WHOLE}:
-            # Whole numbers become doubles where one of them is missing: 2 and 2.0 are one state.
-            as_text = number_text_code if kinds <= {*WHOLE, *FLOATING} else text_code
-            state[i] = as_text(here.column, types[here.column])
-            following[i] = as_text(there.column, types[there.column])
-    return LabelCodes(
-        tuple(state),
-        tuple(code(name, name) for name in mapping.action),
-        tuple(following),
-        None if mapping.episode is None else code_of(mapping.episode, types[mapping.episode]),
-    )
-
-
 def code_of(column: str, kind: str) -> LabelCode:
     """The code of a column of this type: the value itself, where equal values have equal texts."""
     if kind in FLOATING:
@@ -106,7 +61,7 @@ def code_of(column: str, kind: str) -> LabelCode:
     if kind in PLAIN or kind.startswith("DECIMAL"):
         expected = NUMBER if kind in WHOLE or kind.startswith("DECIMAL") else "a value"
         return LabelCode(column, sql_name(column), kind, expected=expected)
-    return text_code(column, kind)
+    return LabelCode(column, as_varchar(column, kind), "VARCHAR")
 
 
 def no_nan(column: str) -> Check:
@@ -114,32 +69,21 @@ def no_nan(column: str) -> Check:
     return Check(f"isnan({sql_name(column)})", column, NUMBER)
 
 
-def number_text_code(column: str, kind: str) -> LabelCode:
-    """The code of a column of numbers that is its text, without a point where it is whole."""
-    text = as_varchar(column, kind)
-    if kind in WHOLE:
-        return LabelCode(column, text, "VARCHAR", expected=NUMBER)
+def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
+    """The code of a column that is its text; of numbers, without a point where it is whole."""
+    text, expected = as_varchar(column, kind), NUMBER if numbers else "a value"
+    if not numbers or kind in WHOLE:
+        return LabelCode(column, text, "VARCHAR", expected=expected)
     plain = f"regexp_replace({text}, '\\.0$', '')"
-    return LabelCode(column, plain, "VARCHAR", checks=(no_nan(column),), expected=NUMBER)
+    return LabelCode(column, plain, "VARCHAR", checks=(no_nan(column),), expected=expected)
 
 
 def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
     """The code of a column of numbers that is binned: the number of the bin."""
     number = number_sql(column, kind)
     unusable = f"{sql_name(column)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
-    return LabelCode(
-        column,
-        binning.sql(number),
-        "BIGINT",
-        lambda text: binning.label(int(text)),
-        (Check(unusable, column, BINNED),),
-        BINNED,
-    )
-
-
-def text_code(column: str, kind: str) -> LabelCode:
-    """The code of a column that is its text."""
-    return LabelCode(column, as_varchar(column, kind), "VARCHAR")
+    checks, sql = (Check(unusable, column, BINNED),), binning.sql(number)
+    return LabelCode(column, sql, "BIGINT", lambda x: binning.label(int(x)), checks, BINNED)
 
 
 def as_varchar(column: str, kind: str) -> str:
@@ -147,6 +91,14 @@ def as_varchar(column: str, kind: str) -> str:
     return sql_name(column) if kind == "VARCHAR" else f"CAST({sql_name(column)} AS VARCHAR)"
 
 
+# A stamp is written as ISO 8601 says (2025-03-31, 2025-03-31 14:05, 2025-03-31T14:05:09Z), or in
+# the form that a user gives. 03/04/2025 may be in March or in April, so nobody guesses.
+ISO = (
+    r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?\s*"
+)
+TIME = '"surestep time"'
+FLAGS = ("terminated", "truncated")
 STAMP = "a time stamp such as 2025-03-31 14:05"
 STEP = f"a whole number of at least 0, or {STAMP}"
 YES, NO = r"'true|t|yes|1|1\.0'", r"'false|f|no|0|0\.0'"
@@ -166,19 +118,107 @@ def flag_sql(column: str, kind: str) -> str:
     )
 
 
+def is_stamp_type(kind: str) -> bool:
+    """Tells whether values of a type, as DuckDB calls it, are dates or times."""
+    return kind == "DATE" or kind.startswith("TIMESTAMP")
+
+
+def stamp_sql(column: str, kind: str, form: str | None) -> str:
+    """Returns SQL: the stamp of a column as a TIMESTAMP, NULL where it is none."""
+    name = sql_name(column)
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return f"({name} AT TIME ZONE 'UTC')"
+    if is_stamp_type(kind):
+        return f"CAST({name} AS TIMESTAMP)"
+    text = f"trim(CAST({name} AS VARCHAR))"
+    if form is not None:
+        return f"try_strptime({text}, {sql_text(form)})"
+    plain = f"replace({text}, ',', '.')"
+    zoned = rf"regexp_matches({plain}, ':[0-9.]+\s*(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)$')"
+    return (
+        f"CASE WHEN regexp_full_match({text}, {sql_text(ISO)}) THEN CASE WHEN {zoned} "
+        f"THEN TRY_CAST({plain} AS TIMESTAMPTZ) AT TIME ZONE 'UTC' "
+        f"ELSE TRY_CAST({plain} AS TIMESTAMP) END END"
+    )
+
+
+def reads_stamp(text: str) -> bool:
+    """Tells whether a text is a stamp as ISO 8601 writes it."""
+    return re.fullmatch(ISO, text, re.ASCII) is not None
+
+
+def other_form() -> str:
+    """Returns how to say what form a stamp has, as the end of a sentence."""
+    option = said("reader={'timestampformat': …}", "--set reader.timestampformat=…")
+    return (
+        f" (if it is a date, say how it is written with {option}, such as %d/%m/%Y, %m/%d/%Y or "
+        "%Y-%m; of seconds since 1970, a query makes a time stamp: to_timestamp)"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RoleSql:
-    """SQL expressions over the columns of a user's table."""
+    """SQL expressions over the columns of a user's table.
+
+    The codes of next states compare with those of states.
+    """
 
     mapping: ColumnMapping
     types: Types
     binnings: Bins
-    codes: LabelCodes
+    state: tuple[LabelCode, ...]
+    action: tuple[LabelCode, ...]
+    next_state: tuple[LabelCode, ...]
+    episode: LabelCode | None
 
     @classmethod
     def of(cls, mapping: ColumnMapping, types: Types, binnings: Bins) -> RoleSql:
-        """The roles of these columns, some of them binned."""
-        return cls(mapping, types, binnings, label_codes(mapping, types, binnings))
+        """The roles of these columns, some of them binned; a next state as its state is."""
+
+        def code(name: str, binned_as: str) -> LabelCode:
+            if binned_as in binnings:
+                return bin_code(name, types[name], binnings[binned_as])
+            return code_of(name, types[name])
+
+        state = [code(name, name) for name in mapping.state]
+        following = [*map(code, mapping.next_state, mapping.state)]
+        for i, pair in enumerate(zip(state, following, strict=False)):
+            kinds = {each.type for each in pair}
+            if len(kinds) > 1 and not kinds <= {*WHOLE}:
+                # Whole numbers become doubles where one is missing: 2 and 2.0 are one state.
+                numbers, names = kinds <= {*WHOLE, *FLOATING}, [each.column for each in pair]
+                texts = [text_code(name, types[name], numbers=numbers) for name in names]
+                state[i], following[i] = texts
+        return cls(
+            *(mapping, types, binnings, tuple(state)),
+            tuple(code(name, name) for name in mapping.action),
+            tuple(following),
+            None if mapping.episode is None else code_of(mapping.episode, types[mapping.episode]),
+        )
+
+    def names(self, role: str) -> list[str]:
+        """Returns the columns of 'state', 'action' or 'next' in tables of ours: ['state_0']."""
+        return [f"{role}_{i}" for i in range(len(self.action if role == "action" else self.state))]
+
+    def columns(self, sql: Callable[[LabelCode], str] = attrgetter("sql")) -> dict[str, str]:
+        """Returns SQL by name of ours: labels, flags, and what tells where a row belongs."""
+        labels = {"state": self.state, "action": self.action, "next": self.next_state}
+        columns = {f"{x}_{i}": sql(code) for x in labels for i, code in enumerate(labels[x])}
+        columns |= {flag: self.flag(getattr(self.mapping, flag)) for flag in FLAGS}
+        if self.episode is not None:
+            columns |= {"episode": sql(self.episode), "step": self.step}
+        return columns
+
+    @property
+    def label_checks(self) -> list[Check]:
+        """Returns the checks of labels that are there."""
+        labels = (*self.state, *self.action, *self.next_state)
+        return [check for code in labels for check in code.checks]
+
+    @property
+    def step(self) -> str:
+        """Returns SQL: the number of a step, NULL where it is none."""
+        return self.whole(str(self.mapping.step))
 
     def text(self, column: str) -> str:
         """The column as text."""
@@ -220,14 +260,12 @@ class RoleSql:
 
     def checks(self, reward: str) -> list[Check]:
         """Everything that can be wrong with one row by itself; `reward` says if that is usable."""
-        mapping, codes = self.mapping, self.codes
-        needed = (*codes.state, *codes.action, codes.episode)
-        checks = [missing(code) for code in needed if code is not None]
-        checks += codes.checks
+        mapping, needed = self.mapping, (*self.state, *self.action, self.episode)
+        checks = [missing(code) for code in needed if code is not None] + self.label_checks
         checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
-            step = f"coalesce({self.whole(mapping.step)}, -1) < 0"
-            checks.append(Check(step, mapping.step, STEP))
+            step = f"coalesce({self.step}, -1) < 0"
+            checks.append(Check(step, mapping.step, STEP, other_form()))
         for name in filter(None, (mapping.terminated, mapping.truncated)):
             checks.append(Check(f"({self.flag(name)}) IS NULL", name, "true or false"))
         return [*checks, *self.next_checks(), *self.rare_checks()]
@@ -239,9 +277,9 @@ class RoleSql:
             return []
         over = f"coalesce({self.flag(mapping.terminated)}, true)"
         stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
-        expected = f"{self.codes.next_state[0].expected}, or true as terminated or truncated"
+        expected = f"{self.next_state[0].expected}, or true as terminated or truncated"
         condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
-        partly = [missing(code, f" AND NOT ({self.no_next})") for code in self.codes.next_state]
+        partly = [missing(code, f" AND NOT ({self.no_next})") for code in self.next_state]
         return [Check(condition, mapping.next_state[0], expected), *partly]
 
     def rare_checks(self) -> list[Check]:
@@ -252,7 +290,7 @@ class RoleSql:
             expected = "a probability above 0 and at most 1"
             checks.append(Check(f"NOT {usable}", mapping.propensity, expected))
         if mapping.time is not None:
-            checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP))
+            checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP, other_form()))
         return checks
 
 

@@ -25,33 +25,30 @@ from surestep.description import (
     several,
     with_folder,
 )
-from surestep.errors import InvalidLog, InvalidParameter, said
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import binnings_of, number_sql
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs import query as queries
-from surestep.io.logs.checks import check_rows, first_where, no_row, refusal
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
-from surestep.io.logs.counting import IN_ORDER, CountQuery, count_as_hoped
-from surestep.io.logs.digests import file_sources
-from surestep.io.logs.findings import Look, explain_episodes
+from surestep.io.logs.counting import count_rows
+from surestep.io.logs.findings import first_where, passed
 from surestep.io.logs.formats import FORMATS
-from surestep.io.logs.frames import kind_of, names_of, register, ungrouped
+from surestep.io.logs.frames import names_of, register, ungrouped
 from surestep.io.logs.groups import labelled
-from surestep.io.logs.lanes import lanes_of
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
-from surestep.io.logs.rewards import RewardSql, Units
-from surestep.io.logs.roles import Check, RoleSql
-from surestep.io.logs.stamps import is_stamp_type, reads_stamp
+from surestep.io.logs.rewards import RewardSql
+from surestep.io.logs.roles import Check, RoleSql, is_stamp_type, reads_stamp
 from surestep.io.logs.tables import (
     Table,
     connected,
     explaining,
     find_table,
     named_in_errors,
+    types_of,
     watched,
 )
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name, sql_text
@@ -112,10 +109,12 @@ class LogSource:
     def query_facts(self) -> dict[str, Any] | None:
         """Returns what a result keeps of a query: its digest, types of the log, and its keys."""
         made = self.table.made
-        if made is None:
-            return None
-        keys = [made.keys.episode, made.keys.step]
-        return {"digest": made.digest, "types": made.types, "keys": keys}
+        return None if made is None else made.facts
+
+    @property
+    def plain(self) -> RoleSql:
+        """Returns the roles of the columns as SQL, none of them binned."""
+        return RoleSql.of(self.columns, self.types, {})
 
     @property
     def to_learn(self) -> dict[str, Bin]:
@@ -129,22 +128,21 @@ class LogSource:
         They are those of the part that chooses a policy, where the log is split, and else all.
         """
         with connected(self.table, self.memory_limit) as database:
-            roles = RoleSql.of(self.columns, self.types, {})
+            roles = self.plain
             read = {name: number_sql(name, self.types[name]) for name in columns}
-            for name, number in read.items():
-                check = Check(f"NOT coalesce(isfinite({number}), false)", name, MEASUREMENT)
-                count = f"SELECT count_if({check.condition}) FROM log"
-                if wrong := database.execute(count).fetchone()[0]:
-                    raise refusal(self.table, database, check, wrong)
-            assert roles.codes.episode is not None
-            episode, reward = roles.codes.episode.sql, RewardSql.of(roles).double
+            wrong = {
+                name: f"NOT coalesce(isfinite({number}), false)" for name, number in read.items()
+            }
+            passed(self.table, database, [Check(wrong[x], x, MEASUREMENT) for x in columns])
+            assert roles.episode is not None
+            episode, reward = roles.episode.sql, RewardSql.of(roles).double
             wanted = [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)]
             rows = self.rows_that_teach(database, wanted)
             listed = ", ".join(f"{number} AS {sql_name(name)}" for name, number in read.items())
             taught = database.execute(
                 f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
                 f'"surestep episode", {reward} AS "surestep reward" FROM {rows} '
-                f"ORDER BY {episode}, {roles.whole(str(self.columns.step))}"
+                f"ORDER BY {episode}, {roles.step}"
             )
             return dict(taught.fetchnumpy())
 
@@ -152,8 +150,7 @@ class LogSource:
         """Returns a table of some columns of the part that chooses a policy; else the log."""
         if self.edges_from is None or not columns:
             return "log"
-        roles, numbered = RoleSql.of(self.columns, self.types, {}), self.table.preparation.changes
-        return first_rows(database, roles, columns, self.edges_from, numbered=numbered)
+        return first_rows(database, self.plain, columns, self.edges_from)
 
     def with_states(self, states: LearntStates) -> LogSource:
         """Returns the log with a column of states that were learnt."""
@@ -176,11 +173,10 @@ class LogSource:
                 f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
                 "log that chooses a policy; expected `surestep improve`"
             )
-        made = self.table.made
-        if made is not None:
+        if (made := self.table.made) is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
-            sources = file_sources(self.table.raw or self.table, database)
+            sources = (self.table.raw or self.table).sources(database)
             self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
@@ -197,17 +193,15 @@ class LogSource:
         if self.columns.episode is None or len(self.files) != 1:
             return ()
         with connected(self.table, self.memory_limit) as database:
-            roles = RoleSql.of(self.columns, self.types, {})
-            assert roles.codes.episode is not None
-            step, numbers = roles.whole(str(self.columns.step)), self.table.preparation
-            database.execute("SET preserve_insertion_order = true")
+            roles = self.plain
+            assert roles.episode is not None
             ends = database.execute(
-                "SELECT min_by(e, r), min_by(s, r), max_by(e, r), max_by(s, r) FROM (SELECT "
-                f"CAST({roles.codes.episode.sql} AS VARCHAR) AS e, {step} AS s, "
-                "row_number() OVER () AS r FROM log)"
+                f"SELECT min_by(e, {ROW}), min_by(s, {ROW}), max_by(e, {ROW}), max_by(s, {ROW}) "
+                f"FROM (SELECT CAST({roles.episode.sql} AS VARCHAR) AS e, {roles.step} AS s, {ROW} "
+                "FROM log)"
             ).fetchone()
-        steps = (0, 0) if numbers.numbers_stamps else (ends[1], ends[3] + 1)
-        named = zip((ends[0], ends[2]), steps, strict=True)
+        steps = (0, 0) if self.table.preparation.numbers_stamps else (ends[1], ends[3] + 1)
+        named = zip(ends[::2], steps, strict=True)
         return tuple(sha256(f"{name}|{step}".encode()).hexdigest() for name, step in named)
 
     @property
@@ -221,9 +215,8 @@ class LogSource:
         if not self.says_ends:
             raise InvalidLog(
                 f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
-                f"missing; expected a column of it ({naming('terminated')}, or "
-                f"{naming('truncated')} where a clock stopped the recording), one of next states "
-                f"({naming('next_state')}), or a word for all{said(' (to read_log)', '')}: "
+                "missing; expected a column of ends, of stops by a clock, or of next states "
+                f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
                 f"{ends_said('complete')} (the last row of every episode ends it), or "
                 f"{ends_said('clock')} (recording stops after so many steps, or at a date with "
                 "steps of equal length)"
@@ -251,8 +244,7 @@ class LogSource:
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            how = {"numbered": self.table.preparation.changes, "propensities": propensities}
-            return load_steps(database, roles, counted, pairs, **how)
+            return load_steps(database, roles, counted, pairs, propensities=propensities)
 
     def place_of(self, labels: Mapping[str, Label]) -> str:
         """Finds where the log first decides with these labels, by role: file, row and column.
@@ -263,11 +255,11 @@ class LogSource:
             roles = self.roles(database)
             conditions = list[str]()
             for role, label in labels.items():
-                for code, text in zip(getattr(roles.codes, role), label, strict=True):
+                for code, text in zip(getattr(roles, role), label, strict=True):
                     value = f"CAST({code.sql} AS VARCHAR)"
                     distinct = database.execute(f"SELECT DISTINCT {value} FROM log").fetchall()
-                    same = [coded for (coded,) in distinct if coded is not None]
-                    same = [sql_text(coded) for coded in same if code.label(coded) == text]
+                    there = [coded for (coded,) in distinct if coded is not None]
+                    same = [sql_text(coded) for coded in there if code.label(coded) == text]
                     conditions.append(f"{value} IN ({', '.join(same) or 'NULL'})")
             column = getattr(self.columns, list(labels)[-1])[0]
             place = first_where(self.table, database, " AND ".join(conditions), column)
@@ -351,12 +343,8 @@ def read_log(
     `case` is the column of the log that says whose rows belong together. A decision may depend on
     the rows of a case so far only: a query that looks ahead is refused when the log is counted.
     """
-    given = given_as(
-        source,
-        **{"columns": columns, "bins": bins, "ends": ends, "reader": reader},
-        **{"query": query, "tables": tables, "case": case},
-    )
-    return open_log(*given, memory_limit)
+    how = {"columns": columns, "bins": bins, "ends": ends, "reader": reader}
+    return open_log(*given_as(source, **how, query=query, tables=tables, case=case), memory_limit)
 
 
 def given_as(source: object, **words: Any) -> tuple[Description, object]:
@@ -368,12 +356,12 @@ def given_as(source: object, **words: Any) -> tuple[Description, object]:
     if isinstance(source, Description):
         return described(merged(source.given(), told)), None
     if isinstance(source, LogSource):
-        said_twice = [name for name in HOW_TO_READ if name in told]
-        if said_twice:
-            raise InvalidParameter(
-                f"{said_twice[0]} is given beside a {type(source).__name__}, which knows how it is "
-                "read; give it to read_log"
-            )
+        for name in HOW_TO_READ:
+            if name in told:
+                raise InvalidParameter(
+                    f"{name} is given beside a LogSource, which knows how it is read; give it to "
+                    "read_log"
+                )
         return described(merged(source.description.given(), told)), source
     groups = ungrouped(source)
     if groups is not None:
@@ -394,33 +382,27 @@ def open_log(
     """Finds a log and the meaning of its columns; see `read_log`."""
     if isinstance(frame, LogSource):
         return replace(frame, table=replace(frame.table, description=description))
-    columns = description.columns.given()
     table = find_table(description, frame)
     if description.query is not None:
-        table = table_of_query(table, columns, memory_limit)
+        table = table_of_query(table, description.query, memory_limit)
     lacking = table.lacking()
     with connected(table, memory_limit) as database, named_in_errors(table):
         types = types_of(database)
         unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
         beyond = [name for name in (*unreadable, *lacking) if name not in types]
-        mapping = meaning_of(description, types, beyond, columns)
-        check_readable(table, mapping, unreadable, lacking)
+        mapping = meaning_of(description, types, beyond)
+        check_readable(mapping, unreadable, lacking)
         stamped = steps_are_stamps(database, description, types, mapping)
         preparation = prepared(description, mapping, types, stamped)
         check_bins(description.bins, mapping, [*types, *preparation.added])
-    if preparation.changes:
         table = replace(table, preparation=preparation)
-        with connected(table, memory_limit) as database:
-            types = types_of(database)
+        types = types_of(database, table.scan(database))
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
-def table_of_query(
-    raw: Table, columns: Mapping[str, str | Sequence[str]], memory_limit: str | None
-) -> Table:
-    """Returns the table of the rows that the query of a description makes."""
+def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
+    """Returns the table of the rows that a query makes."""
     description = raw.description
-    assert description.query is not None
     if queries.LOG in description.tables:
         raise InvalidParameter("tables has 'log', the name of the log itself; name it otherwise")
     workshop = queries.Workshop()
@@ -429,10 +411,10 @@ def table_of_query(
             register(database, raw.frame)
         types = load_raw(database, queries.LOG, raw)
         load_further(database, description)
-    query = queries.Query(description.query, memory_limit=memory_limit)
+    query = queries.Query(sql, memory_limit=memory_limit)
     kinds = queries.run(workshop, query)
     with named_in_errors(raw):
-        mapping = meaning_of(description, kinds, [], columns)
+        mapping = meaning_of(description, kinds, [])
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]
     case = description.case or (mapping.episode if mapping.episode in types else None)
     if not single and case not in types:
@@ -469,8 +451,7 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
         missing = ", ".join(f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers)  # as in `act`
         values = f"* REPLACE ({missing})" if missing else "*"
         if name == queries.LOG:
-            own = next((column for column in kinds if column.lower() == queries.ROW), None)
-            if own is not None:
+            for own in (column for column in kinds if column.lower() == queries.ROW):
                 raise InvalidLog(
                     f"{raw.name} has a column {own!r}, which for a query is the place of a row in "
                     "the files; expected another name for it"
@@ -481,7 +462,7 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
 
 
 def check_readable(
-    table: Table, mapping: ColumnMapping, unreadable: Sequence[str], lacking: Mapping[str, Path]
+    mapping: ColumnMapping, unreadable: Sequence[str], lacking: Mapping[str, Path]
 ) -> None:
     """Refuses a column that DuckDB has no type for, or that some files lack, where it is needed."""
     for role, columns in mapping.by_role().items():
@@ -493,15 +474,9 @@ def check_readable(
                 )
             if name in unreadable:
                 raise InvalidLog(
-                    f"column {name!r}, chosen for {role}, is of type {kind_of(table.frame, name)}, "
-                    "which cannot be read; turn it into numbers or text"
+                    f"column {name!r}, chosen for {role}, is of a type that cannot be read; turn "
+                    "it into numbers or text"
                 )
-
-
-def types_of(database: Any) -> dict[str, str]:
-    """Returns the type of each column of the log, as DuckDB calls it."""
-    kinds = columns_of(database, "log")
-    return {name: kind for name, kind in kinds.items() if name != ROW.strip('"')}
 
 
 def steps_are_stamps(
@@ -529,45 +504,6 @@ def check_bins(bins: Iterable[str], mapping: ColumnMapping, columns: Sequence[st
             )
 
 
-def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
-    """Makes the table `counted`, or says what is wrong; returns the scale of its sums.
-
-    One pass if the first guess of the rewards' digits is right and rows are right and in order.
-    """
-    reward = RewardSql.of(roles)
-    guess = reward.guess(database)
-    if guess is not None and count_in_one_pass(table, database, CountQuery(roles, guess)):
-        if database.execute("SELECT count(*) FROM counted").fetchone()[0] == 0:
-            raise no_row(table)
-        return guess.scale
-    units: Units = check_rows(table, database, roles, reward)
-    query = CountQuery(roles, units)
-    if units != guess and count_in_one_pass(table, database, query):
-        return units.scale
-    database.execute("SET preserve_insertion_order = false")
-    trouble = None
-    if roles.codes.episode is not None:
-        if count_as_hoped(database, query, query.chained("log", IN_ORDER)):
-            return units.scale
-        trouble = explain_episodes(Look(table, roles, database))
-    raise trouble or InvalidLog(
-        f"{table.name} gave other rows when it was read again; expected a log that does not change"
-    )
-
-
-def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
-    """Makes the table `counted` of rows as they lie; False if one of them is not as hoped."""
-    if query.roles.codes.episode is None:
-        database.execute("SET preserve_insertion_order = false")
-        return count_as_hoped(database, query, query.steps("log"))
-    if not table.preparation.keeps_order:
-        return count_as_hoped(database, query, query.chained("log", IN_ORDER))
-    database.execute("SET preserve_insertion_order = true")
-    lanes = lanes_of(table, database)
-    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
-    return count_as_hoped(database, query, rows)
-
-
 def count_on_ray(
     source: LogSource,
     *,
@@ -578,7 +514,7 @@ def count_on_ray(
 
     Workers must see the files under the same names. `address` is an existing cluster.
     """
-    if not source.table.files:
+    if not source.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
     said = {**source.description.given(), "columns": source.columns_in_files}
     shards = [

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import threading
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from surestep._files import read_path, temporary_folder
+from surestep._files import failing_to_read, read_path
 from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
-from surestep.io.logs.compression import check_compression, check_gzip
-from surestep.io.logs.formats import IN_MEMORY, Convert, Format, format_of, has_format, scan_parquet
+from surestep.io.logs.formats import IN_MEMORY, Format, format_of, has_format, scan_parquet
 from surestep.io.logs.frames import explain_frame, register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.query import ROW as PLACE
-from surestep.io.logs.query import Made
+from surestep.io.logs.query import Made, Workshop
+from surestep.io.logs.text_tables import check_compression, check_gzip
 from surestep.io.sql import (
     ROW,
+    columns_of,
     failure_of,
     first_lines,
     in_memory,
@@ -43,74 +44,86 @@ class Table:
     frame: object = None
     description: Description = field(default_factory=Description)
     preparation: Preparation = NONE  # once it is known which column is what
-    converted: Converted | None = None  # of a format that is not read as it is
+    converted: Mapping[Path, Path] = field(default_factory=dict)  # of files not read as they are
+    workshop: Workshop | None = None  # whose folder has these
     raw: Table | None = None  # what a query made these rows of
     made: Made | None = None  # and how it did
     kept: str = "true"  # SQL: the rows that are read
 
-    def scan(self, database: Any, files: Sequence[Path], *, numbered: bool = False) -> str:
-        """Returns the SQL that reads the files, labels as the text that is written there.
+    def read(self, database: Any, files: Sequence[Path]) -> str:
+        """Returns the SQL that reads files, labels as the text that is written there."""
+        if self.converted:
+            return scan_parquet(database, [self.converted[f] for f in files], Description().reader)
+        return self.format.scan(database, files, self.description.reader)
 
-        Rows have their numbers as `ROW` where that is asked for, and wherever anything is done to
-        them: it may leave rows out, or in another order.
+    def scan(self, database: Any) -> str:
+        """Returns the SQL of the rows of the log; `ROW` is their number in the files, from 1.
+
+        What is done to rows may leave some out, or in another order.
         """
-        if self.converted is None:
-            rows = self.format.scan(database, files, self.description.reader)
-        else:
-            files = [self.converted.files[file] for file in files]
-            rows = scan_parquet(database, files, self.description.reader)
-        if numbered or self.preparation.changes:
-            rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({rows})"
-        rows = self.preparation.sql(rows)
+        files = self.read(database, self.files)
+        rows = self.preparation.sql(f"SELECT *, row_number() OVER () AS {ROW} FROM ({files})")
         return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
 
-    def name_of(self, file: Path | None) -> str:
-        """Returns what a file is called in messages; that of a query's rows is none of a user's."""
-        return self.name if file is None or self.raw is not None else str(file)
+    def typed(self, database: Any) -> str:
+        """Returns the SQL that reads all rows for a query, values of their types."""
+        if self.format.typed is not None and not self.converted:
+            return self.format.typed(self.files, self.description.reader)
+        return self.read(database, self.files)
 
     @property
     def raw_row(self) -> str:
         """Returns SQL: of which row of the files a row is, where a query keeps that; else NULL."""
         return "NULL" if self.made is None or not self.made.keeps_rows else sql_name(PLACE)
 
-    def raw_place(self, database: Any, row: int) -> str:
-        """Returns the file and the number there of a row of all files, from 1."""
-        assert self.raw is not None
-        for file in self.raw.files:
-            one = replace(self.raw, files=(file,))
-            (rows,) = database.execute(f"SELECT count(*) FROM ({one.typed(database)})").fetchone()
+    def place(self, database: Any, row: int) -> tuple[str | None, int]:
+        """Returns the file of a row, None in memory, and its number there; files are a user's."""
+        if self.raw is not None or not self.files:
+            return (None if self.raw is None else self.name), row
+        *before, last = self.files
+        for file in before:
+            count = f"SELECT count(*) FROM ({self.read(database, [file])})"
+            (rows,) = database.execute(count).fetchone()
             if row <= rows:
-                return f"{file}, row {row:,}"
+                return str(file), row
             row -= rows
-        return f"{self.raw.name}, row {row:,}"
-
-    def typed(self, database: Any) -> str:
-        """Returns the SQL that reads all rows for a query, values of their types."""
-        if self.format.typed is not None and self.converted is None:
-            return self.format.typed(self.files, self.description.reader)
-        return self.scan(database, self.files)
+        return str(last), row
 
     def lacking(self) -> dict[str, Path]:
         """Returns the columns that only some of the files have, with the first file without."""
-        if self.format.names is None or len(self.files) < 2:
+        if not self.format.names_columns or len(self.files) < 2:
             return {}
-        named = self.format.names(self.files, self.description.reader)
-        lacking = dict[str, Path]()
-        for name in dict.fromkeys(name for names in named for name in names):
-            for file, names in zip(self.files, named, strict=True):
+        named, lacking = dict[Path, dict[str, str]](), dict[str, Path]()
+        for file in self.files:
+            one = replace(self, name=str(file), files=(file,))
+            with in_memory() as database, explaining(one):
+                rows = self.format.scan(database, [file], self.description.reader)
+                named[file] = columns_of(database, rows)
+        for name in dict.fromkeys(name for names in named.values() for name in names):
+            for file, names in named.items():
                 if name not in names:
                     lacking.setdefault(name, file)
         return lacking
 
+    def sources(self, database: Any) -> tuple[str, ...]:
+        """Returns the SHA-256 of the files with rows, rising; two of one content are refused.
 
-class Converted:
-    """Files in a form that DuckDB reads, in a temporary folder that goes when nobody needs it."""
-
-    def __init__(self, files: Sequence[Path], convert: Convert) -> None:
-        folder = temporary_folder()
-        place = folder.__enter__()
-        weakref.finalize(self, folder.__exit__, None, None, None)
-        self.files = convert(files, place)
+        Files without rows are often alike, and count nothing.
+        """
+        known = dict[str, Path]()
+        for file in self.files:
+            check_gzip([file])  # DuckDB does not look at its checksum
+            first = f"SELECT 1 FROM ({self.read(database, [file])}) LIMIT 1"
+            if not database.execute(first).fetchall():
+                continue
+            with failing_to_read(file), file.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            if known.setdefault(digest, file) != file:
+                raise InvalidLog(
+                    f"{file} has the same content as {known[digest]}, and its rows would count "
+                    "twice; expected every log once"
+                )
+        return tuple(sorted(known))
 
 
 def find_table(description: Description, frame: object = None) -> Table:
@@ -128,9 +141,14 @@ def find_table(description: Description, frame: object = None) -> Table:
     (found,) = formats
     check_compression(files)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    table = Table(name, files, found, description=description)
     convert = found.conversion(files, description.reader)
-    converted = None if convert is None else Converted(files, convert)
-    return Table(name, files, found, description=description, converted=converted)
+    if convert is None:
+        return table
+    workshop = Workshop()
+    with in_memory() as database, explaining(table):
+        converted = convert(database, files, workshop.folder)
+        return replace(table, converted=converted, workshop=workshop)
 
 
 def matching(path: Path) -> list[Path]:
@@ -158,10 +176,16 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
         interruptible(connection) as database,
         explaining(table, memory_limit),
     ):
-        if table.format is IN_MEMORY:
+        if table.frame is not None:
             register(database, table.frame)
-        database.execute(f"CREATE TEMP VIEW log AS {table.scan(database, table.files)}")
+        database.execute(f"CREATE TEMP VIEW log AS {table.scan(database)}")
         yield database
+
+
+def types_of(database: Any, rows: str = "log") -> dict[str, str]:
+    """Returns the type of each column of the log, as DuckDB calls it."""
+    kinds = columns_of(database, rows)
+    return {name: kind for name, kind in kinds.items() if sql_name(name) != ROW}
 
 
 @contextmanager
@@ -174,9 +198,14 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
     except duckdb.Error as problem:
         if lacks_room(problem):
             raise failure_of(problem, memory_limit) from None
-        unreadable = isinstance(problem, duckdb.InvalidInputException | duckdb.IOException)
         words = f"{table.name} cannot be read: {first_lines(problem)}"
-        raise InvalidLog((explained(table) if unreadable else None) or words) from None
+        if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
+            check_gzip(table.files)
+            if table.frame is not None:
+                words = explain_frame(table.name, table.frame) or words
+            else:
+                words = table.format.explain(table.files, table.description.reader) or words
+        raise InvalidLog(words) from None
 
 
 @contextmanager
@@ -188,23 +217,13 @@ def named_in_errors(table: Table) -> Iterator[None]:
         raise InvalidLog(f"{table.name}: {problem}") from None
 
 
-def explained(table: Table) -> str | None:
-    """Returns what is wrong with the files of a table, where more than DuckDB's words is known."""
-    if table.format is IN_MEMORY:
-        words = explain_frame(table.frame)
-        return None if words is None else f"{table.name}: {words}"
-    check_gzip(table.files)
-    return table.format.explain(table.files, table.description.reader)
-
-
 @contextmanager
 def watched(database: Any, progress: Callable[[int, int], None] | None) -> Iterator[None]:
     """Tells how far the query under way is, in percent, from time to time."""
     if progress is None:
         yield
         return
-    database.execute("SET enable_progress_bar = true")
-    database.execute("SET enable_progress_bar_print = false")
+    database.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     over = threading.Event()
 
     def poll() -> None:

@@ -20,16 +20,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 from xml.etree.ElementTree import Element
 from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 import msgspec
 
 from surestep.errors import FileFailure, InvalidLog
-from surestep.io.logs.compression import pieces
-from surestep.io.logs.text_tables import as_text
-from surestep.io.sql import file_list, in_memory, sql_text
+from surestep.io.logs.text_tables import as_text, pieces
+from surestep.io.sql import file_list, sql_text
 
 ATTRIBUTES = frozenset({"string", "date", "int", "float", "boolean", "id", "list", "container"})
 OWN = ("episode", "step", "last_event")
@@ -43,7 +42,7 @@ CUT_SHORT = (  # what Expat says of a document that stops before its end
 ROWS = 20_000  # of a group in the Parquet file, which are in memory together
 
 
-def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
+def convert_xes(database: Any, files: Sequence[Path], folder: Path) -> dict[Path, Path]:
     """Writes the events of each file as a Parquet file into the folder; all have all columns."""
     columns = {name: (name, "") for name in OWN}
     lines = {file: folder / f"{number}.jsonl" for number, file in enumerate(files)}
@@ -52,17 +51,15 @@ def convert_xes(files: Sequence[Path], folder: Path) -> dict[Path, Path]:
         for file, target in lines.items():
             with target.open("wb") as out:
                 Events(file, columns, out).read()
-        types = as_text([column for column, _ in columns.values()])
-        with in_memory(threads=1) as database:
-            for file, source in lines.items():
-                rows = (
-                    f"read_json({file_list([source])}, format='newline_delimited', columns={types})"
-                )
-                database.execute(
-                    f"COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) FROM {rows}) "
-                    f"TO {sql_text(str(converted[file]))} (FORMAT parquet, ROW_GROUP_SIZE {ROWS})"
-                )
-                source.unlink()
+        types = as_text(column for column, _ in columns.values())
+        database.execute("SET threads = 1")
+        for file, source in lines.items():
+            rows = f"read_json({file_list([source])}, format='newline_delimited', columns={types})"
+            database.execute(
+                f"COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) FROM {rows}) "
+                f"TO {sql_text(str(converted[file]))} (FORMAT parquet, ROW_GROUP_SIZE {ROWS})"
+            )
+            source.unlink()
     except OSError as problem:
         raise FileFailure(
             f"the events of {files[0]} cannot be kept in {folder.parent}: {problem}; set TMPDIR to "
