@@ -21,7 +21,6 @@ from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
 from surestep.report.words.verdict import verdict
 
-
 FEW_SERIES = ["stitched:series=96", "posterior", "robust"]  # the default but for the series
 
 
