@@ -156,19 +156,6 @@ def test_the_mean_of_a_round_is_the_difference_given_all_rounds_before(
         assert abs(float(total / mass - expected[who][len(before)])) < 1e-6
 
 
-def test_cuts_cost_what_lies_between_the_bounds_and_the_truth():
-    mdp = loops()
-    policies = [Policy.deterministic(mdp.pairs, each) for each in (UP, DOWN)]
-    tails = Tails(np.array([[-8.0] * 6, [8.0] * 6]), np.array([[-8.0] * 3, [8.0] * 3]))
-    course = course_between(mdp, *policies, tails)
-    truth = [exact_value(mdp, policy.probability)[0] for policy in policies]
-    mean = Fraction(0)
-    for stacks, chance in all_stacks(mdp, (2, 1, 1, 1)):
-        found = roll_out(stacks, course, np.ones(6, bool), Way(BOTH, 2, 2), Draw(0, 1, 1, 1))
-        mean += chance * Fraction(float(found.differences[0, 0]))
-    assert mean < truth[0] - truth[1] - 1
-
-
 # ---- rollouts -----------------------------------------------------------------------------------
 
 
@@ -253,19 +240,6 @@ def test_the_kernel_does_what_the_definition_says(seed, who):
         np.testing.assert_allclose(rounds.differences[run, : len(expected)], expected, atol=1e-12)
 
 
-def test_ways_that_are_rolled_out_together_are_what_each_is_alone():
-    stacks, course = random_course(3)
-    readable, draw = stacks.sizes > 1, Draw(3, 1, 3, stacks.starts.size)
-    ways = [Way(who, steps, steps) for who in (BOTH, OURS, THEIRS) for steps in (1, 3, None)]
-    ways += [Way(2, 1, None), Way(2, None, 1), Way(4, 3, 3)]
-    case = Case(stacks, course, readable, draw.seed, draw.rounds)
-    together = roll_out_each([case] * len(ways), ways, draw.purpose, draw.runs)
-    for way, rounds in zip(ways, together, strict=True):
-        alone = roll_out(stacks, course, readable, way, draw)
-        for one, other in zip(rounds, alone, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize("known", [False, True])
 def test_cases_that_are_rolled_out_together_are_what_each_is_alone(known, monkeypatch):
     cases, ways = [], []
@@ -311,17 +285,6 @@ def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():
     assert (found.complete.tolist(), found.cuts.tolist()) == ([9], [9])
     short = walk._replace(offsets=np.array([0, 13]))
     assert roll_out(short, course, np.ones(1, bool), Way(3, 5, 2), Draw(0, 1, 1, 9)).complete == 3
-
-
-def test_the_same_policy_twice_makes_no_difference():
-    stacks, course = random_course(5)
-    twice = course._replace(
-        chances=np.stack([course.chances[1], course.chances[1]]),
-        tails=Tails(*(np.zeros_like(each) for each in course.tails)),
-    )
-    found = roll_out(stacks, twice, stacks.sizes > 0, Way(BOTH), Draw(0, 1, 8, 40))
-    assert found.complete.min() > 2
-    assert not found.differences.any()
 
 
 def test_both_policies_act_alike_as_often_as_they_can():

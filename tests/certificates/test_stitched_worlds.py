@@ -343,7 +343,7 @@ def test_the_log_of_a_logger_who_learns_is_split_in_time_only(logger):
     wrong, number = 0, 12
     for seed in range(number):
         problem = remembering(np.random.default_rng(seed))
-        certifier = Stitched(logger=logger, seed=seed)
+        certifier = Stitched(logger=logger, seed=seed, series=96)
         policy = told_of(problem, certifier)
         wrong += certify(problem, policy, certifier).lower > 0
     if logger == "fixed":

@@ -268,173 +268,139 @@ def test_the_arrays_of_the_caller_stay_the_callers():
 # ---- refusals ---------------------------------------------------------------------------------
 
 MISTAKES = {
-    "a log on no pairs": (
-        lambda: log_of(pairs=None),
-        InvalidLog,
-        "pairs is of type NoneType, expected Pairs",
-    ),
-    "an action that is not enabled": (
-        lambda: log_of(action=[1, 1, 0]),
-        InvalidLog,
-        "action 'treat' of episode 0, step 1 is not enabled in state 'home'; 1 of 3 steps is",
-    ),
-    "an action that does not exist": (
-        lambda: log_of(action=[1, 0, 2]),
-        InvalidLog,
-        "action of episode 1, step 0 is 2, expected 0 to 1; 1 of 3 values is affected",
-    ),
-    "a state that does not exist": (
-        lambda: log_of(state=[0, -1, 0]),
-        InvalidLog,
-        "state of episode 0, step 1 is -1, expected 0 to 2; 1 of 3 values is affected",
-    ),
-    "a next state that does not exist": (
-        lambda: log_of(next_state=[1, 3, 0]),
-        InvalidLog,
-        "next_state of episode 0, step 1 is 3, expected 0 to 2",
-    ),
-    "half a state": (
-        lambda: log_of(state=[0, 0.5, 0]),
-        InvalidLog,
-        "state of episode 0, step 1 is 0.5, expected a whole number",
-    ),
-    "NaN as reward": (
-        lambda: log_of(reward=[0.0, math.nan, math.inf]),
-        InvalidLog,
-        "reward of episode 0, step 1 is nan, expected a finite number; 2 of 3 values are affected",
-    ),
-    "a reward too few": (
-        lambda: log_of(reward=[0.0, 1.0]),
-        InvalidLog,
-        "reward has shape (2,), expected (3,)",
-    ),
-    "an action too many": (
-        lambda: log_of(action=[1, 0, 0, 0]),
-        InvalidLog,
-        "action has shape (4,), expected (3,)",
-    ),
-    "states in a table": (
-        lambda: log_of(state=[[0, 1, 0]]),
-        InvalidLog,
-        "state has shape (1, 3), expected (3,)",
-    ),
-    "steps that do not meet": (
-        lambda: log_of(next_state=[0, 2, 0]),
-        InvalidLog,
-        "episode 0, step 0 leads to state 'ward', but the next step begins in state 'home'; "
-        "expected the steps of an episode in the order of time, without gaps; 1 of 2 steps is",
-    ),
-    "a flag too early": (
-        lambda: log_of(truncated=[True, False, True]),
-        InvalidLog,
-        "episode 0, step 0 is truncated, but another step follows; expected the flag at the last "
-        "step (begin a new episode after it); 1 of 3 steps is affected",
-    ),
-    "an end too early": (
-        lambda: log_of(terminated=[True, True, False]),
-        InvalidLog,
-        "episode 0, step 0 is terminated, but another step follows",
-    ),
-    "an episode that just stops": (
-        lambda: log_of(truncated=[False, False, False]),
-        InvalidLog,
-        "episode 1, step 0 is the last step, but neither terminated nor truncated; expected one "
-        "of them (truncated, if only the recording stopped), or the next state -1 where nobody "
-        "knows it; 1 of 2 episodes is affected",
-    ),
-    "a flag of 2": (
-        lambda: log_of(terminated=[0, 2, 0]),
-        InvalidLog,
-        "terminated[1] is 2, expected True or False; 1 of 3 values is affected",
-    ),
-    "an episode without steps": (
-        lambda: log_of(episode_offsets=[0, 2, 2, 3]),
-        InvalidLog,
-        "episode 1 has no step, expected at least one; 1 of 3 episodes is affected",
-    ),
-    "no episode": (
-        lambda: log_of(
-            **{name: [] for name in COLUMNS},
-            episode_offsets=[0],
+    InvalidLog: [
+        (lambda: log_of(pairs=None), "pairs is of type NoneType, expected Pairs"),
+        (
+            lambda: log_of(action=[1, 1, 0]),
+            "action 'treat' of episode 0, step 1 is not enabled in state 'home'; 1 of 3 steps is",
         ),
-        InvalidLog,
-        "the log has no episode, expected at least one",
-    ),
-    "episodes of other rows": (
-        lambda: log_of(episode_offsets=[0, 2, 4]),
-        InvalidLog,
-        "episode_offsets runs from 0 to 4, expected from 0 to 3",
-    ),
-    "episodes that fall": (
-        lambda: log_of(episode_offsets=[0, 4, 3]),
-        InvalidLog,
-        "episode_offsets falls from 4 to 3 at position 2",
-    ),
-    "decisions where another episode was over": (
-        lambda: log_of(terminated=[False, True, True]).counts(),
-        InvalidLog,
-        "episode 1, step 0 terminates in state 'ward', but episode 0, step 0 takes an action "
-        "there; expected an end without decisions (give terminated steps a next state of their "
-        "own); 1 of 3 states is affected",
-    ),
-    "known rewards of another shape": (
-        lambda: log_of().counts(np.zeros((2, 2))),
-        InvalidLog,
-        "rewards has shape (2, 2), expected (3, 2) (states × actions) or (4,) (enabled pairs)",
-    ),
-    "a cube of known rewards of another shape": (
-        lambda: log_of().counts(np.zeros((3, 2, 2))),
-        InvalidLog,
-        "rewards has shape (3, 2, 2), expected (3, 2, 3)",
-    ),
-    "an infinite known reward": (
-        lambda: log_of().counts(np.full((3, 2, 3), math.inf)),
-        InvalidCounts,
-        "reward of state 'ward', action 'wait' → state 'ward' is inf, expected a finite number",
-    ),
-    "rewards whose sum is infinite": (
-        lambda: log_of(
-            state=[0, 0, 0], next_state=[0, 2, 0], action=[0, 0, 0], reward=[1e308, 0.0, 1e308]
-        ).counts(),
-        InvalidCounts,
-        "reward sum of state 'ward', action 'wait' → state 'ward' is inf, expected a finite number",
-    ),
-    "an episode that does not exist": (
-        lambda: log_of().episodes([0, 2]),
-        InvalidParameter,
-        "the selection of episodes[1] is 2, expected 0 to 1; 1 of 2 values is affected",
-    ),
-    "an episode from the back": (
-        lambda: log_of().episodes([-1]),
-        InvalidParameter,
-        "the selection of episodes[0] is -1, expected 0 to 1",
-    ),
-    "a selection of nothing": (
-        lambda: log_of().episodes(slice(2, None)),
-        InvalidParameter,
-        "the selection holds no episode, expected at least one",
-    ),
-    "a mask of another log": (
-        lambda: log_of().episodes([True, False, True]),
-        InvalidParameter,
-        "the mask of episodes has shape (3,), expected (2,)",
-    ),
-    "a slice of words": (
-        lambda: log_of().episodes(slice("a", "b")),
-        InvalidParameter,
-        "the slice slice('a', 'b', None) selects no episodes",
-    ),
-    "a number instead of a list": (
-        lambda: log_of().episodes(1),
-        InvalidParameter,
-        "the selection of episodes has 0 dimensions, expected a flat array",
-    ),
+        (
+            lambda: log_of(action=[1, 0, 2]),
+            "action of episode 1, step 0 is 2, expected 0 to 1; 1 of 3 values is affected",
+        ),
+        (
+            lambda: log_of(state=[0, -1, 0]),
+            "state of episode 0, step 1 is -1, expected 0 to 2; 1 of 3 values is affected",
+        ),
+        (
+            lambda: log_of(next_state=[1, 3, 0]),
+            "next_state of episode 0, step 1 is 3, expected 0 to 2",
+        ),
+        (
+            lambda: log_of(state=[0, 0.5, 0]),
+            "state of episode 0, step 1 is 0.5, expected a whole number",
+        ),
+        (
+            lambda: log_of(reward=[0.0, math.nan, math.inf]),
+            "reward of episode 0, step 1 is nan, expected a finite number; 2 of 3 values are "
+            "affected",
+        ),
+        (lambda: log_of(reward=[0.0, 1.0]), "reward has shape (2,), expected (3,)"),
+        (lambda: log_of(action=[1, 0, 0, 0]), "action has shape (4,), expected (3,)"),
+        (lambda: log_of(state=[[0, 1, 0]]), "state has shape (1, 3), expected (3,)"),
+        (
+            lambda: log_of(next_state=[0, 2, 0]),
+            "episode 0, step 0 leads to state 'ward', but the next step begins in state 'home'; "
+            "expected the steps of an episode in the order of time, without gaps; 1 of 2 steps is",
+        ),
+        (
+            lambda: log_of(truncated=[True, False, True]),
+            "episode 0, step 0 is truncated, but another step follows; expected the flag at the "
+            "last "
+            "step (begin a new episode after it); 1 of 3 steps is affected",
+        ),
+        (
+            lambda: log_of(terminated=[True, True, False]),
+            "episode 0, step 0 is terminated, but another step follows",
+        ),
+        (
+            lambda: log_of(truncated=[False, False, False]),
+            "episode 1, step 0 is the last step, but neither terminated nor truncated; expected "
+            "one "
+            "of them (truncated, if only the recording stopped), or the next state -1 where nobody "
+            "knows it; 1 of 2 episodes is affected",
+        ),
+        (
+            lambda: log_of(terminated=[0, 2, 0]),
+            "terminated[1] is 2, expected True or False; 1 of 3 values is affected",
+        ),
+        (
+            lambda: log_of(episode_offsets=[0, 2, 2, 3]),
+            "episode 1 has no step, expected at least one; 1 of 3 episodes is affected",
+        ),
+        (
+            lambda: log_of(
+                **{name: [] for name in COLUMNS},
+                episode_offsets=[0],
+            ),
+            "the log has no episode, expected at least one",
+        ),
+        (
+            lambda: log_of(episode_offsets=[0, 2, 4]),
+            "episode_offsets runs from 0 to 4, expected from 0 to 3",
+        ),
+        (
+            lambda: log_of(episode_offsets=[0, 4, 3]),
+            "episode_offsets falls from 4 to 3 at position 2",
+        ),
+        (
+            lambda: log_of(terminated=[False, True, True]).counts(),
+            "episode 1, step 0 terminates in state 'ward', but episode 0, step 0 takes an action "
+            "there; expected an end without decisions (give terminated steps a next state of their "
+            "own); 1 of 3 states is affected",
+        ),
+        (
+            lambda: log_of().counts(np.zeros((2, 2))),
+            "rewards has shape (2, 2), expected (3, 2) (states × actions) or (4,) (enabled pairs)",
+        ),
+        (
+            lambda: log_of().counts(np.zeros((3, 2, 2))),
+            "rewards has shape (3, 2, 2), expected (3, 2, 3)",
+        ),
+    ],
+    InvalidCounts: [
+        (
+            lambda: log_of().counts(np.full((3, 2, 3), math.inf)),
+            "reward of state 'ward', action 'wait' → state 'ward' is inf, expected a finite number",
+        ),
+        (
+            lambda: log_of(
+                state=[0, 0, 0], next_state=[0, 2, 0], action=[0, 0, 0], reward=[1e308, 0.0, 1e308]
+            ).counts(),
+            "reward sum of state 'ward', action 'wait' → state 'ward' is inf, expected a finite "
+            "number",
+        ),
+    ],
+    InvalidParameter: [
+        (
+            lambda: log_of().episodes([0, 2]),
+            "the selection of episodes[1] is 2, expected 0 to 1; 1 of 2 values is affected",
+        ),
+        (lambda: log_of().episodes([-1]), "the selection of episodes[0] is -1, expected 0 to 1"),
+        (
+            lambda: log_of().episodes(slice(2, None)),
+            "the selection holds no episode, expected at least one",
+        ),
+        (
+            lambda: log_of().episodes([True, False, True]),
+            "the mask of episodes has shape (3,), expected (2,)",
+        ),
+        (
+            lambda: log_of().episodes(slice("a", "b")),
+            "the slice slice('a', 'b', None) selects no episodes",
+        ),
+        (
+            lambda: log_of().episodes(1),
+            "the selection of episodes has 0 dimensions, expected a flat array",
+        ),
+    ],
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_refused_by_name(name):
-    call, error, words = MISTAKES[name]
+@pytest.mark.parametrize(
+    ("error", "call", "words"), [(error, *row) for error, rows in MISTAKES.items() for row in rows]
+)
+def test_a_mistake_is_refused_by_name(error, call, words):
     with pytest.raises(SurestepError) as refusal:
         call()
     assert type(refusal.value) is error

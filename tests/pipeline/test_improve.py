@@ -365,7 +365,8 @@ def test_every_algorithm_makes_a_result_that_its_command_makes_again(name, tmp_p
         if field.default is dataclasses.MISSING and "n_wedge" not in field.name
     ]
     source = read_log("log.csv", columns=COLUMNS)
-    result = improve(source, ":".join([name, *needed]), discount=0.9)
+    asked = {"discount": 0.9, "certificates": ["robust"]}
+    result = improve(source, ":".join([name, *needed]), **asked)
     outcome = CliRunner().invoke(main, shlex.split(result.record.command)[1:])
     assert outcome.exit_code == 0, outcome.output
     assert load("OUT").files() == result.files()

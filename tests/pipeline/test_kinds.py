@@ -21,6 +21,8 @@ from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
 from surestep.report.words.verdict import verdict
 
+FEW_SERIES = ["stitched:series=96", "posterior", "robust"]  # the default but for the series
+
 
 def known_log(seed=1):
     rows = world(seed).rows
@@ -155,7 +157,8 @@ def test_without_a_discount_kinds_that_need_one_are_refused():
 
 def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     log = frame_of(world(2, episodes=60).rows, (*NAMES, "behavior_prob"))
-    drafted = made(Terms(discount=0.9, worlds=1), read_log(log, columns=COLUMNS))
+    terms = Terms(discount=0.9, worlds=1, certificates=FEW_SERIES)
+    drafted = made(terms, read_log(log, columns=COLUMNS))
     result = drafted.finished(lambda *told: None)
     question, how = drafted.question, drafted.how
     expected = rehearse(
@@ -244,9 +247,8 @@ def test_rewards_that_vary_are_no_exact_observations():
     All arms are equal, so that every gain proved would be wrong.
     """
     for seed in range(8):
-        log = treatments(seed, [0.3] * 4)
-        result = improve(log, discount=0.5, worlds=0, n_wedge=10, certificates=KINDS)
-        posterior, robust = result.certificates
+        terms = Terms(discount=0.5, n_wedge=10, certificates=KINDS)
+        posterior, robust = made(terms, treatments(seed, [0.3] * 4)).result.certificates
         assert posterior.parameters["rewards"] == "bounded"
         assert (robust.parameters["reward_low"], robust.parameters["reward_high"]) == (0.0, 1.0)
         assert robust.lower <= 0
@@ -319,7 +321,8 @@ def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apar
         table = in_episodes(treatment_table(seed, [0.3] * 4))
         # Two ends: what leads to one pays 1, to the other 0.
         table["next_state"] = np.where(table["reward"] > 0, "well", "ill").astype(object)
-        result = improve(read_log(table), discount=0.5, worlds=int(seed == 0), n_wedge=10)
+        terms = {"worlds": int(seed == 0), "n_wedge": 10, "certificates": FEW_SERIES}
+        result = improve(read_log(table), discount=0.5, **terms)
         proved += result.verdict == "proved better"
         judged = verdict(result.certificates, changed=True, rehearsal=result.rehearsal)
         assert judged.rung == result.verdict

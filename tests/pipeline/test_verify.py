@@ -390,6 +390,7 @@ def test_what_is_no_result_is_refused(home, tmp_path):
 
 
 LEARNT = {"bins": {"condition": {"tree": 3, "columns": ["x"]}}, "discount": 0.9, "worlds": 0}
+JUDGES = ["stitched:series=96", "robust"]
 
 
 @pytest.fixture(scope="module")
@@ -409,7 +410,7 @@ def measured(tmp_path_factory):
 
 @pytest.mark.parametrize("state", ["condition", ["condition", "state"], ["state", "condition"]])
 def test_learnt_states_are_learnt_again_and_judged(state, measured, tmp_path):
-    made = surestep.improve(measured, columns={"state": state}, **LEARNT)
+    made = surestep.improve(measured, columns={"state": state}, certificates=JUDGES, **LEARNT)
     made.save(tmp_path / "out")
     assert "scikit-learn" in made.record.versions
     assert verify_result(tmp_path / "out", measured).confirmed
@@ -438,7 +439,9 @@ def test_a_table_in_memory_stands_above_the_file_of_a_description(measured, tmp_
         "action": [a for _, a in pairs],
         "probability": [0.5] * 4,
     }
-    made = surestep.improve(tmp_path / "log.toml", behavior=table, worlds=0)
+    made = surestep.improve(
+        tmp_path / "log.toml", behavior=table, worlds=0, certificates=["robust"]
+    )
     assert made.record.parameters["behavior"] == "table"
     assert "behavior" not in made.record.description
     made.save(tmp_path / "out")
