@@ -14,7 +14,7 @@ import surestep
 from surestep.errors import CertificateMismatch, CertificateRefused, RefutedBounds
 
 SOURCE = Path(surestep.__file__).parent
-DOCS = Path(__file__).parents[1] / "docs" / "certificates.md"
+DOCS = Path(__file__).parents[1] / "docs" / "codes.md"
 REFUSALS = {kind.__name__ for kind in (CertificateRefused, RefutedBounds, CertificateMismatch)}
 SHARED = {  # the same reason, met by several kinds of certificates
     "delta-too-small", "discount-per-pair", "no-log", "rewards-beyond-bounds",
@@ -43,7 +43,7 @@ def codes_raised():
 
 def codes_explained():
     """The first column of the table of refusals."""
-    (section,) = re.findall(r"^## Refusals$(.*?)^## ", DOCS.read_text("utf-8"), re.M | re.S)
+    (section,) = re.findall(r"^## Refusals$(.*)", DOCS.read_text("utf-8"), re.M | re.S)
     return [
         code
         for codes in re.findall(r"^\| (`.*?`) \|", section, re.M)

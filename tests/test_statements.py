@@ -16,7 +16,7 @@ from surestep.model import Statement
 from surestep.model.statements import OWN_WORDS, SENTENCES, statement_from_json
 
 SOURCE = Path(surestep.__file__).parent
-DOCS = Path(__file__).parents[1] / "docs" / "certificates.md"
+DOCS = Path(__file__).parents[1] / "docs" / "codes.md"
 EXAMPLES = {  # values that a sentence can be made of, by name
     "alpha": 0.25, "asked": "robust", "ending_high": 5.0, "ending_low": -4.0, "episodes": 80,
     "high": 2, "low": -1.0, "per": "pair",

@@ -4,15 +4,16 @@ Also from that of `python tools/verdicts.py`.
 
 python tools/coverage_page.py [RUNS]   RUNS holds the runs by name, by default runs/coverage
 
-The page has three blocks: the benchmarks of the field, worlds that are hard for claims, and what
-stands at the top of results there. A block of which there is no run stays as it is.
+The page has three blocks: the benchmarks of the field, worlds that are hard for claims, and the
+verdicts of results there. Each run has a section with its figure and one line per certifier; its
+full tables are CSV files in docs/coverage. A block of which there is no run stays as it is.
 """
 
 import csv
 import itertools
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +37,12 @@ from surestep.experiments import (
     refuted,
     without_size,
 )
+from surestep.experiments.claim_naming import certifier_name, proposal_name, task_name
 from surestep.experiments.coverage import FAMILY_WISE
-from surestep.experiments.naming import certifier_name, proposal_name, task_name
 from surestep.experiments.rates import binomial_interval
-from surestep.figures.figure import Request, draw_run, write_files
+from surestep.figures.coverage import draw_coverage
+from surestep.figures.registry import write_files
+from surestep.figures.request import Request
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BENCHMARKS = (
@@ -50,7 +53,7 @@ HARD = ("alike", "noisy", "bandit", "rare", "adaptive", "icu-sepsis")
 BROKEN = ("broken", "undeclared")  # an assumption does not hold: shown beside
 BROKEN_FAMILIES = ("coarse", "hidden-cause")
 DELTA = 0.1
-NOT_JUDGED = "An assumption does not hold here: what is claimed is shown, and not judged."
+NOT_JUDGED = "An assumption does not hold here. The claims are shown, and not judged."
 NAMED = 6  # cells that are called by name
 STANDINGS = ("proved", "rewards-within-seen", "posterior", "asymptotic", "as-published")
 
@@ -63,10 +66,11 @@ def write_coverage_page(
     block: str = "coverage",
     beside: Sequence[Path] = (),
 ) -> list[Path]:
-    """Writes tables of the runs between the marks of a block of the page, and draws each run.
+    """Writes the runs between the marks of a block of the page, and draws each run.
 
-    The runs `beside` are shown and not judged: an assumption does not hold there. What stands
-    outside of the marks is kept. Says which files were written.
+    The full tables of a run become CSV files beside its figure. The runs `beside` are shown and
+    not judged: an assumption does not hold there. Text outside of the marks is kept. Returns the
+    files that were written.
     """
     around = around_block(page, block)
     tables = [Store(run).read_table() for run in (*runs, *beside)]
@@ -79,19 +83,33 @@ def write_coverage_page(
     for run, mine, pooled in zip((*runs, *beside), cells, families, strict=True):
         title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
         picture = figures / f"{run.name}.svg"
-        written += write_files([draw_run(read_run(run), picture, Request())])
-        link = picture.relative_to(page.parent).as_posix()
-        parts += [
-            f"## {title}",
-            f"![{title}]({link})",
-            *([NOT_JUDGED] if run in beside else []),
-            "\n".join(overview(mine)),
-            "\n".join(details(pooled)),
-        ]
+        written += write_files([draw_coverage(read_run(run), picture, Request())])
+        tables = [figures / kind / f"{run.name}.csv" for kind in ("by-certifier", "by-size")]
+        for path, rows in zip(tables, (overview(mine), details(pooled)), strict=True):
+            write_csv(path, rows)
+        written += tables
+        links = (path.relative_to(page.parent).as_posix() for path in (picture, *tables))
+        parts += section(title, *links, pooled, judged=run not in beside)
     before, after = around
     content = "\n\n".join(parts)
     write_together({page: [f"{before}\n\n{content}\n\n{after}".encode()]})
     return [page, *written]
+
+
+def section(
+    title: str, picture: str, by_certifier: str, by_size: str, pooled: list[CellSummary],
+    *, judged: bool,
+) -> list[str]:  # fmt: skip
+    """Returns the section of a run: its figure, one line per certifier, and its full tables."""
+    every = picture.removesuffix(".svg") + ".csv"
+    made = f"`surestep run coverage/{Path(picture).stem}`"
+    return [
+        f"## {title[:1].upper()}{title[1:]}",
+        f"![{title}]({picture})",
+        *([] if judged else [NOT_JUDGED]),
+        "\n".join(worst_rows(pooled)),
+        f"{made}: [by certifier]({by_certifier}), [by size]({by_size}), [every MDP]({every})",
+    ]
 
 
 def around_block(page: Path, block: str) -> tuple[str, str]:
@@ -111,7 +129,7 @@ def around_block(page: Path, block: str) -> tuple[str, str]:
 def write_verdicts(
     page: Path, counts: Sequence[VerdictCount], beside: Sequence[VerdictCount], delta: float
 ) -> Path:
-    """Writes what stood at the top of results between the marks `verdicts` of the page.
+    """Writes how often verdicts were wrong between the marks `verdicts` of the page.
 
     The counts `beside` are of families in which an assumption does not hold, and are not judged.
     """
@@ -121,7 +139,7 @@ def write_verdicts(
     lines = [
         f"*Proved better* in {len(counts)} cells, refuted at δ = {delta:g}: {names or 'none'}.",
         "",
-        *verdict_rows([*counts, *all_together(counts)]),
+        *verdict_rows(all_together(counts)),
     ]
     if beside:
         lines += ["", NOT_JUDGED, "", *verdict_rows(beside)]
@@ -131,7 +149,7 @@ def write_verdicts(
 
 
 def verdict_rows(counts: Sequence[VerdictCount]) -> Iterator[str]:
-    """Yields one line for each family and size."""
+    """Yields one line for each of the counts."""
     yield (
         "| family | trajectories | worlds | logs | mean Δ | proved better | wrong (95 %) | Δ ≤ 0 | "
         "believed better | wrong (95 %) | Δ ≤ 0 |"
@@ -197,10 +215,26 @@ def named(cells: list[CellSummary]) -> str:
     return f"{len(cells)}: {first}{more}"
 
 
-def overview(cells: list[CellSummary]) -> Iterator[str]:
-    """Yields a line for each task and certifier: worst cell, and first certified data size."""
-    yield "| task | certifier | standing | cells | worst cell | gain certified from |"
-    yield "| --- | --- | --- | ---: | --- | --- |"
+def worst_rows(families: list[CellSummary]) -> Iterator[str]:
+    """Yields a line for each kind of certifier, with the cell in which it is wrong most often."""
+    yield "| certifier | standing | cells | largest rate of wrong claims |"
+    yield "| --- | --- | ---: | --- |"
+    for kind in dict.fromkeys(summary.cell.certifier for summary in families):
+        mine = [summary for summary in families if summary.cell.certifier == kind]
+        worst = max(mine, key=lambda each: (each.violation.low, -each.cell.episodes))
+        words = sorted({word for summary in mine for word in summary.standing})
+        yield row(
+            kind, " or ".join(words) or "always refused", f"{len(mine):,}",
+            f"{share_of(worst)} at {worst.cell.episodes:,}",
+        )  # fmt: skip
+
+
+def overview(cells: list[CellSummary]) -> Iterator[tuple[object, ...]]:
+    """Yields a row for each task and certifier: worst cell, and first certified data size."""
+    yield (
+        "task", "certifier", "standing", "cells", "violation", "violation_low", "violation_high",
+        "at_episodes", "gain_certified_from",
+    )  # fmt: skip
     first = first_certified(cells)
     names = list(dict.fromkeys((task_name(summary), certifier_name(summary)) for summary in cells))
     for name in names:
@@ -215,8 +249,8 @@ def overview(cells: list[CellSummary]) -> Iterator[str]:
             (" or ".join(summary.standing) for summary in mine if summary.standing),
             "always refused",
         )
-        yield row(
-            *name, standing, f"{len(mine):,}", f"{share_of(worst)} at {worst.cell.episodes:,}",
+        yield (
+            *name, standing, len(mine), *map(digits, worst.violation), worst.cell.episodes,
             from_size(sizes),
         )  # fmt: skip
 
@@ -233,31 +267,31 @@ def from_size(sizes: list[int | None]) -> str:
     return f"median {median}; {len(reached)} of {len(sizes)} MDPs at all"
 
 
-def details(families: list[CellSummary]) -> Iterator[str]:
-    """Yields a line for each task, certifier and data size, the MDPs of a family pooled."""
+def details(families: list[CellSummary]) -> Iterator[tuple[object, ...]]:
+    """Yields a row for each task, certifier and data size, the MDPs of a family pooled."""
     yield (
-        "| task | certifier | trajectories | repetitions | refused | Δ < L (95 %) | L > 0 | "
-        "L > 0, Δ < 0 | Δ < L if L > 0 | mean Δ | mean L | tightness |"
-    )
-    yield "| --- | --- |" + " ---: |" * 10
+        "task", "certifier", "episodes", "repetitions", "refused", "violation", "violation_low",
+        "violation_high", "positive", "positive_but_worse", "violated_if_positive", "mean_gain",
+        "mean_lower", "tightness",
+    )  # fmt: skip
     for summary in sorted(
         families,
         key=lambda summary: (task_name(summary), certifier_name(summary), summary.cell.episodes),
     ):
-        yield row(
-            task_name(summary),
-            certifier_name(summary),
-            f"{summary.cell.episodes:,}",
-            f"{summary.repetitions:,}",
-            rate(summary.refused),
-            share_of(summary),
-            rate(summary.positive.value),
-            rate(summary.positive_but_worse),
-            rate(summary.violated_if_positive),
-            value(summary.mean_gain),
-            value(summary.mean_lower),
-            rate(summary.tightness),
-        )
+        numbers = (
+            summary.refused, *summary.violation, summary.positive.value,
+            summary.positive_but_worse, summary.violated_if_positive, summary.mean_gain,
+            summary.mean_lower, summary.tightness,
+        )  # fmt: skip
+        yield (
+            task_name(summary), certifier_name(summary), summary.cell.episodes,
+            summary.repetitions, *map(digits, numbers),
+        )  # fmt: skip
+
+
+def digits(number: float) -> str:
+    """Returns a number with three digits; nothing where there is none."""
+    return "" if math.isnan(number) else f"{number:.3g}"
 
 
 def row(*cells: str) -> str:
@@ -292,12 +326,10 @@ def those_run(runs: Path, names: tuple[str, ...]) -> list[Path]:
     return [runs / name for name in names if (runs / name / "table.parquet").exists()]
 
 
-def write_table(path: Path, counts: list[VerdictCount]) -> None:
+def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(VerdictCount._fields)
-        writer.writerows(counts)
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 if __name__ == "__main__":
@@ -313,4 +345,4 @@ if __name__ == "__main__":
         beside = [count for count in counts if count.family.split(",")[0] in BROKEN_FAMILIES]
         judged = [count for count in counts if count not in beside]
         print(f"wrote {write_verdicts(DOCS / 'coverage.md', judged, beside, DELTA)}")
-        write_table(DOCS / "coverage" / "verdicts" / "counts.csv", counts)
+        write_csv(DOCS / "coverage" / "verdicts" / "counts.csv", [VerdictCount._fields, *counts])

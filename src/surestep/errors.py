@@ -114,7 +114,7 @@ class CertificateRefused(SurestepError):
     """A claim that cannot be made about this policy, or not from this data.
 
     `code` is the reason in a word, such as "too-few-visits", without names and numbers of the case:
-    reasons can be told apart and counted. docs/certificates.md lists those of the package.
+    reasons can be told apart and counted. docs/codes.md lists those of the package.
     """
 
     def __init__(self, message: str, *, code: str) -> None:

@@ -32,7 +32,7 @@ def example(monkeypatch):
     return module
 
 
-DOCS = (ROOT / "docs/improving.md").read_text(encoding="utf-8")
+DOCS = (ROOT / "docs/own_policy.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow  # test_scripts runs it too

@@ -1,5 +1,6 @@
 """The page about coverage: what is written between the marks, and what is kept outside of them."""
 
+import csv
 import math
 from pathlib import Path
 
@@ -27,15 +28,23 @@ def test_the_page_keeps_what_stands_outside_of_the_marks(small_run, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"# Above\n\n{BEGIN}\nold\n{END}\n\nBelow\n")
     written = write_coverage_page(page, [small_run], tmp_path / "pictures")
-    assert written == [page, *(tmp_path / "pictures" / f"small.{kind}" for kind in ("svg", "csv"))]
+    names = ("small.svg", "small.csv", "by-certifier/small.csv", "by-size/small.csv")
+    assert written == [page, *(tmp_path / "pictures" / name for name in names)]
     text = page.read_text()
     assert text.startswith(f"# Above\n\n{BEGIN}\n")
     assert text.endswith(f"{END}\n\nBelow\n")
     assert "old" not in text
-    assert "## a small one\n\n![a small one](pictures/small.svg)" in text
+    assert "## A small one\n\n![a small one](pictures/small.svg)" in text
+    assert all(f"](pictures/{name})" in text for name in names)
     assert "| posterior | each MDP | 4 | 3 |" in text
     assert "| posterior | families pooled | 4 | 3 |" in text
-    assert "| wet-chicken: basic-rl | a-priori, beta | always refused | 2 |" in text
+    with (tmp_path / "pictures" / names[2]).open(newline="", encoding="utf-8") as file:
+        rows = [row[:4] for row in csv.reader(file)]
+    assert ["wet-chicken: basic-rl", "a-priori, beta", "always refused", "2"] in rows
+    with (tmp_path / "pictures" / names[3]).open(newline="", encoding="utf-8") as file:
+        sizes = list(csv.DictReader(file))
+    (refused,) = {row["refused"] for row in sizes if row["certifier"] == "a-priori, beta"} & {"1"}
+    assert all(row["mean_lower"] == "" for row in sizes if row["refused"] == refused)
     again = page.read_bytes()
     write_coverage_page(page, [small_run], tmp_path / "pictures")
     assert page.read_bytes() == again
@@ -48,8 +57,8 @@ def test_what_breaks_an_assumption_is_shown_and_not_judged(small_run, tmp_path):
     text = page.read_text()
     assert text.startswith(f"{BEGIN}\nkept\n{END}\n<!-- hard: begin -->\n")
     assert "each MDP" not in text  # no verdict
-    assert f"![a small one](pictures/small.svg)\n\n{NOT_JUDGED}\n\n| task |" in text
-    assert "| wet-chicken: spibb, N∧ = 5 | posterior, c = 5 | posterior | 2 |" in text
+    assert f"![a small one](pictures/small.svg)\n\n{NOT_JUDGED}\n\n| certifier |" in text
+    assert "\n| posterior | posterior | 4 | " in text
     write_coverage_page(page, [small_run], tmp_path / "pictures", block="hard")
     assert NOT_JUDGED not in page.read_text()
     assert "| posterior | each MDP | 4 | 3 |" in page.read_text()
@@ -83,7 +92,9 @@ def test_the_page_says_how_often_better_is_wrong(tmp_path):
     text = page.read_text()
     assert text.startswith("above\n<!-- verdicts: begin -->\n\n*Proved better* in 1 cells, refuted")
     assert "refuted at δ = 0.1: f, 100." in text
-    assert "| f | 100 | 0 | 40 | 0.2 | 100 % | 100 % (91.2 % – 100 %) | 0 % | 0 % |" in text
+    assert (
+        "| all of these | 100 | 0 | 40 | 0.2 | 100 % | 100 % (91.2 % – 100 %) | 0 % | 0 % |" in text
+    )
     assert "| hidden | 100 | 0 | 1 | 0 |" in text
     assert text.endswith("<!-- verdicts: end -->\nbelow\n")
     assert "former" not in text

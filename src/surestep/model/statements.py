@@ -2,7 +2,7 @@
 
 Programs tell statements apart by their codes. Words are made of them here and nowhere else:
 certificates in files, the command line and the page of a result all have the sentences of
-`SENTENCES`. docs/certificates.md explains the codes.
+`SENTENCES`. docs/codes.md explains the codes.
 """
 
 from __future__ import annotations
