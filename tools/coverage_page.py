@@ -37,12 +37,10 @@ from surestep.experiments import (
     refuted,
     without_size,
 )
-from surestep.experiments.claim_naming import certifier_name, proposal_name, task_name
 from surestep.experiments.coverage import FAMILY_WISE
+from surestep.experiments.naming import certifier_name, proposal_name, task_name
 from surestep.experiments.rates import binomial_interval
-from surestep.figures.coverage import draw_coverage
-from surestep.figures.registry import write_files
-from surestep.figures.request import Request
+from surestep.figures.figure import Request, draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BENCHMARKS = (
@@ -83,7 +81,7 @@ def write_coverage_page(
     for run, mine, pooled in zip((*runs, *beside), cells, families, strict=True):
         title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
         picture = figures / f"{run.name}.svg"
-        written += write_files([draw_coverage(read_run(run), picture, Request())])
+        written += write_files([draw_run(read_run(run), picture, Request())])
         tables = [figures / kind / f"{run.name}.csv" for kind in ("by-certifier", "by-size")]
         for path, rows in zip(tables, (overview(mine), details(pooled)), strict=True):
             write_csv(path, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Mood = Literal["good", "plain", "caution", "bad"]
 Tone = Literal["blue", "orange", "green", "vermilion", "purple", "grey"]
@@ -32,7 +32,7 @@ class Table(NamedTuple):
     name: str  # unique on a page
     caption: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[Any]]  # cells
     sortable: bool = False
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from surestep.report.words.verdict import verdict
 
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of
@@ -19,7 +20,6 @@ from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import ROUNDS, Terms, usual_train_share
 from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
-from surestep.report.words.verdict import verdict
 
 FEW_SERIES = ["stitched:series=96", "posterior", "robust"]  # the default but for the series
 

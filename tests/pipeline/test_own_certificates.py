@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from surestep.report.pages.certificates import tone_of_gain
+from surestep.report.words.verdict import verdict
 
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of
@@ -27,8 +29,6 @@ from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
 from surestep.rehearsal import Completed, rehearse
-from surestep.report.pages.certificates import tone_of_gain
-from surestep.report.words.verdict import verdict
 from surestep.results.ladder import belief_in, rung_of
 from toy_extension import Hopeful
 

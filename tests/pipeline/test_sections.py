@@ -2,11 +2,12 @@
 
 import re
 
+from surestep.report.html import element
+
 import surestep
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
 from surestep.pipeline import verify_result
-from surestep.report.html import element
 from surestep.report.page import SECTIONS
 
 

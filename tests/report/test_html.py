@@ -6,7 +6,6 @@ import html5lib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from surestep.report.html import document, element, label, written
 
 ANY_TEXT = st.text(st.characters(), max_size=40)  # lone surrogates included

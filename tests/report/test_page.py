@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from surestep.report.html import element
+from surestep.report.words.verdict import STANDINGS, proof_words
 
 from findings import (
     gridworld_findings,
@@ -27,9 +29,7 @@ from findings import (
 from surestep.certificates.ranges import Ranges
 from surestep.certificates.standing import BY_EXTENSION
 from surestep.model import Statement
-from surestep.report.html import element
 from surestep.report.page import SECTIONS, result_page
-from surestep.report.words.verdict import STANDINGS, proof_words
 from surestep.results.findings import DeltaPoint, NWedgePoint
 
 LABELS = st.one_of(

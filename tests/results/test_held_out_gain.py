@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.stats
+from surestep.report.words.estimates import estimate_words
 
 from surestep import Counts, Policy, Problem, improve, performance, read_log
 from surestep.algorithms import SPIBB
 from surestep.environments import make
-from surestep.report.words.estimates import estimate_words
 from surestep.results.advantage_intervals import change_intervals, gain_interval
 
 LOGS = 60

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from surestep.report.pages.certificates import tone_of_gain
+from surestep.report.words.verdict import claim_standing, verdict
 
 from surestep import Certificate
 from surestep.checks import CHECKS, Check
 from surestep.model.statements import STOPPING, Statement
 from surestep.rehearsal import Calibration, Rehearsal
-from surestep.report.pages.certificates import tone_of_gain
-from surestep.report.words.verdict import claim_standing, verdict
 from surestep.results.ladder import belief_in, is_held_out, rung_of, undone
 
 

@@ -91,7 +91,7 @@ def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]
             free = [one for one in group if one.state not in taken]
             best, column = (free, i) if len(free) > len(best) else (best, column)
         taken |= {one.state for one in best}
-        texts = [(text,) for text in name]
+        texts: list[tuple[str, ...]] = [(text,) for text in name]
         texts[column] = tuple(words.state_name(one.state)[column] for one in best)
         shown.append(Advice(best, tuple(texts)))
     return shown

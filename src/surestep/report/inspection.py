@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from surestep._words import counted, harmless, listed, number, percent, short
+from surestep.checks import summary
 from surestep.errors import said
 from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import Rewards
-from surestep.checks import summary
 from surestep.report.checks import checks_section
 from surestep.results.chart_bins import Bin
 from surestep.results.inspection import Inspection, reward_edges
@@ -21,6 +21,7 @@ from surestep.sections import (
     Item,
     Key,
     Layer,
+    Mood,
     Picture,
     Section,
     Table,
@@ -211,7 +212,7 @@ def suspicious_section(inspection: Inspection) -> Section:
     for suspicion in inspection.suspicions:
         sign, refused = ("✗", " (refused)") if suspicion.refused else ("!", "")
         places = "; ".join(map(place, suspicion.examples))
-        mood = "bad" if suspicion.refused else "caution"
+        mood: Mood = "bad" if suspicion.refused else "caution"
         items.append(Item("", f"{suspicion.says}{refused}", places, sign, mood))
     none = Item("", "None found.", sign="✓", mood="good")
     return Section("suspicious", "Suspicious rows", items=items or [none])

@@ -26,6 +26,7 @@ from surestep.sections import (
     Strip,
     Strips,
     Table,
+    Tone,
     numbers,
 )
 
@@ -267,7 +268,7 @@ def kinds_picture(findings: Findings, by_kind: Mapping[str, SizeSummary]) -> Str
     for kind, summary in by_kind.items():
         least, lower, median, upper, most = summary.gain_quantiles
         words = f"worse in {summary.harmed.happened:,} of {summary.harmed.total:,}"
-        tone = "vermilion" if median < 0 else "blue"
+        tone: Tone = "vermilion" if median < 0 else "blue"
         strips.append(Strip(kind, least, most, median, tone, words, (lower, upper)))
     text = "The true gain by kind of world: median, middle half (thick) and nine tenths (thin)."
     caption = Caption("kinds-picture", "The true gain in each kind of world", text)

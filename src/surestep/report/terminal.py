@@ -95,8 +95,8 @@ def grid_of(table: Table) -> RenderableType:
     """Returns the first rows and columns of a table."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption_justify="left")
     for heading, is_number in table.columns[:MOST_COLUMNS]:
-        justify = "right" if is_number else "left"
-        grid.add_column(Text(harmless(heading, SHORTENED)), justify=justify, overflow="fold")
+        name = Text(harmless(heading, SHORTENED))
+        grid.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in table.rows[:MOST_ROWS]:
         cells = (cell if isinstance(cell, str) else cell.text for cell in row[:MOST_COLUMNS])
         grid.add_row(*(Text(harmless(cell, SHORTENED)) for cell in cells))

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from surestep._drawing import MATHEMATICS
+from surestep._words import Scale, number
 from surestep.experiments.comparison import Compared, Comparison
 from surestep.experiments.coverage import CellSummary
 from surestep.experiments.metrics import metric_of
@@ -21,7 +22,6 @@ from surestep.experiments.naming import (
     task_name,
 )
 from surestep.experiments.tails import Interval
-from surestep._words import Scale, number
 
 VALUES = {
     "performance": "ρ",

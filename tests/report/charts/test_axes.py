@@ -6,7 +6,6 @@ import math
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-
 from surestep.report.charts.svg import Axis
 
 POSITIVE = st.floats(1e-9, 1e12)

@@ -8,9 +8,6 @@ import html5lib
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
-from findings import rehearsed_findings
-from surestep._words import number, percent, signed
 from surestep.report.html import document
 from surestep.report.pages.certificates import (
     certificate_section,
@@ -18,6 +15,9 @@ from surestep.report.pages.certificates import (
     claims_axis,
 )
 from surestep.report.words.certificates import asked_kind, refusal_reason
+
+from findings import rehearsed_findings
+from surestep._words import number, percent, signed
 
 SVG = "{http://www.w3.org/2000/svg}"
 DIFFERENCES = st.floats(-1e12, 1e12, allow_nan=False)

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import html5lib
 import pytest
+from surestep.report.pages.checks import check_line, returns_figure
 
 from findings import maintenance_findings, with_checks
 from surestep.checks import Check, says, title
 from surestep.report.page import result_page
-from surestep.report.pages.checks import check_line, returns_figure
 
 
 @pytest.fixture(scope="module")

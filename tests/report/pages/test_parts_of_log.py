@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 
 import numpy as np
-
-from findings import maintenance_findings
-from surestep.description import DEFAULT_CERTIFICATES
-from surestep.pipeline.findings import wanted_pairs
 from surestep.report.html import document
 from surestep.report.pages.answer import headline
 from surestep.report.pages.changes import top_section
 from surestep.report.pages.data import data_section
+
+from findings import maintenance_findings
+from surestep.description import DEFAULT_CERTIFICATES
+from surestep.pipeline.findings import wanted_pairs
 
 MACHINE = maintenance_findings()
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-
-from findings import rehearsed_findings
-from surestep._words import percent, signed
-from surestep.rehearsal import Calibration
 from surestep.report.html import document
 from surestep.report.pages.answer import answer_section
 from surestep.report.pages.rehearsal import rehearsal_section
 from surestep.report.words.rehearsal import more_data_words, own_size
+
+from findings import rehearsed_findings
+from surestep._words import percent, signed
+from surestep.rehearsal import Calibration
 from surestep.results.findings import NoRehearsal
 
 GAINS = st.one_of(

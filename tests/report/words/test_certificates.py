@@ -3,9 +3,6 @@
 from dataclasses import replace
 
 import pytest
-
-from findings import rehearsed_findings
-from surestep.certificates.registry import CERTIFIERS
 from surestep.report.pages.answer import how_chosen
 from surestep.report.words.certificates import (
     certificate_name,
@@ -13,6 +10,9 @@ from surestep.report.words.certificates import (
     names_of,
     together_words,
 )
+
+from findings import rehearsed_findings
+from surestep.certificates.registry import CERTIFIERS
 from toy_extension import Hopeful
 
 

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from findings import maintenance_findings
 from surestep.report.words.estimates import baseline_words
+
+from findings import maintenance_findings
 from surestep.results.baseline import Baseline
 
 

@@ -1,11 +1,11 @@
 """What is said of the discount follows from how long episodes are, and how they end."""
 
 import pytest
+from surestep.report.words.inspection import discount_words
 
 from surestep import read_log
 from surestep.errors import speaking_of_options
 from surestep.pipeline.inspect import inspect
-from surestep.report.words.inspection import discount_words
 
 
 def inspected(lengths, *, ends=True):
