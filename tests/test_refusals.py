@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import csv
 import pickle
 import re
 from collections import Counter
@@ -14,7 +15,7 @@ import surestep
 from surestep.errors import CertificateMismatch, CertificateRefused, RefutedBounds
 
 SOURCE = Path(surestep.__file__).parent
-DOCS = Path(__file__).parents[1] / "docs" / "codes.md"
+DOCS = Path(__file__).parents[1] / "docs" / "codes" / "refusals.csv"
 REFUSALS = {kind.__name__ for kind in (CertificateRefused, RefutedBounds, CertificateMismatch)}
 SHARED = {  # the same reason, met by several kinds of certificates
     "delta-too-small", "discount-per-pair", "no-log", "rewards-beyond-bounds",
@@ -43,12 +44,8 @@ def codes_raised():
 
 def codes_explained():
     """The first column of the table of refusals."""
-    (section,) = re.findall(r"^## Refusals$(.*)", DOCS.read_text("utf-8"), re.M | re.S)
-    return [
-        code
-        for codes in re.findall(r"^\| (`.*?`) \|", section, re.M)
-        for code in re.findall(r"`(.*?)`", codes)
-    ]
+    with DOCS.open(newline="", encoding="utf-8") as file:
+        return [row["code"] for row in csv.DictReader(file)]
 
 
 def test_a_code_is_a_few_words_and_stands_for_one_reason():

@@ -1,6 +1,7 @@
 """Assumptions and notes are codes with values: one sentence each, and all of them explained."""
 
 import copy
+import csv
 import inspect
 import pickle
 import re
@@ -16,7 +17,7 @@ from surestep.model import Statement
 from surestep.model.statements import OWN_WORDS, SENTENCES, statement_from_json
 
 SOURCE = Path(surestep.__file__).parent
-DOCS = Path(__file__).parents[1] / "docs" / "codes.md"
+DOCS = Path(__file__).parents[1] / "docs" / "codes" / "assumptions.csv"
 EXAMPLES = {  # values that a sentence can be made of, by name
     "alpha": 0.25, "asked": "robust", "ending_high": 5.0, "ending_low": -4.0, "episodes": 80,
     "high": 2, "low": -1.0, "per": "pair",
@@ -44,11 +45,8 @@ def codes_made():
 
 def codes_explained():
     """The codes of the table in the docs, each with the values beside it."""
-    (section,) = re.findall(
-        r"^## Assumptions and notes$(.*?)^## ", DOCS.read_text("utf-8"), re.M | re.S
-    )
-    rows = re.findall(r"^\| `(.*?)` \| (.*?) \|", section, re.M)
-    return [(code, re.findall(r"`(.*?)`", values)) for code, values in rows]
+    with DOCS.open(newline="", encoding="utf-8") as file:
+        return [(row["code"], row["values"].split()) for row in csv.DictReader(file)]
 
 
 def test_the_docs_explain_each_code_once_with_its_values():

@@ -21,8 +21,8 @@ def table(heading):
     return {row[0]: row[1:] for row in cells[2:]}, cells[0][1:]
 
 
-PROMISES, COLUMNS = table("What they promise")
-SETTINGS_TABLE, _ = table("What they do")
+PROMISES, COLUMNS = table("Promises")
+SETTINGS_TABLE, _ = table("Methods and settings")
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

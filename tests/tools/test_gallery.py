@@ -81,7 +81,7 @@ def test_the_page_about_a_cluster_runs_on_one():
 def test_the_text_of_a_page_is_whole(path):
     page = path.read_text(encoding="utf-8")
     assert unprinted(page) == []
-    assert "\n## What the certificate does not say\n" in page
+    assert "\n## Not shown by the certificate\n" in page
     for rule in marks(page, "quick"):
         assert rule.split(" => ")[0] in "".join(block.text for block in blocks(page)), rule
     for picture in gallery.pictures(page):
