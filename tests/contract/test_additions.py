@@ -1,4 +1,4 @@
-"""An algorithm, an environment and a log format of one's own, each by its recipe in the docs.
+"""An algorithm, an environment, a log format and a check of one's own, each by its recipe.
 
 docs/building.md says which file and which line each takes; here the line is set for a test. (A
 section of the report: tests/pipeline/test_sections.py.)
@@ -12,6 +12,7 @@ import surestep
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
 from surestep.algorithms import ALGORITHMS
+from surestep.checks import CHECKS, Check, Kind, failed, says
 from surestep.environments.bandit import bandit
 from surestep.environments.registry import ENVIRONMENTS
 from surestep.experiments import read_experiments, run_experiment
@@ -115,3 +116,47 @@ def test_a_log_format_of_ones_own_is_counted_inspected_and_improved(tmp_path, mo
     assert verify_result(tmp_path / "out", own).level == "same bytes"
     judged = certify_result(tmp_path / "out", own, ["robust"])
     assert judged.certificates[0].lower == improved[1].certificate.lower
+
+
+def is_short(given):
+    steps = given.log.num_steps / given.log.num_episodes
+    outcome = "failed" if steps < 100 else "passed"
+    return Check(code="long-episodes", outcome=outcome, figures={"steps": steps})
+
+
+def test_a_check_of_ones_own_is_shown_saved_and_speaks_against_a_proof(tmp_path, monkeypatch):
+    """Its failure forbids to call anything proved."""
+    kind = Kind(
+        code="long-episodes",
+        title="Episodes are long",
+        passed="They have {steps:step} on average.",
+        failed="Episodes are short: {steps:2} steps on average.",
+        figures=("steps",),
+        against="markov",
+        forbids_proof=lambda check, certificate: True,
+        of_log=is_short,
+    )
+    rng = np.random.default_rng(3)
+    treated = rng.random(2000) < 0.5
+    rows = {
+        "state": rng.choice(["a", "b"], 2000),
+        "action": np.where(treated, "treat", "wait"),
+        "reward": (rng.random(2000) < 0.2 + 0.6 * treated).astype(float),
+    }
+    log = write_table(
+        tmp_path / "log.csv",
+        [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)],
+        tuple(rows),
+    )
+    terms = {"discount": 0.9, "worlds": 0, "certificates": ["stitched"], "ending": (0.0, 1.0)}
+    usual = surestep.improve(surestep.read_log(log), **terms)
+    assert usual.verdict.startswith("proved")
+    monkeypatch.setitem(CHECKS, kind.code, kind)
+    assert [check.code for check in failed(inspect(surestep.read_log(log)).checks)] == [kind.code]
+    result = surestep.improve(surestep.read_log(log), **terms)
+    (found,) = failed(result.record.checks)
+    assert says(found) == "Episodes are short: 1 steps on average."
+    assert result.verdict == "not shown to be better"
+    result.save(tmp_path / "out")
+    assert says(found) in (tmp_path / "out" / "report.html").read_text()
+    assert verify_result(tmp_path / "out", log).level == "same bytes"

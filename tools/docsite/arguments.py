@@ -24,6 +24,8 @@ MEANING = {
     "certificates": "the claims",
     "certifier": "settings of a kind of certificate, such as `Robust`",
     "certifiers": "names, tables of settings, or objects that certify",
+    "check": "what was found about one assumption",
+    "checks": "those of a log or of a result",
     "columns": "a table, by the names of its columns",
     "counts": "#_D(s,a,s') and what belongs to it",
     "dataset": "a data set of Minari, or its name",
