@@ -71,7 +71,8 @@ class BlockFolder:
                 words, content[name] = np.unique(values.astype(str), return_inverse=True)
                 content[WORDS + name] = words
         file = io.BytesIO()
-        np.savez_compressed(file, **content, **{MADE_BY: np.array([made_by, *content])})
+        content[MADE_BY] = np.array([made_by, *content])
+        np.savez_compressed(file, **content)
         with failing_to_write(self.folder, "made"):
             self.folder.mkdir(parents=True, exist_ok=True)
         write_together({self.path_of(key): [file.getvalue()]})
