@@ -58,6 +58,7 @@ def command(
     surestep compare mine.toml --format latex --metric mean --metric cvar10
     surestep compare mine.toml --format csv > table.csv
     """
+    from surestep.errors import InvalidParameter
     from surestep.experiments import compare_run, family_summaries, find_runs, read_run, selected
     from surestep.experiments.comparison import USUAL
     from surestep.experiments.tables import as_csv, claim_rows, compared_rows
@@ -67,7 +68,11 @@ def command(
     rows, tables, notes = [], [], []
     for run in (read_run(path) for path in find_runs(name, directory)):
         if run.holds_claims:
-            refuse_of_claims({"--metric": metrics, "--value": value, "--against": against})
+            if metrics or value or against:
+                raise InvalidParameter(
+                    f"{run.directory} holds claims of certifiers, which are compared by how often "
+                    "they are wrong and how much they say, expected no --metric, --value, --against"
+                )
             cells = family_summaries(selected(run, selection))
             rows += claim_rows(cells)
             tables += words.claim_tables(cells)
@@ -85,15 +90,3 @@ def command(
     else:
         say(*(f"{write(table)}\n" for table in tables))
     say(*dict.fromkeys(notes), err=True)
-
-
-def refuse_of_claims(asked: dict[str, object]) -> None:
-    """Refuses what only methods can be asked."""
-    from surestep.errors import InvalidParameter
-
-    for name, given in asked.items():
-        if given:
-            raise InvalidParameter(
-                f"{name} is given, but the run holds claims of certifiers, which are compared by "
-                "how often they are wrong and how much they say"
-            )
