@@ -50,7 +50,7 @@ test: | .cache/tmp ## format, lint, types, layers, line budgets, tests and docte
 
 test-browser: | .cache/tmp ## open the pages in the system's chromium
 	@"$(PYTHON)" tools/environment.py test
-	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py tests/report/test_run_browser.py \
+	.venv/bin/pytest -n 2 -rs -m slow tests/report/test_browser.py \
 		tests/site/test_browser.py
 
 test-gpu: ## test and measure on a GPU, with the interpreter and the packages at hand

@@ -20,11 +20,11 @@ from surestep.sections import (
 )
 
 TITLE = "Can the claim rest on this log?"
-SIGNS: dict[str, tuple[str, str, Mood]] = {
-    "passed": ("✓", "no sign against it", "good"),
-    "failed": ("✗", "failed", "bad"),
-    "told": ("•", "", "plain"),
-    "unchecked": ("–", "not tested", "plain"),
+SIGNS: dict[str, tuple[str, Mood]] = {
+    "passed": ("✓", "good"),
+    "failed": ("✗", "bad"),
+    "told": ("•", "plain"),
+    "unchecked": ("–", "plain"),
 }
 NOTE = "A test that finds nothing proves nothing; beside it stands which effect it would notice."
 SMALLEST_CHANGE = 1e-4  # of chances, where the picture of hidden causes begins
@@ -34,9 +34,8 @@ def checks_section(checks: Sequence[Check], *, folded: bool = True) -> Section:
     """Returns a line an assumption, and before them how many fail."""
     items = []
     for check in checks:
-        sign, stands, mood = SIGNS[check.outcome]
-        name = f"{title(check)}: {stands}" if stands else title(check)
-        items.append(Item(name, says(check), aside(check), sign, mood, pictures_of(check)))
+        said = (title(check), says(check), aside(check), *SIGNS[check.outcome])
+        items.append(Item(*said, pictures_of(check)))
     return Section("checks", TITLE, [summary(checks), NOTE], items=items, folded=folded)
 
 

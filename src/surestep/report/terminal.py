@@ -37,13 +37,15 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
     yield from (Text(harmless(sentence, LONG)) for sentence in section.sentences)
     for key in section.keys:
         line = Text(f"{key.name}: ").append(harmless(key.value), style=STYLES[key.mood])
-        yield line.append(f". {harmless(key.meaning, LONG)}" if key.meaning else "")
+        yield line.append(f" · {harmless(key.meaning, LONG)}")
     for item in section.items:
         grid = Grid.grid(padding=(0, 1))
         said = " ".join(filter(None, (item.title and f"{item.title}:", item.text)))
         if item.title and not item.text:
             said = item.title
-        line = Text(harmless(said, LONG)).append(f" {harmless(item.aside, LONG)}", style="dim")
+        line = Text(harmless(said, LONG))
+        if item.aside:
+            line.append(f" {harmless(item.aside, LONG)}", style="dim")
         if item.pictures:
             line.append_text(small(item.pictures[0]))
         grid.add_row(Text(item.sign or "•", style=STYLES[item.mood]), line)
@@ -57,6 +59,8 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
     if section.command:
         yield Text(harmless(section.command, LONG), style="bold")
     for picture in section.pictures:
+        if isinstance(picture, Bars):
+            yield Text(picture.caption.title)
         yield drawn(picture)
     yield from map(grid_of, section.tables)
     for part in section.parts:
