@@ -34,7 +34,7 @@ from surestep.certificates.episodes import parts_of_log, training_part
 from surestep.certificates.robust import difference_models
 from surestep.certificates.stacks import Way, course_of, horizons, roll_out_each, stacks_of
 from surestep.certificates.stitched_plans import most_rounds
-from surestep.certificates.uncertainty import Terms, uncertainty_of
+from surestep.certificates.uncertainty import SetTerms, uncertainty_of
 from surestep.environments import Benchmark, make
 from surestep.kernels.stitched import OURS, THEIRS, Case, Tails
 from surestep.model import Counts, DecisionLog
@@ -127,7 +127,7 @@ def by_moments(
 ) -> float:
     """V_low of π_I less V_high of π_b."""
     rewards = benchmark.mdp.reward
-    terms = Terms(
+    terms = SetTerms(
         kind="interval",
         strict=True,
         delta=DELTA / 2,

@@ -262,7 +262,9 @@ def test_gains_under_the_prior_against_a_policy_have_the_law_of_dense_draws():
     assert problem.counts.rewards.known
     settings = Posterior(draws=4000, starts="known")
     models = model_draws(problem, settings, settings.priors_for(problem))
-    question = drawn.Question(models, problem.behavior.probability, policy.probability[np.newaxis])
+    question = drawn.DrawnQuestion(
+        models, problem.behavior.probability, policy.probability[np.newaxis]
+    )
     ((against, _),) = adverse_questions(question)
     ((found,),) = drawn.drawn_gains_each([against], 4000, 2**29)
     expected = adverse_gains(problem, policy, 2000, np.random.default_rng(3))
@@ -283,7 +285,7 @@ def test_the_cautious_gains_are_the_smallest_ones_of_three_priors():
     for each in policies:
         single = each.probability[np.newaxis]
         ((question, _),) = adverse_questions(
-            drawn.Question(models, problem.behavior.probability, single)
+            drawn.DrawnQuestion(models, problem.behavior.probability, single)
         )
         ((gains,),) = drawn.drawn_gains_each([question], 199, 2**29)
         against.append(gains.lower[0])

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Posterior
-from surestep.certificates.drawn import Question
+from surestep.certificates.drawn import DrawnQuestion
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import (
     ADVERSE,
@@ -233,7 +233,7 @@ def question_in(times, reward, policies, discount, support=None):
     settings = Posterior()
     models = model_draws(problem, settings, settings.priors_for(problem))
     ours = Policy.from_dense(counts, policies[1]).probability
-    return Question(models, problem.behavior.probability, ours[np.newaxis])
+    return DrawnQuestion(models, problem.behavior.probability, ours[np.newaxis])
 
 
 @given(world=worlds(), discount=st.sampled_from([0.0, 0.5, 0.9, 0.99]), given_ones=st.booleans())

@@ -106,7 +106,7 @@ def test_the_worst_end_of_a_range_is_one_more_visit_of_the_pair_that_it_costs_mo
     second = Policy.from_dense(problem.counts, [[0.0, 1.0], [0.5, 0.5]])
     models = model_draws(problem, WEIGHED, WEIGHED.priors_for(problem))
     everyone = np.stack([problem.behavior.probability, second.probability])
-    ((against, _),) = adverse_questions(drawn.Question(models, everyone[0], everyone[1:]))
+    ((against, _),) = adverse_questions(drawn.DrawnQuestion(models, everyone[0], everyone[1:]))
     # Half of 9 in 10 visits costs more than half of 7 in 40.
     assert against.models.rewards.more.tolist() == [0, -1, 0, 0]
     used = np.array([True, True, False, False])

@@ -10,7 +10,7 @@ from robust_examples import EVERY, STRICT, set_of, small_counts, small_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_counts
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust
-from surestep.certificates.uncertainty import Observed, rows_of
+from surestep.certificates.uncertainty import Observed, set_rows
 from surestep.model.counts import LoggedRewards
 
 
@@ -63,7 +63,7 @@ def test_balls_lie_around_frequencies_and_are_everything_without_a_visit():
     times, sizes = np.array([1, 0, 3, 1, 0, 0]), np.array([2, 2, 2, 0])
     observed = Observed(np.array([0, 2, 4, 6, 6]), np.array([0, 1, 0, 1, 0, 1]), times,
                         np.array([False, False, False, True]), sizes, closed=True)  # fmt: skip
-    rows = rows_of(observed, 2, 0.6, Robust(strict=False, set="l1").terms())
+    rows = set_rows(observed, 2, 0.6, Robust(strict=False, set="l1").terms())
     assert rows.center.tolist() == [1.0, 0.0, 0.75, 0.25, 0.5, 0.5]
     by_weissman = np.sqrt(2 * np.log(2 / 0.6) / np.array([1, 4]))
     assert rows.radius[:2] == pytest.approx(by_weissman)

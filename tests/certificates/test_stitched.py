@@ -43,7 +43,7 @@ from surestep.certificates.stacks import (
     stacks_of,
     tally_each,
 )
-from surestep.certificates.stitched_plans import Plan, kinds_of
+from surestep.certificates.stitched_plans import BetPlan, kinds_of
 from surestep.choosing_n_wedge import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
@@ -410,7 +410,7 @@ def test_the_training_part_expects_as_much_more_as_the_rest_is_larger(share, rat
 
     def plans_of(planning):
         asked.extend(one.ratio for one in planning)
-        return [Plan(Way(BOTH), 0.1, 1.0, score=0.5) for _ in planning]
+        return [BetPlan(Way(BOTH), 0.1, 1.0, score=0.5) for _ in planning]
 
     monkeypatch.setattr(stitched, "plans_of", plans_of)
     problem, better = arms(3)

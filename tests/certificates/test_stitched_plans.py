@@ -20,10 +20,10 @@ from surestep.certificates.stitched import (
     plans_of,
 )
 from surestep.certificates.stitched_plans import (
+    BetPlan,
     Bets,
     Fold,
     Levels,
-    Plan,
     bets_alone,
     bets_in_turn,
     kinds_of,
@@ -39,7 +39,7 @@ COURSE = Course(*[None] * 8)._replace(
     limits=(0.0, 2.0), discount=0.5, start_chances=np.empty((0, 2))
 )
 STACKS = SimpleNamespace(sizes=np.array([3, 0, 1]), starts=np.zeros(7, int))
-UNPLANNED = Plan(Way(BOTH), 0.1)
+UNPLANNED = BetPlan(Way(BOTH), 0.1)
 
 
 def rounds_of(values):
@@ -338,8 +338,8 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeyp
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
     monkeypatch.setattr(stitched, "known_ends", lambda *_: np.zeros(2, bool))
-    monkeypatch.setattr(stitched, "plans_of", lambda *_: [Plan(way, 0.1, score=0.5)])
-    monkeypatch.setattr(Plan, "bet", lambda *_: None)
+    monkeypatch.setattr(stitched, "plans_of", lambda *_: [BetPlan(way, 0.1, score=0.5)])
+    monkeypatch.setattr(BetPlan, "bet", lambda *_: None)
     monkeypatch.setattr(stitched, "limits_of", lambda bets: [-9.0 for _ in bets])
     monkeypatch.setattr(stitched, "roll_out_each", rolled)
     problem, first = small_problem(), Policy.deterministic(small_problem().counts.pairs, [0, 0])

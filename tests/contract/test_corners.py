@@ -20,7 +20,7 @@ from surestep.algorithms import SPIBB
 from surestep.bounds import ProblemSize, compare_bounds
 from surestep.certificates import APriori, CorrectedBeta, Posterior, Robust, Stitched, Trajectory
 from surestep.errors import SurestepError
-from surestep.pipeline.evidence import Steps, gather
+from surestep.pipeline.evidence import LoadedSteps, gather
 from surestep.pipeline.improve import draft, problem_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal.rehearse import read_sizes
@@ -69,7 +69,9 @@ def evidence():
 @pytest.fixture(scope="module")
 def problem(evidence):
     found = problem_of(evidence.assembly, Terms(discount=0.9), evidence.facts)
-    return Steps(evidence.source, evidence.counts, found.counts.pairs).put_into(found, "a test")
+    return LoadedSteps(evidence.source, evidence.counts, found.counts.pairs).put_into(
+        found, "a test"
+    )
 
 
 def numeric(settings):

@@ -17,7 +17,7 @@ from surestep.cli.main import main
 from surestep.errors import SurestepError
 from surestep.experiments import Store, read_experiments, read_run, run_experiment
 from surestep.experiments import run as running
-from surestep.experiments.cell import COLUMNS, Block
+from surestep.experiments.cell import COLUMNS, CellBlock
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
 from surestep.experiments.run import REPETITIONS, blocks_of
 
@@ -124,7 +124,7 @@ def test_data_depend_on_the_cell_and_not_on_the_algorithm():
 
     def draw(**changed):
         settings = {"seed": 1, "environment": spec, "episodes": (5,), "first": 0, "last": 9}
-        block = Block(**{**settings, **changed}, algorithms=(AlgorithmSpec("basic-rl"),))
+        block = CellBlock(**{**settings, **changed}, algorithms=(AlgorithmSpec("basic-rl"),))
         return block.rngs(*block.episodes)[3 - block.first].random()
 
     assert draw() == draw(first=3, last=4)

@@ -12,7 +12,7 @@ import pytest
 
 from reproduced_page import SPOTS
 from surestep.experiments import cvar, read_experiments, summaries
-from surestep.experiments.cell import COLUMNS, Block, run_block
+from surestep.experiments.cell import COLUMNS, CellBlock, run_block
 
 REPETITIONS = 500
 
@@ -28,7 +28,9 @@ def test_the_published_spot_values_come_out(name, algorithm, n_wedge, episodes, 
         for spec in experiment.algorithms
         if spec.name == algorithm and (n_wedge is None or spec.n_wedge == n_wedge)
     )
-    block = Block(experiment.seed, experiment.environments[0], (episodes,), 0, REPETITIONS, (spec,))
+    block = CellBlock(
+        experiment.seed, experiment.environments[0], (episodes,), 0, REPETITIONS, (spec,)
+    )
     rows = run_block(block).columns
     assert tuple(rows) == COLUMNS
     (found,) = summaries(rows)

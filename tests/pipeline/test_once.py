@@ -96,6 +96,6 @@ def test_a_log_that_changes_after_it_was_counted_is_refused(log):
     table = read_log(log)
     counts = table.counts()
     log.write_text("\n".join([*ROWS, "40,0,c,x,0,True,e"]) + "\n")
-    steps = evidence.Steps(table, counts, counts.to_counts().pairs)
+    steps = evidence.LoadedSteps(table, counts, counts.to_counts().pairs)
     with pytest.raises(surestep.errors.InvalidLog, match="other labels than when it was counted"):
         _ = steps.log

@@ -450,11 +450,11 @@ def test_a_choice_changes_only_for_a_better_one(second, floor, held, chosen, hol
     nothing = np.zeros(2)
     models = robust.L1Ball(two_choices(), nothing, nothing, nothing, nothing).rectangular()
     operator = robust.Operator(models, None, np.array([floor]))
-    ours = robust.Choice(np.array([1.0, 0.0]), np.array([held]))
+    ours = robust.WorstChoice(np.array([1.0, 0.0]), np.array([held]))
     found = SimpleNamespace(
         value=np.array([1.5]),
         extreme=SimpleNamespace(q=np.array([1.0, second])),
-        choice=robust.Choice(np.array([0.0, 1.0]), np.array([not held])),
+        choice=robust.WorstChoice(np.array([0.0, 1.0]), np.array([not held])),
     )
     better = operator.improved(ours, found)
     assert better.policy.argmax() == chosen

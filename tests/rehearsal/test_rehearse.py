@@ -33,14 +33,14 @@ from surestep.rehearsal import (
     rehearse,
 )
 from surestep.rehearsal import block as block_module
-from surestep.rehearsal.block import Block, Outcomes, claims_and_draws, run_block
+from surestep.rehearsal.block import Outcomes, WorldBlock, claims_and_draws, run_block
 from surestep.rehearsal.collecting import DataSize, problem_of
 from surestep.rehearsal.rehearse import (
     CALIBRATING,
     LUCK,
     REPORTING,
     SIZES,
-    Plan,
+    RehearsalPlan,
     actions_alike,
     claims_of_rank,
     read_sizes,
@@ -101,7 +101,7 @@ def test_data_that_are_too_many_to_hold_are_judged_one_after_the_other(certifier
 @pytest.mark.parametrize(("whole", "groups"), [(False, [4, 2]), (True, [2, 1, 1, 1, 1])])
 def test_as_many_data_are_held_at_a_time_as_there_is_room_for(whole, groups, monkeypatch):
     problem = bandit_problem(40)
-    block = Block(
+    block = WorldBlock(
         problem=problem, algorithm=SPIBB(n_wedge=3), certifier=POSTERIOR, belief=None,
         kind=Completed("uniform"), sizes=(), whole_episodes=whole, seed=7, stage=1, member=0,
         first=0, last=3,
@@ -128,7 +128,7 @@ def test_progress_counts_up_to_the_total():
 def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
     problem = bandit_problem(40)
     kind, sizes = DrawnFromPosterior("weight", 2.0), (DataSize(40, 1), DataSize(90, 1))
-    block = Block(
+    block = WorldBlock(
         problem=problem, algorithm=algorithm, certifier=POSTERIOR, belief=None, kind=kind,
         sizes=sizes, whole_episodes=False, seed=7, stage=1, member=0, first=2, last=6,
     )  # fmt: skip
@@ -163,7 +163,7 @@ def test_beliefs_are_those_of_the_data_that_chose_no_policy(certifier):
     """The part that chooses is the one that is not judged by, whoever holds the rest out."""
     problem, algorithm = bandit_problem(40), SPIBB(n_wedge=2)
     kind, size = DrawnFromPosterior("weight", 2.0), DataSize(40, 1)
-    plan = Plan(problem, algorithm, certifier, HELD_OUT, (kind,), 7, 3)
+    plan = RehearsalPlan(problem, algorithm, certifier, HELD_OUT, (kind,), 7, 3)
     (block,) = plan.blocks(REPORTING, (size,))
     found = run_block(block)
     changed = 0
@@ -249,7 +249,7 @@ def test_luck_has_noise_where_the_certificate_expects_some(bounds):
 
 
 def plan_of(problem, worlds, *kinds):
-    return Plan(problem, SPIBB(n_wedge=3), POSTERIOR, None, kinds, 7, worlds)
+    return RehearsalPlan(problem, SPIBB(n_wedge=3), POSTERIOR, None, kinds, 7, worlds)
 
 
 def test_every_stage_has_worlds_of_its_own():
@@ -281,7 +281,7 @@ def test_worlds_of_many_states_are_worked_on_one_by_one(states, last):
 def test_a_gpu_gets_as_many_worlds_at_a_time_as_it_needs(monkeypatch):
     plan = plan_of(bandit_problem(10), 600, Completed("self-loop"))
     few = [(block.first, block.last) for block in plan.blocks(LUCK, ())]
-    monkeypatch.setattr(sys.modules[Plan.__module__], "device_in_use", lambda: "a GPU")
+    monkeypatch.setattr(sys.modules[RehearsalPlan.__module__], "device_in_use", lambda: "a GPU")
     many = [(block.first, block.last) for block in plan.blocks(LUCK, ())]
     assert (few[:2], many) == ([(0, 5), (5, 10)], [(0, 250), (250, 500), (500, 600)])
 

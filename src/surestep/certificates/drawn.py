@@ -82,7 +82,7 @@ class Gains(NamedTuple):
     error: float  # the largest error of a Δ
 
 
-class Question(NamedTuple):
+class DrawnQuestion(NamedTuple):
     """The policies that are compared in models of one posterior."""
 
     models: ModelDraws
@@ -123,7 +123,7 @@ class Question(NamedTuple):
         models = self.models
         return models.counts.pairs.num_states <= SMALL and models.discount < 1
 
-    def apart(self) -> list[Question]:
+    def apart(self) -> list[DrawnQuestion]:
         """Returns the question under each prior by itself."""
         return [self._replace(models=alone) for alone in self.models.apart()]
 
@@ -132,10 +132,12 @@ def drawn_gains(
     models: ModelDraws, behavior: FloatArray, policies: FloatArray, draws: int, memory: int
 ) -> list[Gains]:
     """Returns `drawn_gains_each` of one data set."""
-    return drawn_gains_each([Question(models, behavior, policies)], draws, memory)[0]
+    return drawn_gains_each([DrawnQuestion(models, behavior, policies)], draws, memory)[0]
 
 
-def drawn_gains_each(questions: Sequence[Question], draws: int, memory: int) -> list[list[Gains]]:
+def drawn_gains_each(
+    questions: Sequence[DrawnQuestion], draws: int, memory: int
+) -> list[list[Gains]]:
     """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors.
 
     Returns them for each data set, under each prior. Models of several small data sets are drawn
@@ -147,11 +149,13 @@ def drawn_gains_each(questions: Sequence[Question], draws: int, memory: int) -> 
     return answers
 
 
-def groups_of(questions: Sequence[Question], draws: int, memory: int) -> Iterator[list[Question]]:
+def groups_of(
+    questions: Sequence[DrawnQuestion], draws: int, memory: int
+) -> Iterator[list[DrawnQuestion]]:
     """Yields questions that follow each other, together as far as that goes."""
     machine = machine_for_tasks(draws * len(questions))
     most = min(memory, NEAR) if machine.gpu is None else machine.gpu.free / 2
-    group: list[Question] = []
+    group: list[DrawnQuestion] = []
     held = 0.0
     for question in questions:
         cells = expected_cells(question.models, question.used)
@@ -166,13 +170,13 @@ def groups_of(questions: Sequence[Question], draws: int, memory: int) -> Iterato
         yield group
 
 
-def answered(group: list[Question], draws: int, memory: int) -> list[list[Gains]]:
+def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
     """Returns the gains of data sets that are drawn together, under each prior."""
     each, used = [question.models for question in group], [question.used for question in group]
     first, number = each[0], len(each)
     machine = machine_for_tasks(draws * number)
     blocks, posteriors = blocks_of(each, used, machine, draws), posteriors_of(each, used)
-    compared = [[Comparison(question) for _ in range(first.priors)] for question in group]
+    compared = [[DrawnComparison(question) for _ in range(first.priors)] for question in group]
     done, room = 0, None
     while done < draws:
         if room is None:
@@ -203,7 +207,7 @@ def answered(group: list[Question], draws: int, memory: int) -> list[list[Gains]
     return [[one.gains() for one in several] for several in compared]
 
 
-def compare_each(compared: list[Comparison], chunk: Chunk, size: int) -> None:
+def compare_each(compared: list[DrawnComparison], chunk: Chunk, size: int) -> None:
     """Compares the policies of each data set under each prior in its models, so many of each."""
     question = compared[0].question
     if not question.goes_together:
@@ -224,10 +228,10 @@ def compare_each(compared: list[Comparison], chunk: Chunk, size: int) -> None:
         one.errors.append(errors[part])
 
 
-class Comparison:
+class DrawnComparison:
     """Policies [P, K], π_b first, compared in one chunk of models after the other."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: DrawnQuestion) -> None:
         self.question = question
         self.models, self.everyone = question.models, question.everyone
         self.start = np.zeros((len(self.everyone), self.models.counts.pairs.num_states))

@@ -42,9 +42,9 @@ from surestep.certificates.common import (
     values_statement,
 )
 from surestep.certificates.drawn import (
+    DrawnQuestion,
     Gains,
     ModelDraws,
-    Question,
     drawn_gains_each,
     expected_cells,
     startable,
@@ -449,7 +449,7 @@ def gains_together(
 ) -> list[FloatArray | CertificateRefused]:
     """Returns Δ_k [P, draws] of the policies of each problem by its settings, or a refusal."""
     answers: dict[int, FloatArray | CertificateRefused] = {}
-    asked: dict[int, dict[int, tuple[Question, IntArray]]] = {}  # by the number of draws
+    asked: dict[int, dict[int, tuple[DrawnQuestion, IntArray]]] = {}  # by the number of draws
     for place, (settings, problem) in enumerate(zip(every, problems, strict=True)):
         try:
             part = settings.judging(problem)
@@ -477,18 +477,18 @@ def gains_together(
 
 def question_of(
     problem: Problem, policies: Sequence[Policy], settings: Posterior, priors: tuple[Prior, ...]
-) -> tuple[Question, IntArray]:
+) -> tuple[DrawnQuestion, IntArray]:
     """Returns the comparison of all different policies, and which of them each policy is."""
     # Bytes that begin with the highest rise with the chances: the order is that of the rows.
     keys = [policy.probability.astype(">f8").tobytes() for policy in policies]
     different = sorted(set(keys))
     rows = [policies[keys.index(key)].probability for key in different]
     models = model_draws(problem, settings, priors)
-    question = Question(models, problem.behavior.probability, np.stack(rows))
+    question = DrawnQuestion(models, problem.behavior.probability, np.stack(rows))
     return question, np.array([different.index(key) for key in keys])
 
 
-def least_gains_each(questions: Sequence[Question], draws: int, memory: int) -> list[Gains]:
+def least_gains_each(questions: Sequence[DrawnQuestion], draws: int, memory: int) -> list[Gains]:
     """Returns the gains of each question, as small as under any of its priors.
 
     Where there are several, one more is against each policy; see `adverse_questions`.

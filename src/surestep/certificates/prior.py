@@ -31,7 +31,7 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
-from surestep.certificates.drawn import ModelDraws, Question, startable
+from surestep.certificates.drawn import DrawnQuestion, ModelDraws, startable
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, PriorRows
 from surestep.model.counts import Counts
@@ -208,7 +208,7 @@ def likeliest_weight(counts: Counts, sizes: IntArray) -> float:
 # ---- the third prior of the cautious ------------------------------------------------------------
 
 
-def adverse_questions(question: Question) -> list[tuple[Question, list[int]]]:
+def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list[int]]]:
     """Returns the question under priors that are against its policies, and which each is about.
 
     A little weight of each row leads to the one state, of those that its pair may lead to, in which
@@ -239,7 +239,7 @@ def adverse_questions(question: Question) -> list[tuple[Question, list[int]]]:
             against = replace(models, rows=rows, others=(), rewards=rewards)
             alike.setdefault(key, (against, []))[1].append(place)
     return [
-        (Question(against, behavior, policies[places]), places)
+        (DrawnQuestion(against, behavior, policies[places]), places)
         for against, places in alike.values()
     ]
 

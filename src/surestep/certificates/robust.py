@@ -47,7 +47,7 @@ from surestep.certificates.common import (
     values_statement,
 )
 from surestep.certificates.known import Known, ends
-from surestep.certificates.uncertainty import SetKind, Terms, Uncertainty, uncertainty_of
+from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model.certificate import Certificate, Standing
 from surestep.model.plan import Plan
@@ -156,7 +156,7 @@ class Robust:
             )
         return [claim for claim in claims if claim is not None]
 
-    def certificate(self, case: Case, comparison: Comparison) -> Certificate:
+    def certificate(self, case: Case, comparison: RobustComparison) -> Certificate:
         """Returns the claim with its figures."""
         _, problem, policy, models = case
         low, high = problem.value_bounds
@@ -203,12 +203,12 @@ class Robust:
             figures=figures,
         )
 
-    def terms(self) -> Terms:
+    def terms(self) -> SetTerms:
         """Returns the settings of the set of MDPs."""
         reward_range = None
         if self.reward_low is not None and self.reward_high is not None:
             reward_range = (float(self.reward_low), float(self.reward_high))
-        return Terms(
+        return SetTerms(
             kind=self.set,
             strict=self.strict,
             delta=float(self.delta),
@@ -262,7 +262,7 @@ class Case(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class RobustComparison:
     """The two policies over the whole set: all figures are on the safe side of their errors."""
 
     our_low: FloatArray  # [S] V_low of π_I
@@ -282,7 +282,7 @@ class BothValues(NamedTuple):
     error: float  # the proven errors so far, added up
 
 
-def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
+def comparisons(cases: Sequence[Case]) -> list[RobustComparison | CertificateRefused]:
     """Evaluates both policies of each case, then their difference."""
     worlds = [case.models.models for case in cases]
     ours, theirs = [case.policy for case in cases], [case.problem.behavior for case in cases]
@@ -332,14 +332,14 @@ def values_or_refusal(
     return BothValues(our_low, their_high, floor, difference_models(worlds, gain), error)
 
 
-def comparison(case: Case, both: BothValues, gap: Plan) -> Comparison:
+def comparison(case: Case, both: BothValues, gap: Plan) -> RobustComparison:
     """Returns the difference of the two values at the start, less all errors."""
     our_low, their_high, floor, _, error = both
     surely = np.maximum(gap.value - gap.error_bound, floor)
     terms = case.problem.num_states + 8
     rounding = terms * ROUNDING * float(np.abs(surely).max())
     lower = case.models.least_start(surely) - rounding
-    return Comparison(our_low, their_high, floor, lower, error + gap.error_bound + rounding)
+    return RobustComparison(our_low, their_high, floor, lower, error + gap.error_bound + rounding)
 
 
 def advantage(

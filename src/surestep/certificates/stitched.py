@@ -88,14 +88,14 @@ from surestep.certificates.stitched_plans import (
     CERTIFYING,
     LAST_REHEARSALS,
     REHEARSALS,
+    BetPlan,
     Fold,
-    Plan,
     kinds_of,
     least_of,
     most_rounds,
     plans_at,
 )
-from surestep.certificates.uncertainty import SMALLEST_LEVEL, Terms, uncertainty_of
+from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import (
     BOTH,
@@ -372,7 +372,7 @@ class Stitched:
         """Bounds from a robust set of what is left at a cut, where there can be any."""
         if not self.may_have_tails(problem, problem.log):
             return None
-        terms = Terms(
+        terms = SetTerms(
             kind="interval",
             strict=True,
             delta=self.tails * self.delta,
@@ -512,7 +512,7 @@ class Judging(NamedTuple):
         )
 
 
-def plans_of(planning: Sequence[Planning], runs: int = REHEARSALS) -> list[Plan]:
+def plans_of(planning: Sequence[Planning], runs: int = REHEARSALS) -> list[BetPlan]:
     """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
     folds = [one.folds() for one in planning]
     plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])

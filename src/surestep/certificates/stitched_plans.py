@@ -35,7 +35,7 @@ CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise mo
 CYCLES = (2, 3, 4, 6)  # rounds in turn, of which one is of π_I
 
 
-class Plan(NamedTuple):
+class BetPlan(NamedTuple):
     """A bet on rounds, with the L that fold 1 expects of it."""
 
     way: Way
@@ -67,20 +67,20 @@ class Bets(NamedTuple):
     score: FloatArray  # [F, W]
     stakes: FloatArray  # [F, W, 1], or where policies take turns [F, W, 4]: those of `Turns`
 
-    def plan(self, fold: Fold, way: Way, place: tuple[int, int]) -> Plan:
+    def plan(self, fold: Fold, way: Way, place: tuple[int, int]) -> BetPlan:
         """Returns the bet at that place, which is one of this fold on this way."""
         score, stakes = float(self.score[place]), self.stakes[place].tolist()
         if way.who <= OURS:
-            return Plan(way, fold.delta, stakes[0], score=score)
+            return BetPlan(way, fold.delta, stakes[0], score=score)
         limits = least_of(OURS, fold.course), -least_of(THEIRS, fold.course)
         ours, theirs, ours_alone, theirs_alone = stakes
         turns = Turns(
             way.who, TOGETHER, ours, theirs, ours_alone, theirs_alone, LARGEST_SHARE, limits
         )
-        return Plan(way, fold.delta, turns=turns, score=score)
+        return BetPlan(way, fold.delta, turns=turns, score=score)
 
 
-def plans_at(folds: Sequence[Fold], runs: int) -> list[Plan]:
+def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
     """Returns the bet of each fold on both policies at once, or in turn where it expects more.
 
     That has to be clearly more. All folds are rolled out together, in so many runs, those that
@@ -123,7 +123,7 @@ def horizons_of(fold: Fold, number: int) -> tuple[int | None, ...]:
     return own + own[-1:] * (number - len(own))
 
 
-def clearly_best(paired: Plan, in_turn: Plan, course: Course) -> Plan:
+def clearly_best(paired: BetPlan, in_turn: BetPlan, course: Course) -> BetPlan:
     """Returns the bet on both policies at once, or the one in turn where that is clearly better."""
     return in_turn if in_turn.score > paired.score + CLEARLY * span_of(course) else paired
 

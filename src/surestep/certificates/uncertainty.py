@@ -41,7 +41,7 @@ from surestep.planning.rectangular import (
     IntervalRows,
     L1Rows,
     RectangularSet,
-    Rows,
+    SetRows,
     SupportTrees,
     TreeRows,
 )
@@ -53,7 +53,7 @@ REWARD_SLACK = 1e-9  # of the range: what adding up rewards may be off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class SetTerms:
     """Settings of the set of MDPs: its kind, its δ, and what is known of rewards and starts."""
 
     kind: SetKind
@@ -68,7 +68,7 @@ class Uncertainty:
     """The set: models around the counts, and start distributions; and how δ was shared."""
 
     models: RectangularSet
-    starts: Rows | None  # one row; None where the start distribution is known
+    starts: SetRows | None  # one row; None where the start distribution is known
     initial: FloatArray  # [S] how episodes started in the data
     parts: int  # how many rows, rewards and start distributions share δ
 
@@ -101,7 +101,7 @@ class Observed(NamedTuple):
         return cls(counts.offsets, counts.successor, counts.times, ends, sizes, False)
 
 
-def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
+def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
     """Returns the set of all MDPs that the counts leave possible at 1 − δ."""
     counts = sorted_counts(problem.counts)
     ends = counts.terminal[counts.pairs.state]
@@ -124,7 +124,7 @@ def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
     models = RectangularSet(
         counts.pairs,
         np.full(counts.pairs.num_pairs, problem.single_discount),
-        rows_of(observed, size, share, terms),
+        set_rows(observed, size, share, terms),
         low,
         high,
     )
@@ -134,11 +134,11 @@ def uncertainty_of(problem: Problem, terms: Terms) -> Uncertainty:
         one_row, goes_on = np.array([0, begun.size]), np.zeros(1, np.bool_)
         every = np.array([size])
         started = Observed(one_row, begun, counts.starts[begun], goes_on, every, closed=False)
-        starts = rows_of(started, size, share, terms)
+        starts = set_rows(started, size, share, terms)
     return Uncertainty(models, starts, counts.starts / counts.starts.sum(), parts)
 
 
-def rows_of(observed: Observed, num_states: int, share: float, terms: Terms) -> Rows:
+def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms) -> SetRows:
     """Sets of rows that each contain the true one with probability 1 − share."""
     offsets, successor, times, ends, sizes, closed = observed
     visits, owner = run_sums(times, offsets), run_owners(offsets)
@@ -174,7 +174,7 @@ def over_support(earned: Earnings, counts: Counts, support: Successors | None) -
 
 
 def earnings(
-    counts: Counts, ends: BoolArray, share: float, terms: Terms
+    counts: Counts, ends: BoolArray, share: float, terms: SetTerms
 ) -> tuple[Earnings, Earnings]:
     """Returns the least and the most that each step may earn.
 
@@ -205,7 +205,7 @@ def earnings(
     return below, above
 
 
-def refuse_unusable(problem: Problem, ends: BoolArray, terms: Terms) -> None:
+def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
     """Refuses counts that the set cannot be built from: too many, or with rewards left open."""
     counts = problem.counts
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:

@@ -49,7 +49,7 @@ def nearly_alike(
     return little_effect("nearly-alike", effect, world)
 
 
-class World(NamedTuple):
+class AlikeWorld(NamedTuple):
     """Random rows and a random behavior policy; the last state ends the episode."""
 
     rows: FloatArray  # [S, A, S]
@@ -60,7 +60,9 @@ class World(NamedTuple):
         return shrunk(self.rows, self.behavior, effect)
 
 
-def draw_world(states: int, actions: int, successors: int, rng: np.random.RandomState) -> World:
+def draw_world(
+    states: int, actions: int, successors: int, rng: np.random.RandomState
+) -> AlikeWorld:
     """Draws successors for each pair, with the gaps of sorted uniform numbers as chances.
 
     π_b is uniform on the simplex, state by state.
@@ -71,7 +73,7 @@ def draw_world(states: int, actions: int, successors: int, rng: np.random.Random
             cuts = np.sort(rng.uniform(size=successors - 1))
             targets = rng.choice(states, successors, replace=False)
             rows[state, action, targets] = np.diff(cuts, prepend=0.0, append=1.0)
-    return World(rows, rng.dirichlet(np.ones(actions), size=states))
+    return AlikeWorld(rows, rng.dirichlet(np.ones(actions), size=states))
 
 
 def shrunk(rows: FloatArray, behavior: FloatArray, effect: float) -> FloatArray:
@@ -81,7 +83,7 @@ def shrunk(rows: FloatArray, behavior: FloatArray, effect: float) -> FloatArray:
     return less
 
 
-def little_effect(name: str, effect: float, world: World) -> Benchmark:
+def little_effect(name: str, effect: float, world: AlikeWorld) -> Benchmark:
     """Returns the benchmark of the world with effects at that share."""
     prize = np.zeros(len(world.rows))
     prize[-1] = 1.0

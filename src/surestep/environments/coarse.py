@@ -13,7 +13,7 @@ from surestep.environments.alike import (
     HORIZON,
     STATES,
     SUCCESSORS,
-    World,
+    AlikeWorld,
     draw_world,
     little_effect,
 )
@@ -38,7 +38,7 @@ def coarse(seed: int = 1, effect: float = 1.0, group: int = GROUP) -> Benchmark:
     finer = draw_world(groups * group + 1, ACTIONS, SUCCESSORS, legacy_generator(seed))
     shown = np.append(np.arange(groups * group) % groups, groups)
     seen = finer.behavior[np.append(np.arange(groups), -1)]
-    world = little_effect("coarse", effect, World(finer.rows, seen[shown]))
+    world = little_effect("coarse", effect, AlikeWorld(finer.rows, seen[shown]))
     pairs = Pairs.full(STATES, ACTIONS)
     log = Merged(mdp=world.mdp, pairs=pairs, shown=shown)
     return Benchmark(

@@ -126,7 +126,7 @@ def checked_amounts(gold: object, gem: object) -> tuple[int, int]:
 # ---- the model --------------------------------------------------------------------------------
 
 
-class World(NamedTuple):
+class GatheringWorld(NamedTuple):
     """The states that can be reached, in their published order, and what moves do in them."""
 
     place: IntArray  # [S] where, and what is carried: all but what is left to collect
@@ -136,7 +136,7 @@ class World(NamedTuple):
     delivers: BoolArray  # [S, A] whether the move brings gold home
 
 
-def gathering_world(gold: int, gem: int) -> World:
+def gathering_world(gold: int, gem: int) -> GatheringWorld:
     """Returns the world with that much to collect, numbered breadth-first from the start.
 
     Actions are taken in the order right, left, top, down, and an attack before the move.
@@ -160,7 +160,7 @@ def gathering_world(gold: int, gem: int) -> World:
     number[order] = np.arange(order.size)
     place = order % PLACES
     chances = np.where(moves.enemy[..., np.newaxis], [ATTACK, 1 - ATTACK], [0.0, 1.0])
-    return World(
+    return GatheringWorld(
         place,
         moves.enabled[place],
         number[target[order]],
@@ -213,7 +213,7 @@ START = place_of(*HOME, False, False, False)
 ATTACKED_AT_HOME = place_of(*HOME, False, False, True)
 
 
-def ragged_mdp(world: World) -> FiniteMDP:
+def ragged_mdp(world: GatheringWorld) -> FiniteMDP:
     """Returns the model with the actions that exist."""
     pairs = Pairs.from_enabled(world.enabled, action_labels=ACTIONS)
     enabled = world.enabled
@@ -226,7 +226,7 @@ def ragged_mdp(world: World) -> FiniteMDP:
     )
 
 
-def padded_mdp(world: World) -> FiniteMDP:
+def padded_mdp(world: GatheringWorld) -> FiniteMDP:
     """Returns the model of four slots a state: its actions in order, then copies of the first.
 
     As in the published arrays, a copy earns nothing, even where the first action delivers gold.
@@ -256,7 +256,7 @@ def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
     return Policy(mdp.pairs, probability)
 
 
-def best_slots(world: World, gold: int, gem: int) -> IntArray:
+def best_slots(world: GatheringWorld, gold: int, gem: int) -> IntArray:
     """Returns the slot [S] of an optimal action: as published, or else the lowest.
 
     What is left to collect changes nothing, so the world with nothing left tells the others.

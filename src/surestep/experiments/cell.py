@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CellBlock:
     """Repetitions `first` … `last − 1` of one environment, at some data sizes."""
 
     seed: int
@@ -68,7 +68,7 @@ def data_seed(
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
-class Rows(NamedTuple):
+class CellRows(NamedTuple):
     """The rows of a block, column by column, and the seconds that each part took."""
 
     columns: dict[str, AnyArray]
@@ -86,12 +86,12 @@ def timed(spent: Spent, what: str) -> Iterator[None]:
     spent[what] += time.perf_counter() - begun  # type: ignore[assignment]
 
 
-def run_block(block: Block) -> Rows:
+def run_block(block: CellBlock) -> CellRows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
     alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
     groups = alone if block.environment.changes else [block]
     spent = Spent()
-    return Rows(
+    return CellRows(
         joined([run_at(group, size, spent) for size in block.episodes for group in groups]), spent
     )
 
@@ -107,7 +107,7 @@ def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
     return environment.make(repetition)
 
 
-def run_at(block: Block, episodes: int, spent: Spent) -> dict[str, AnyArray]:
+def run_at(block: CellBlock, episodes: int, spent: Spent) -> dict[str, AnyArray]:
     """The rows of a block at one data size, whose repetitions share one environment."""
     benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]

@@ -35,8 +35,8 @@ from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
 from surestep.experiments.cell import (
-    Block,
-    Rows,
+    CellBlock,
+    CellRows,
     Spent,
     counted_problems,
     data_seed,
@@ -70,14 +70,14 @@ class Outcome(NamedTuple):
     claimed: Claimed
 
 
-def sizes_of(block: Block) -> list[int]:
+def sizes_of(block: CellBlock) -> list[int]:
     """All data sizes that any certifier is asked at."""
     every = [spec.episodes or block.episodes for spec in block.certifiers]
     return sorted({size for sizes in every for size in sizes})
 
 
 def certifier_of(
-    block: Block, spec: CertifierSpec, episodes: int, repetition: int, **told: object
+    block: CellBlock, spec: CertifierSpec, episodes: int, repetition: int, **told: object
 ) -> Certifier:
     """The certifier, with random numbers of its own in each repetition.
 
@@ -91,7 +91,7 @@ def certifier_of(
     return spec.make(**more)
 
 
-def run_claims(block: Block) -> Rows:
+def run_claims(block: CellBlock) -> CellRows:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
@@ -106,12 +106,14 @@ def run_claims(block: Block) -> Rows:
                 so_far.append(outcome_of(block, data, algorithm, spec, spent))
         with timed(spent, "evaluating"):
             parts += [
-                rows_of(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
+                claim_rows(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
             ]
-    return Rows(joined(parts), spent)
+    return CellRows(joined(parts), spent)
 
 
-def drawn(block: Block, benchmark: Benchmark, episodes: int, spent: Spent) -> Iterator[DataSets]:
+def drawn(
+    block: CellBlock, benchmark: Benchmark, episodes: int, spent: Spent
+) -> Iterator[DataSets]:
     """Yields counts of all repetitions, or logs of one after the other, for they are long."""
     repetitions = range(block.first, block.last)
     rngs = block.rngs(episodes)
@@ -133,7 +135,7 @@ def drawn(block: Block, benchmark: Benchmark, episodes: int, spent: Spent) -> It
 
 
 def outcome_of(
-    block: Block,
+    block: CellBlock,
     data: DataSets,
     algorithm: AlgorithmSpec,
     spec: CertifierSpec,
@@ -186,8 +188,8 @@ def calibrated(
         return refusal
 
 
-def rows_of(
-    block: Block,
+def claim_rows(
+    block: CellBlock,
     episodes: int,
     algorithm: AlgorithmSpec,
     certifier: CertifierSpec,

@@ -14,7 +14,7 @@ from surestep.algorithms import registry as algorithms
 from surestep.certificates import registry as certificates
 from surestep.environments import registry as environments
 from surestep.errors import InvalidParameter, SurestepError
-from surestep.experiments.cell import Block, Spent, run_block
+from surestep.experiments.cell import CellBlock, Spent, run_block
 from surestep.experiments.claims import run_claims
 from surestep.experiments.experiment import Experiment
 from surestep.experiments.given import module_of
@@ -29,7 +29,7 @@ ON_GPU = 1000  # which fewer would leave idle
 SPENT_ON = ("sampling", "improving", "evaluating", "certifying")
 
 
-def blocks_of(experiment: Experiment) -> list[Block]:
+def blocks_of(experiment: Experiment) -> list[CellBlock]:
     """The blocks of an experiment, the largest data sets first, since they take longest.
 
     Of claims, all sizes are one block, and the first repetitions of all environments come first.
@@ -46,7 +46,7 @@ def blocks_of(experiment: Experiment) -> list[Block]:
     if experiment.certifiers:
         places.sort(key=lambda place: place[2])
     return [
-        Block(
+        CellBlock(
             experiment.seed,
             environment,
             episodes,
@@ -67,7 +67,7 @@ def repetitions_together(experiment: Experiment) -> int:
     return ON_GPU if counted and device_in_use() != "cpu" else REPETITIONS
 
 
-def brought_to(block: Block) -> dict[str, str]:
+def brought_to(block: CellBlock) -> dict[str, str]:
     """Returns the extensions in a block with their versions, and own modules with their sources."""
     specs: list[tuple[Shelf[Any], Any]] = [(environments.SHELF, block.environment)]
     specs += [(algorithms.SHELF, spec) for spec in block.algorithms]
@@ -76,7 +76,7 @@ def brought_to(block: Block) -> dict[str, str]:
     return own | versions_of((shelf, spec.name) for shelf, spec in specs if spec.own is None)
 
 
-def code_of(block: Block) -> str:
+def code_of(block: CellBlock) -> str:
     """Returns what stands for all sources and versions that would make a block here and now."""
     return digest_of((code_here(), sorted(brought_to(block).items())))[:16]
 
@@ -147,7 +147,7 @@ def check_in_modules(experiment: Experiment) -> None:
             )
 
 
-def run_into(store: Store, task: tuple[Block, str]) -> Spent:
+def run_into(store: Store, task: tuple[CellBlock, str]) -> Spent:
     """Runs a block and keeps its rows with what made them."""
     block, expected = task
     code = code_of(block)

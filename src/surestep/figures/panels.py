@@ -95,7 +95,7 @@ def layout_of(
     shape = 1 + max(panel.row for panel in panels), 1 + max(panel.column for panel in panels)
     parts = tuple(part for part in points[0].parts if part not in (METRIC, columns, *down))
     lines = dict.fromkeys(tuple(point.parts[part] for part in parts) for point in points)
-    layout = Layout(columns, down, shape, panels, parts, names_of(list(lines), parts))
+    layout = Layout(columns, down, shape, panels, parts, line_names(list(lines), parts))
     check_drawable(layout)
     return layout
 
@@ -154,7 +154,7 @@ def fits(point: Point, part: str, value: object) -> bool:
     return own == value or (part == N_WEDGE and own is None)
 
 
-def names_of(lines: Sequence[Line], parts: Sequence[str]) -> dict[Line, str]:
+def line_names(lines: Sequence[Line], parts: Sequence[str]) -> dict[Line, str]:
     """Returns the lines with their names: settings are always named, one environment is not."""
     shown = [
         place

@@ -63,7 +63,7 @@ class OneSet(NamedTuple):
     floor: FloatArray  # [S]
 
 
-class Choice(NamedTuple):
+class RowChoice(NamedTuple):
     """A policy, and the states in which the floor is better than going on."""
 
     policy: FloatArray  # [K]
@@ -124,7 +124,7 @@ def residuals_of(
 
 
 @helper
-def gained(one: OneSet, ours: Choice, q: FloatArray, value: FloatArray) -> float:
+def gained(one: OneSet, ours: RowChoice, q: FloatArray, value: FloatArray) -> float:
     """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
     most = 0.0
     for s in range(value.size):
@@ -134,7 +134,7 @@ def gained(one: OneSet, ours: Choice, q: FloatArray, value: FloatArray) -> float
 
 
 @helper
-def choose_anew(one: OneSet, best: FloatArray, q: FloatArray, tie: float, ours: Choice) -> None:
+def choose_anew(one: OneSet, best: FloatArray, q: FloatArray, tie: float, ours: RowChoice) -> None:
     """Puts the best policy in place of ours, and the floor where that is better; ties stay."""
     policy, held = ours
     for s in range(held.size):
@@ -153,7 +153,7 @@ def solve_rows(
     room: IntArray,
     discount: FloatArray,
     extreme: ExtremeRows,
-    ours: Choice,
+    ours: RowChoice,
     system: FloatArray,
     value: FloatArray,
 ) -> None:
@@ -212,7 +212,7 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
         one = OneSet(b * policy.size, pair_offsets, floors[b])
         size, first = value.size, one.first
         system = np.empty((size, size))
-        ours = Choice(np.full(policy.size, np.nan), np.zeros(size, np.bool_))
+        ours = RowChoice(np.full(policy.size, np.nan), np.zeros(size, np.bool_))
         for s in range(size):
             value[s] = 0.0
         rounds, together, before = 0, True, np.inf

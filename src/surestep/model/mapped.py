@@ -51,7 +51,7 @@ SLACK_OF_MEANS = 1e-9  # a mean of rewards may be larger than the largest of the
 OF_STATES, OF_TRANSITIONS = ("pair_offsets", "initial"), ("successor", "probability")
 
 
-class Block(NamedTuple):
+class MappedBlock(NamedTuple):
     """Some states in a row, as planning reads them; offsets begin at 0."""
 
     states: slice
@@ -169,19 +169,19 @@ class MappedMDP:
         """Returns the distribution of the first state [S]."""
         return self.arrays["initial"].values
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[MappedBlock]:
         """Returns the model block by block, in order; what was looked at is given back."""
         for first, last in pairwise(self.starts):
             yield self.block(first, last)
             self.give_back(first, last)
 
-    def block(self, first: int, last: int) -> Block:
+    def block(self, first: int, last: int) -> MappedBlock:
         """Returns the states first, …, last − 1."""
         pair_offsets = self.part("pair_offsets", first, last + 1)
         pairs = slice(int(pair_offsets[0]), int(pair_offsets[-1]))
         offsets = self.part("offsets", pairs.start, pairs.stop + 1)
         begin, end = int(offsets[0]), int(offsets[-1])
-        return Block(
+        return MappedBlock(
             slice(first, last),
             pairs,
             pair_offsets - pairs.start,
@@ -247,7 +247,7 @@ class MappedMDP:
             largest = max(largest, int(run_lengths(sizes).max()))
         return BLOCK_STATE_BYTES + largest
 
-    def checked(self, block: Block) -> BlockFacts:
+    def checked(self, block: MappedBlock) -> BlockFacts:
         """Checks a block as a FiniteMDP is checked, and returns what proofs have to know of it."""
         names = BlockPairs.read(
             block.pair_offsets, block.action, block.states.start, self.num_states

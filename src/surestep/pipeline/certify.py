@@ -36,7 +36,7 @@ from surestep.pipeline.checks import MOST_LOADED
 from surestep.pipeline.evidence import (
     Assembly,
     CountsSource,
-    Steps,
+    LoadedSteps,
     gather,
     of_recording,
 )
@@ -231,7 +231,7 @@ class SavedPolicy:
         told = with_algorithm(told, algorithm_of(record.parameters["algorithm"]), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
-        steps = Steps(log_source, counts, problem.counts.pairs, record.has_row_propensities)
+        steps = LoadedSteps(log_source, counts, problem.counts.pairs, record.has_row_propensities)
         if whole:
             problem = steps.put_into(problem, whole[0])
         if not same_log:

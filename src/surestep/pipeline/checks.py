@@ -96,7 +96,7 @@ def result_checks(
     rewards = terms.ranges(evidence.facts).rewards
     low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
-    (log, many), names = log_of(evidence, problem), names_of(evidence.assembly.vocabulary)
+    (log, many), names = log_of(evidence, problem), state_names(evidence.assembly.vocabulary)
     result = GivenResult(
         certificates=certificates,
         gain=compared_gain(estimates),
@@ -185,7 +185,7 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
     return GivenPolicy(
         *(table.pairs, table.probability, table.behavior, table.visits, table.held_out_visits),
         *(table.decided, np.where(table.quiet, 0.0, time)),
-        *(in_open_bins(table.vocabulary), names_of(table.vocabulary)),
+        *(in_open_bins(table.vocabulary), state_names(table.vocabulary)),
     )
 
 
@@ -204,6 +204,6 @@ def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
     )
 
 
-def names_of(vocabulary: Vocabulary) -> list[str]:
+def state_names(vocabulary: Vocabulary) -> list[str]:
     """Returns what states are called, one text each."""
     return [joined(vocabulary.state_name(state)) for state in range(len(vocabulary.states))]

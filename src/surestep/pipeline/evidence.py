@@ -92,7 +92,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Steps:
+class LoadedSteps:
     """The whole episodes of a log that was counted, read once, when somebody first asks."""
 
     source: LogSource | None  # None where only counts are given

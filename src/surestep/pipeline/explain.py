@@ -169,8 +169,8 @@ def barred_words(explanation: Explanation) -> list[str]:
     if not barred:
         return []
     return [
-        f"{names_of(barred)} {'is' if len(barred) == 1 else 'are'} not among the pairs that may be "
-        "recommended: not taken more often than before."
+        f"{action_names(barred)} {'is' if len(barred) == 1 else 'are'} not among the pairs that "
+        "may be recommended: not taken more often than before."
     ]
 
 
@@ -187,17 +187,17 @@ def spibb_words(explanation: Explanation) -> list[str]:
     n_wedge = explanation.n_wedge
     if untried:
         why = ", and nothing is recommended that nobody tried" if explanation.only_seen else ""
-        sentences.append(f"{names_of(untried)} {keeps(untried)}: never tried there{why}.")
+        sentences.append(f"{action_names(untried)} {keeps(untried)}: never tried there{why}.")
     if seldom:
         sentences.append(
-            f"{names_of(seldom)} {keeps(seldom)}: tried at most {times(n_wedge or 0)} (N∧), too "
-            "seldom to tell how good that is."
+            f"{action_names(seldom)} {keeps(seldom)}: tried at most {times(n_wedge or 0)} (N∧), "
+            "too seldom to tell how good that is."
         )
     if n_wedge is not None and len(free) > 1:
         best = max(free, key=lambda each: each.q)
         alone = max(each.probability for each in free) > 1 - 1e-9
         sentences.append(
-            f"Among {names_of(free)}, tried more often, "
+            f"Among {action_names(free)}, tried more often, "
             f"{'all' if alone else 'the rest of the'} probability "
             f"goes to {name_of(best.called)}, "
             f"whose estimated value is highest ({number(best.q, 5)})."
@@ -229,7 +229,7 @@ def keeps(reasons: Sequence[ActionReason]) -> str:
     return "keeps the probability that it had" if one else "keep the probability that they had"
 
 
-def names_of(reasons: Sequence[ActionReason]) -> str:
+def action_names(reasons: Sequence[ActionReason]) -> str:
     """Returns actions in a sentence: all of a few, else the first ones and how many others."""
     names = [name_of(reason.called) for reason in reasons]
     if len(names) > MOST_NAMED:

@@ -43,7 +43,7 @@ from surestep.pipeline.certifiers import (
     with_algorithm,
 )
 from surestep.pipeline.checks import MOST_LOADED, result_checks
-from surestep.pipeline.evidence import Assembly, Evidence, Steps, gather, open_source
+from surestep.pipeline.evidence import Assembly, Evidence, LoadedSteps, gather, open_source
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import (
@@ -357,7 +357,9 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     """Returns what is asked: the problem, with whole episodes where they are looked at."""
     problem = problem_of(evidence.assembly, terms, evidence.facts)
     of_rows = evidence.behavior == ROW_PROPENSITIES
-    steps = Steps(evidence.source, evidence.counts, problem.counts.pairs, propensities=of_rows)
+    steps = LoadedSteps(
+        evidence.source, evidence.counts, problem.counts.pairs, propensities=of_rows
+    )
     check_declared(terms, problem, steps)
     check_ends_for_certain(problem)
     told = terms.certifier_settings(evidence.facts)

@@ -22,12 +22,12 @@ from surestep.io.logs.groups import UNFINISHED
 from surestep.io.logs.source import LogSource
 from surestep.model import Problem
 from surestep.pipeline.certifiers import DataFacts
-from surestep.pipeline.evidence import Steps
+from surestep.pipeline.evidence import LoadedSteps
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
 
 
-def check_declared(terms: Terms, problem: Problem, steps: Steps) -> None:
+def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
     """Refuses what was declared of rewards and returns, where the log says otherwise.
 
     Returns are added up where the log has whole episodes, step by step.

@@ -72,7 +72,7 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
     expect("batch", batch, MDPBatch)
     probability = policies_of(batch, policy)
     size = max(batch.num_models, probability.shape[0])
-    around = goes_round(rows_of(batch, batch.probability.max(axis=0)))
+    around = goes_round(batch_rows(batch, batch.probability.max(axis=0)))
     if around:
         refuse_endless_members(batch, probability)
     plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
@@ -125,7 +125,7 @@ def refuse_endless_members(batch: MDPBatch, probability: FloatArray) -> None:
         first = int(endless.argmax())
         chances = batch.probability[first % batch.num_models]
         try:
-            refuse_endless(rows_of(batch, chances), probability[first % len(probability)])
+            refuse_endless(batch_rows(batch, chances), probability[first % len(probability)])
         except NeverEnds as problem:
             raise NeverEnds(f"{member_name(batch, first)}: {problem}") from None
 
@@ -150,12 +150,12 @@ def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
         policy = probability[b % len(probability)]
         kind = ((chances > 0).tobytes(), (policy > 0).tobytes())
         if kind not in known:
-            known[kind] = endless_circle(rows_of(batch, chances), policy).size > 0
+            known[kind] = endless_circle(batch_rows(batch, chances), policy).size > 0
         endless[b] = known[kind]
     return endless
 
 
-def rows_of(batch: MDPBatch, chances: FloatArray) -> FixedRows:
+def batch_rows(batch: MDPBatch, chances: FloatArray) -> FixedRows:
     """Returns the shape of the batch with these probabilities [T]."""
     return FixedRows(
         batch.pairs,
@@ -173,7 +173,7 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
     Where pairs of discount 1 go round, the models are solved one by one.
     """
     expect("batch", batch, MDPBatch)
-    around = goes_round(rows_of(batch, batch.probability.max(axis=0)))
+    around = goes_round(batch_rows(batch, batch.probability.max(axis=0)))
     elimination = plan_elimination(batch.pairs, batch.offsets, batch.successor)
     if elimination is None or around:
         plans = [optimal(batch.model(b)) for b in range(batch.num_models)]

@@ -82,7 +82,7 @@ class Chain:
         )
 
 
-class Steps(Protocol):
+class ChainSteps(Protocol):
     """A chain, wherever its rows are."""
 
     def step(self, value: FloatArray) -> FloatArray:
@@ -194,7 +194,7 @@ def solve_krylov(
 
 
 def solve_sweeps(
-    chain: Steps, start: FloatArray, target: float, limit: int
+    chain: ChainSteps, start: FloatArray, target: float, limit: int
 ) -> tuple[FloatArray, float]:
     """Solves by at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
 
@@ -211,7 +211,7 @@ def solve_sweeps(
 
 
 def solve_fast_sweeps(
-    chain: Steps, start: FloatArray, target: float, horizon: Horizon
+    chain: ChainSteps, start: FloatArray, target: float, horizon: Horizon
 ) -> tuple[FloatArray, float]:
     """Solves by sweeps while each shrinks the residual a lot, as on models that mix fast.
 
@@ -248,7 +248,7 @@ def half_range(change: tuple[float, float]) -> float:
     return (change[1] - change[0]) / 2
 
 
-def change_range(chain: Steps, value: FloatArray) -> tuple[float, float]:
+def change_range(chain: ChainSteps, value: FloatArray) -> tuple[float, float]:
     """(min, max) of r_π + W v − v."""
     return difference_range(chain.step(value), value)
 

@@ -15,7 +15,7 @@ from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
-from surestep.planning.chain import Steps, change_range, largest
+from surestep.planning.chain import ChainSteps, change_range, largest
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
@@ -122,7 +122,7 @@ def evaluate_streamed(
     return proven(chain, rule, np.zeros(mdp.num_states), solver)
 
 
-def proven(chain: Steps, rule: StoppingRule, start: FloatArray, solver: Solver) -> Evaluation:
+def proven(chain: ChainSteps, rule: StoppingRule, start: FloatArray, solver: Solver) -> Evaluation:
     """Solves the chain by a solver, and proves how far its answer can be off."""
 
     def bracket(value: FloatArray, residuals: tuple[float, float]) -> Bracket:

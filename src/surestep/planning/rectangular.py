@@ -74,7 +74,7 @@ class Extreme(NamedTuple):
     q: FloatArray  # [K]
 
 
-class Rows(Protocol):
+class SetRows(Protocol):
     """For each pair a set of distributions over the states; none where the episode ends."""
 
     @property
@@ -362,7 +362,7 @@ class RectangularSet:
 
     pairs: Pairs
     discount: FloatArray  # [K]
-    rows: Rows
+    rows: SetRows
     low: Earnings  # the least that a step may earn
     high: Earnings  # the most
 

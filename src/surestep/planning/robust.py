@@ -201,7 +201,7 @@ def solved(chain: Chain, start: FloatArray, target: float, rule: StoppingRule) -
     return solve(chain, "auto", start, target, rule.horizon, good_enough)[0]
 
 
-class Choice(NamedTuple):
+class WorstChoice(NamedTuple):
     """Our side of the game: a policy, and the states in which the floor replaces going on."""
 
     policy: FloatArray  # [K]
@@ -215,7 +215,7 @@ class WorstBackup:
     value: FloatArray  # [S] v
     after: FloatArray  # [S] Tv
     extreme: Extreme
-    choice: Choice
+    choice: WorstChoice
     residuals: tuple[float, float]
 
     @property
@@ -237,7 +237,7 @@ class Operator:
         extreme = self.models.worst(value)
         policy = self.policy.probability if self.policy else self.greedy(extreme.q)
         going_on = self.worth(extreme.q, policy)
-        choice = Choice(policy, going_on <= self.floor)
+        choice = WorstChoice(policy, going_on <= self.floor)
         after = np.maximum(going_on, self.floor)
         return WorstBackup(value, after, extreme, choice, difference_range(after, value))
 
@@ -253,24 +253,24 @@ class Operator:
         greedy(self.models.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
         return policy
 
-    def gained(self, step: WorstBackup, ours: Choice) -> float:
+    def gained(self, step: WorstBackup, ours: WorstChoice) -> float:
         """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
         lost = step.value - self.worth(step.extreme.q, ours.policy)
         return float(lost[~ours.held].max(initial=0.0))
 
-    def improved(self, ours: Choice, step: WorstBackup) -> Choice:
+    def improved(self, ours: WorstChoice, step: WorstBackup) -> WorstChoice:
         """Returns the choice for q, but as before where that is as good: ties make no cycle."""
         q, best = step.extreme.q, step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         before, after = self.worth(q, ours.policy), self.worth(q, best.policy)
         kept = before >= after - tie
         going_on = np.where(kept, before, after)
-        return Choice(
+        return WorstChoice(
             np.where(kept[self.models.pairs.state], ours.policy, best.policy),
             going_on <= np.where(ours.held, self.floor + tie, self.floor - tie),
         )
 
-    def chain(self, extreme: Extreme, ours: Choice) -> Chain:
+    def chain(self, extreme: Extreme, ours: WorstChoice) -> Chain:
         """Returns the chain of the rows and of our policy; it ends where we hold the floor."""
         chain = policy_chain(FixedRows.of(self.models, extreme), ours.policy)
         chain.weight[np.repeat(ours.held, run_lengths(chain.offsets))] = 0.0

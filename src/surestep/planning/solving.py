@@ -11,7 +11,7 @@ from surestep._arrays import FloatArray
 from surestep.errors import NotConverged
 from surestep.planning.chain import (
     Chain,
-    Steps,
+    ChainSteps,
     change_range,
     largest,
     predicted_fill,
@@ -99,7 +99,7 @@ def solve_slowly(
 
 
 def solve_by_sweeps(
-    chain: Steps,
+    chain: ChainSteps,
     start: FloatArray,
     target: float,
     horizon: Horizon,

@@ -23,17 +23,19 @@ from surestep._arrays import (
 from surestep.errors import InvalidModel, InvalidPolicy, ShapeMismatch
 from surestep.kernels.chain import chain_sizes, chain_step
 from surestep.kernels.greedy import greedy
-from surestep.model.mapped import Block, MappedMDP
+from surestep.model.mapped import MappedBlock, MappedMDP
 from surestep.model.policy import Policy, PolicyLike
 from surestep.planning.chain import chain_of
 from surestep.planning.horizons import discounted_horizon
 from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, check_tolerance, terms_of
 from surestep.planning.pruning import Backup
 
-BlockPolicy = Callable[[Block], FloatArray]  # to the probabilities [k] of the pairs of a block
+BlockPolicy = Callable[
+    [MappedBlock], FloatArray
+]  # to the probabilities [k] of the pairs of a block
 
 
-def backup_of(block: Block) -> Backup:
+def backup_of(block: MappedBlock) -> Backup:
     """Returns the arrays that a Bellman backup of a block reads."""
     return Backup(
         block.pair_offsets,
@@ -78,7 +80,7 @@ class StreamedBackup:
         for block in self.mdp.blocks():
             backup_of(block).best(value, result[block.states])
 
-    def q_blocks(self, value: FloatArray) -> Iterator[tuple[Block, FloatArray]]:
+    def q_blocks(self, value: FloatArray) -> Iterator[tuple[MappedBlock, FloatArray]]:
         """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for the pairs of one block after the other."""
         for block in self.mdp.blocks():
             yield block, backup_of(block).q(value)
@@ -137,7 +139,7 @@ def block_policy(mdp: MappedMDP, source: PolicyLike) -> BlockPolicy:
             f"{pairs.num_states} and {pairs.num_pairs}"
         )
 
-    def probability(block: Block) -> FloatArray:
+    def probability(block: MappedBlock) -> FloatArray:
         offsets = pairs.offsets[block.states.start : block.states.stop + 1] - block.pairs.start
         if not (
             np.array_equal(offsets, block.pair_offsets)
@@ -153,7 +155,7 @@ def block_policy(mdp: MappedMDP, source: PolicyLike) -> BlockPolicy:
     return probability
 
 
-def taken(block: Block, actions: IndexArray) -> FloatArray:
+def taken(block: MappedBlock, actions: IndexArray) -> FloatArray:
     """Returns the probabilities of the pairs of a block for one action a state [s]."""
     hit = block.action == np.repeat(actions, run_lengths(block.pair_offsets))
     refuse_where(

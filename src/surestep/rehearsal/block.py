@@ -34,7 +34,7 @@ MOST_AT_ONCE = 2**24  # steps of logs, and transitions of worlds, whose data are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class WorldBlock:
     """Worlds `first` … `last − 1` of one kind."""
 
     problem: Problem
@@ -92,7 +92,7 @@ class Outcomes(NamedTuple):
         return Outcomes(*(None if values is None else values[:worlds] for values in self))  # type: ignore[arg-type]
 
 
-def run_block(block: Block) -> Outcomes:
+def run_block(block: WorldBlock) -> Outcomes:
     """Every world of the block, at every size."""
     numbers = range(block.first, block.last)
     if block.kind.is_one_world:
@@ -124,7 +124,7 @@ def joined(parts: Sequence[Any]) -> Any:
     return None if parts[0] is None else np.concatenate(parts)
 
 
-def at_once(block: Block, sources: Sequence[Source]) -> Iterator[list[Source]]:
+def at_once(block: WorldBlock, sources: Sequence[Source]) -> Iterator[list[Source]]:
     """Yields sources that follow each other, as many as may be held at a time; one at least.
 
     Episodes are expected to be as long as those of the problem; a single one is a stream.
@@ -143,7 +143,7 @@ def at_once(block: Block, sources: Sequence[Source]) -> Iterator[list[Source]]:
     yield several
 
 
-def judged(block: Block, sources: Sequence[Source]) -> Judged:
+def judged(block: WorldBlock, sources: Sequence[Source]) -> Judged:
     """The data of all sources, judged together."""
     if block.whole_episodes:
         data = [source.world.record(*source.size, source.rng) for source in sources]

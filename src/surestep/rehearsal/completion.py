@@ -33,7 +33,7 @@ TIE = 1e-9  # of the largest value: a difference that is not worth a move
 MOST_CELLS = 20_000_000  # of rows that lead everywhere
 
 
-class Rows(NamedTuple):
+class CompletedRows(NamedTuple):
     """Transitions of some pairs, in any order."""
 
     pair: IntArray
@@ -42,13 +42,13 @@ class Rows(NamedTuple):
     like: IntArray  # the pair whose rewards count where nothing is known of one's own
 
     @classmethod
-    def of(cls, pair: IntArray, successor: IntArray, probability: FloatArray) -> Rows:
+    def of(cls, pair: IntArray, successor: IntArray, probability: FloatArray) -> CompletedRows:
         """Rows that are like no others."""
         return cls(pair, successor, probability, pair)
 
-    def and_also(self, other: Rows) -> Rows:
+    def and_also(self, other: CompletedRows) -> CompletedRows:
         """The transitions of both."""
-        return Rows(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
+        return CompletedRows(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
 
 
 def completed(problem: Problem, fill: Fill) -> FiniteMDP:
@@ -72,7 +72,7 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
     return mdp_of_rows(problem, seen.and_also(within_support(problem, filled, unseen)))
 
 
-def within_support(problem: Problem, rows: Rows, filled: IntArray) -> Rows:
+def within_support(problem: Problem, rows: CompletedRows, filled: IntArray) -> CompletedRows:
     """The rows without what cannot come.
 
     Of the `filled` pairs, one that is left with nothing goes anywhere that it may.
@@ -82,7 +82,7 @@ def within_support(problem: Problem, rows: Rows, filled: IntArray) -> Rows:
     support, size = problem.support, np.int64(problem.num_states)
     owner = run_owners(support.offsets)
     inside = np.isin(rows.pair * size + rows.successor, owner * size + support.successor)
-    kept = Rows(
+    kept = CompletedRows(
         rows.pair[inside], rows.successor[inside], rows.probability[inside], rows.like[inside]
     )
     total = np.bincount(kept.pair, kept.probability, problem.counts.pairs.num_pairs)
@@ -90,7 +90,7 @@ def within_support(problem: Problem, rows: Rows, filled: IntArray) -> Rows:
     lost = np.isin(owner, filled[total[filled] == 0])
     pair = owner[lost]
     share = 1 / support.sizes[pair]
-    return kept.and_also(Rows.of(pair, support.successor[lost].astype(np.int64), share))
+    return kept.and_also(CompletedRows.of(pair, support.successor[lost].astype(np.int64), share))
 
 
 def actions_alike(problem: Problem) -> FiniteMDP:
@@ -110,7 +110,7 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     going_on = np.flatnonzero(~counts.terminal[pairs.state])
     lengths = run_lengths(offsets)[pairs.state[going_on]]
     stored = run_places(offsets[pairs.state[going_on]], lengths)
-    rows = Rows.of(np.repeat(going_on, lengths), successor[stored], share[stored])
+    rows = CompletedRows.of(np.repeat(going_on, lengths), successor[stored], share[stored])
     if problem.single_discount < 1:
         rows = rows.and_also(self_loops(problem, going_on[lengths == 0]))
     mdp = mdp_of_rows(problem, rows)
@@ -132,15 +132,15 @@ def run_places(begin: IntArray, lengths: IntArray) -> IntArray:
     return places
 
 
-def estimated_rows(counts: Counts) -> Rows:
+def estimated_rows(counts: Counts) -> CompletedRows:
     """P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a) of the transitions that were seen."""
     seen = counts.times > 0
     pair = run_owners(counts.offsets)[seen]
     share = counts.times[seen] / counts.visits[pair]
-    return Rows.of(pair, counts.successor[seen].astype(np.int64), share)
+    return CompletedRows.of(pair, counts.successor[seen].astype(np.int64), share)
 
 
-def mdp_of_rows(problem: Problem, rows: Rows) -> FiniteMDP:
+def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
     """The model with these rows, with rewards known or observed, and the starts of the log.
 
     A transition whose reward is known, though its probability is 0, is stored: data drawn from the
@@ -156,7 +156,7 @@ def mdp_of_rows(problem: Problem, rows: Rows) -> FiniteMDP:
         stored = run_owners(counts.offsets) * size + counts.successor
         going_on = ~counts.terminal[pairs.state[stored // size]]
         more = np.setdiff1d(stored[going_on], key)
-        rows = rows.and_also(Rows.of(more // size, more % size, np.zeros(more.size)))
+        rows = rows.and_also(CompletedRows.of(more // size, more % size, np.zeros(more.size)))
         key = np.concatenate([key, more])
     order = np.argsort(key)
     pair, successor = rows.pair[order], rows.successor[order]
@@ -218,17 +218,17 @@ def settled_rewards(counts: Counts) -> tuple[BoolArray, FloatArray]:
 # ---- filling in -------------------------------------------------------------------------------
 
 
-def self_loops(problem: Problem, unseen: IntArray) -> Rows:
+def self_loops(problem: Problem, unseen: IntArray) -> CompletedRows:
     """Nothing happens."""
-    return Rows.of(unseen, problem.counts.pairs.state[unseen], np.ones(unseen.size))
+    return CompletedRows.of(unseen, problem.counts.pairs.state[unseen], np.ones(unseen.size))
 
 
-def uniform_rows(problem: Problem, unseen: IntArray) -> Rows:
+def uniform_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
     """Anything may happen: all known states are equally likely."""
     if problem.support is not None:
         return within_support(problem, self_loops(problem, unseen[:0]), unseen)
     pair, everywhere = all_transitions(problem, unseen)
-    return Rows.of(pair, everywhere, np.full(pair.size, 1 / problem.num_states))
+    return CompletedRows.of(pair, everywhere, np.full(pair.size, 1 / problem.num_states))
 
 
 def all_transitions(problem: Problem, unseen: IntArray) -> tuple[IntArray, IntArray]:
@@ -242,17 +242,17 @@ def all_transitions(problem: Problem, unseen: IntArray) -> tuple[IntArray, IntAr
     return np.repeat(unseen, size), np.tile(np.arange(size), unseen.size)
 
 
-def worst_rows(problem: Problem, unseen: IntArray) -> Rows:
+def worst_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
     """The worst happens that one step can do."""
     return extreme_rows(problem, unseen, -1.0)
 
 
-def best_rows(problem: Problem, unseen: IntArray) -> Rows:
+def best_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
     """The best happens that one step can do."""
     return extreme_rows(problem, unseen, 1.0)
 
 
-def extreme_rows(problem: Problem, unseen: IntArray, sign: float) -> Rows:
+def extreme_rows(problem: Problem, unseen: IntArray, sign: float) -> CompletedRows:
     """To the state with the largest sign · (r + γ V), V being that of π_b in this very world.
 
     So it is policy iteration of a nature that moves after unseen pairs, from self-loops on. It goes
@@ -297,7 +297,7 @@ def barred_states(problem: Problem, unseen: IntArray) -> FloatArray:
     return np.where(np.where(preferred.any(axis=1, keepdims=True), preferred, allowed), 0.0, np.inf)
 
 
-def similar_rows(problem: Problem, unseen: IntArray) -> Rows:
+def similar_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
     """The row of the same action in the state most like this one; a self-loop where there is none.
 
     States are alike by the cosine of how often each state followed them, whatever the action. Ties
@@ -327,7 +327,7 @@ def similar_rows(problem: Problem, unseen: IntArray) -> Rows:
     count = lengths[model[copied]]
     offsets = offsets_of(count)
     rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], count)
-    copies = Rows(
+    copies = CompletedRows(
         np.repeat(copied, count), seen.successor[rows], seen.probability[rows], seen.pair[rows]
     )
     return copies.and_also(self_loops(problem, unseen[model[unseen] < 0]))

@@ -13,7 +13,7 @@ from surestep._blocks import BlockFolder, code_here, digest_of
 from surestep.algorithms import Improver
 from surestep.certificates import Certifier
 from surestep.model.problem import Problem
-from surestep.rehearsal.block import Block, Outcomes
+from surestep.rehearsal.block import Outcomes, WorldBlock
 
 OWN = ("kind", "sizes", "whole_episodes", "seed", "stage", "member", "first", "last")  # of a block
 
@@ -32,23 +32,23 @@ class KeptBlocks:
         known = (self.made_with, code_here(), problem, algorithm, certifiers)
         return KeptBlocks(self.folder, digest_of(known))
 
-    def read(self, block: Block) -> Outcomes | None:
+    def read(self, block: WorldBlock) -> Outcomes | None:
         """Returns the outcomes of a block; None where they have to be found out."""
         kept = BlockFolder(self.folder).read(key_of(block))
         if kept is None or kept.made_by != self.made_by(block):
             return None
         return Outcomes(**{name: kept.arrays.get(name) for name in Outcomes._fields})  # type: ignore[arg-type]
 
-    def write(self, block: Block, outcomes: Outcomes) -> None:
+    def write(self, block: WorldBlock, outcomes: Outcomes) -> None:
         """Keeps what came out of a block."""
         arrays = {name: values for name, values in outcomes._asdict().items() if values is not None}
         BlockFolder(self.folder).write(key_of(block), self.made_by(block), arrays)
 
-    def made_by(self, block: Block) -> str:
+    def made_by(self, block: WorldBlock) -> str:
         """Returns a digest of all that decides what comes out of a block."""
         return digest_of((self.made_with, *(getattr(block, name) for name in OWN)))
 
 
-def key_of(block: Block) -> str:
+def key_of(block: WorldBlock) -> str:
     """Returns the name under which a block is kept."""
     return f"{block.stage}-{block.member}-{block.first}"

@@ -26,7 +26,7 @@ from surestep.errors import InvalidParameter, OutOfTime, SurestepError
 from surestep.kernels._device import device_in_use
 from surestep.model.problem import Problem
 from surestep.parallel import map_as_done, map_in_order
-from surestep.rehearsal.block import Block, Outcomes, run_block
+from surestep.rehearsal.block import Outcomes, WorldBlock, run_block
 from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
 from surestep.rehearsal.collecting import DataSize, size_of
 from surestep.rehearsal.kept import KeptBlocks
@@ -98,7 +98,9 @@ def rehearse(
     lighter = with_few_draws(certifier) if believes(certifier) else certifier
     beside = None if belief is None else belief.with_draws(fewest_draws(belief.delta))
     chooser = with_fewest_draws(algorithm)
-    plan = Plan(problem, chooser, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds)
+    plan = RehearsalPlan(
+        problem, chooser, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds
+    )
     least_lucky = least_of_luck(certifier.delta)
     alike = plan._replace(
         kinds=(actions_alike(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
@@ -129,7 +131,7 @@ def rehearse(
     by_place = {block.place: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
     plan, alike = plan._replace(worlds=reached), alike._replace(worlds=max(reached, least_lucky))
 
-    def of_stage(part: Plan, stage: int) -> list[Outcomes]:
+    def of_stage(part: RehearsalPlan, stage: int) -> list[Outcomes]:
         # The last block may have been planned for more worlds than there are after a time limit.
         return [
             by_place[block.place].of_first(block.last - block.first)
@@ -141,7 +143,7 @@ def rehearse(
     if calibrates:
         calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance)
     reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
-    together = partial(rows_of, num_sizes=len(factors))
+    together = partial(world_rows, num_sizes=len(factors))
     outside = together([outcome.outside for outcome in reported]) > tolerance
     return Rehearsal(
         kind=certifier.name,
@@ -167,7 +169,7 @@ def rehearse(
     )
 
 
-def rows_of(parts: Sequence[FloatArray], num_sizes: int) -> FloatArray:
+def world_rows(parts: Sequence[FloatArray], num_sizes: int) -> FloatArray:
     """Returns the rows of all parts [W, Z]; there may be none."""
     return np.concatenate([np.zeros((0, num_sizes)), *parts])
 
@@ -187,9 +189,9 @@ def with_fewest_draws(algorithm: Improver) -> Improver:
 
 
 def run_blocks(
-    blocks: Sequence[Block],
+    blocks: Sequence[WorldBlock],
     kept: KeptBlocks | None,
-    mapped: Callable[[Sequence[Block]], Iterator[tuple[int, Outcomes]]],
+    mapped: Callable[[Sequence[WorldBlock]], Iterator[tuple[int, Outcomes]]],
     progress: Progress | None,
     time_limit: TimeLimit | None,
 ) -> list[Outcomes]:
@@ -211,7 +213,7 @@ def run_blocks(
     return list(itertools.takewhile(lambda outcome: outcome is not None, outcomes))  # type: ignore[arg-type]
 
 
-def run_elsewhere(code: str, block: Block) -> Outcomes:
+def run_elsewhere(code: str, block: WorldBlock) -> Outcomes:
     """Runs a block on another machine; refused where that has other code than whoever asks."""
     if code_here() != code:
         raise SurestepError(
@@ -251,7 +253,7 @@ def calibrate(
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
     seed = int(rng.integers(2**63 - 1))
     chooser = with_fewest_draws(algorithm)
-    plan = Plan(problem, chooser, with_few_draws(certifier), None, kinds, seed, worlds)
+    plan = RehearsalPlan(problem, chooser, with_few_draws(certifier), None, kinds, seed, worlds)
     blocks = plan.blocks(CALIBRATING, (size_of(problem),))
     outcomes = list(map_in_order(run_block, blocks, workers=workers))
     return calibrated(plan, outcomes, tolerance_of(problem))
@@ -262,7 +264,7 @@ def tolerance_of(problem: Problem) -> float:
     return AGREEMENT * max(abs(bound) for bound in (*problem.value_bounds, 1e-300))
 
 
-class Plan(NamedTuple):
+class RehearsalPlan(NamedTuple):
     """A plan: the pipeline that is rehearsed, the worlds, and the seed."""
 
     problem: Problem
@@ -273,7 +275,7 @@ class Plan(NamedTuple):
     seed: int
     worlds: int  # of each kind
 
-    def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[Block]:
+    def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[WorldBlock]:
         """The worlds of a stage, in blocks that do not depend on the number of workers."""
         together = 1
         if self.problem.num_states <= SMALL:
@@ -281,7 +283,7 @@ class Plan(NamedTuple):
         judges = [self.certifier, *([] if self.belief is None else [self.belief])]
         whole_episodes = needs_log(self.algorithm) or any(map(needs_episodes, judges))
         return [
-            Block(
+            WorldBlock(
                 problem=self.problem,
                 algorithm=self.algorithm,
                 certifier=self.certifier,
@@ -301,7 +303,7 @@ class Plan(NamedTuple):
         ]
 
 
-def calibrated(plan: Plan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
+def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
     """The calibration of a certifier with draws, by the worlds of the first stage."""
     assert believes(plan.certifier)
     draws = np.concatenate(

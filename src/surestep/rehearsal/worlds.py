@@ -23,8 +23,8 @@ from surestep.model.problem import Problem
 from surestep.planning.ends import endless_circle
 from surestep.rehearsal.completion import (
     MOST_CELLS,
+    CompletedRows,
     Fill,
-    Rows,
     actions_alike,
     completed,
     mdp_of_rows,
@@ -165,7 +165,7 @@ def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
         cells *= 2
     pair = run_owners(drawn.ends[0])
     target = drawn.target[0, : pair.size].astype(np.int64)
-    rows = Rows.of(pair, target, drawn.share[0, : pair.size])
+    rows = CompletedRows.of(pair, target, drawn.share[0, : pair.size])
     return mdp_of_rows(problem, rows)
 
 

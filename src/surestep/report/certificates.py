@@ -36,7 +36,7 @@ SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longe
 def certificates_section(findings: Findings) -> Section:
     """Returns every claim about the policy, with its assumptions; the first was named before."""
     claims = (findings.certificate, *findings.others)
-    names = names_of(claims)
+    names = certificate_names(claims)
     return Section(
         "certificates",
         "The certificates" if len(claims) > 1 else "The certificate",
@@ -102,7 +102,7 @@ def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> st
     )
 
 
-def names_of(claims: Sequence[Certificate]) -> list[str]:
+def certificate_names(claims: Sequence[Certificate]) -> list[str]:
     """Returns a name for each: kind and main settings, and δ where that tells them apart."""
     names = [certificate_name(claim) for claim in claims]
     return [

@@ -28,7 +28,7 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.labels.vocabulary import read_columns, with_names
 from surestep.io.logs.columns import closest
-from surestep.io.logs.frames import is_frame, names_of, values_of
+from surestep.io.logs.frames import column_names, is_frame, values_of
 from surestep.io.logs.query import Keys, Query, prepared_case
 from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
@@ -227,7 +227,7 @@ class Result:
                 f"the query takes the table {min(lacking)!r}; expected its file among `tables`"
             )
         if is_frame(case):
-            columns = [str(name) for name in names_of(case)]
+            columns = [str(name) for name in column_names(case)]
             rows = zip(*(values_of(case, name) for name in columns), strict=True)
             case = [dict(zip(columns, row, strict=True)) for row in rows]
         reader = self.record.description.get("reader", {})
@@ -242,7 +242,7 @@ class Result:
         words = self.table.vocabulary
         plain = [name for name in words.state_columns if name not in words.learnt]
         columns = dict.fromkeys([*plain, *chain(*(each.columns for each in words.learnt.values()))])
-        there = [str(name) for name in names_of(frame)]
+        there = [str(name) for name in column_names(frame)]
         for name in columns:
             if name not in there:
                 raise InvalidParameter(f"there is no column {name!r}; {closest(name, there)}")

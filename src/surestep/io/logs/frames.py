@@ -22,7 +22,7 @@ def is_frame(given: object) -> bool:
     )
 
 
-def names_of(frame: Any) -> list[Any]:
+def column_names(frame: Any) -> list[Any]:
     """Returns the names of the columns; of pandas, they may be anything."""
     if isinstance(frame, Mapping):
         return list(frame)
@@ -40,7 +40,7 @@ def pick(frame: Any, names: Sequence[Any]) -> Any:
 
 def values_of(frame: Any, name: str) -> list[object]:
     """Returns the first column of that name as plain values."""
-    column = frame[next(each for each in names_of(frame) if str(each) == name)]
+    column = frame[next(each for each in column_names(frame) if str(each) == name)]
     for method in ("to_pylist", "to_list"):
         if hasattr(column, method):
             return list(getattr(column, method)())
@@ -57,7 +57,7 @@ def ungrouped(source: Any) -> tuple[object, str] | None:
     keys = getattr(source, "keys", getattr(source, "by", None))  # of pandas, or of polars
     table = getattr(source, "obj", getattr(source, "df", None))
     only = keys[0] if isinstance(keys, list | tuple) and len(keys) == 1 else keys
-    if isinstance(only, str) and is_frame(table) and only in names_of(table):
+    if isinstance(only, str) and is_frame(table) and only in column_names(table):
         return table, only
     raise InvalidParameter(
         f"the log is a {type(source).__name__}, a table in groups that are not those of one "
@@ -80,7 +80,9 @@ def register(database: Any, frame: object) -> None:
                         f"{first[0]!r} has {first[1]:,}, expected as many in each"
                     )
         if not is_readable(database, frame):
-            parts = [name for name in names_of(frame) if is_readable(database, pick(frame, [name]))]
+            parts = [
+                name for name in column_names(frame) if is_readable(database, pick(frame, [name]))
+            ]
             frame = pick(frame, parts) if parts else frame
         database.register("frame", frame)
         columns_of(database, "frame")

@@ -242,9 +242,11 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
         for (name,) in cases:
             so_far(database, query, name)
             raw = database.execute(f"SELECT {as_texts(link)} FROM {LOG}").fetchall()
-            whole = rows_of(database, f"{RESULT} SEMI JOIN {LOG} USING ({named(link)})", keys, link)
+            whole = query_rows(
+                database, f"{RESULT} SEMI JOIN {LOG} USING ({named(link)})", keys, link
+            )
             most = f" LIMIT {len(whole) + 1}"  # one more is refused
-            alone = rows_of(database, f"({query.rows()}){most}", keys, link)
+            alone = query_rows(database, f"({query.rows()}){most}", keys, link)
             check_same(alone, whole, keys, f"the rows of {query.case or ROW} {name!r} alone")
             check_same(whole, alone, keys, "all rows of the log")
             known = {of for _, of in alone.values()}
@@ -252,7 +254,7 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
                 if not 0 < cut < len(raw):
                     continue
                 so_far(database, query, name, cut)
-                before = rows_of(database, f"({query.rows()}){most}", keys, link)
+                before = query_rows(database, f"({query.rows()}){most}", keys, link)
                 check_same(before, alone, keys, f"the first {cut:,} rows of {name!r}")
                 last = raw[cut - 1]
                 if last in known and last not in {of for _, of in before.values()}:
@@ -295,7 +297,7 @@ def so_far(database: Any, query: Query, case: str, number: int = FIRST_ROWS) -> 
     )
 
 
-def rows_of(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> Rows:
+def query_rows(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> Rows:
     """Returns rows by their keys, all as text."""
     columns = (*keys.order, *keys.decided, *link)
     found = database.execute(f"SELECT {as_texts(columns)} FROM {rows}").fetchall()

@@ -36,7 +36,7 @@ from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, nami
 from surestep.io.logs.counting import count_rows
 from surestep.io.logs.findings import first_where, passed
 from surestep.io.logs.formats import FORMATS
-from surestep.io.logs.frames import names_of, register, ungrouped
+from surestep.io.logs.frames import column_names, register, ungrouped
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
@@ -388,7 +388,7 @@ def open_log(
     lacking = table.lacking()
     with connected(table, memory_limit) as database, named_in_errors(table):
         types = types_of(database)
-        unreadable = [str(name) for name in names_of(table.frame) if str(name) not in types]
+        unreadable = [str(name) for name in column_names(table.frame) if str(name) not in types]
         beyond = [name for name in (*unreadable, *lacking) if name not in types]
         mapping = meaning_of(description, types, beyond)
         check_readable(mapping, unreadable, lacking)
