@@ -90,7 +90,7 @@ DEFAULT_WEIGHT = 5.0
 EXTREME_WEIGHT = 1.0
 SEEDS = 2**63  # all are below
 MOST_DRAWS = 10_000_000
-WIDE, DRAWS_IF_WIDE = 20_000, 300  # different transitions from which on so many are drawn
+DRAWS_IF_WIDE = {100_000: 99, 20_000: 300}  # from so many different transitions on
 WIDE_TO_CHOOSE = 5_000  # from which on a choice among policies goes by the fewest draws
 CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 MEMORY = 2**29  # bytes of drawn models held at a time
@@ -217,8 +217,13 @@ class Posterior:
             )
         told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
         delta = given.get("delta", known.delta)
-        if known.transitions > WIDE and delta is not None and delta >= 1 / DRAWS_IF_WIDE:
-            told["draws"] = DRAWS_IF_WIDE
+        enough = [
+            draws
+            for wide, draws in DRAWS_IF_WIDE.items()
+            if known.transitions > wide and delta is not None and delta >= 1 / draws
+        ]
+        if enough:
+            told["draws"] = enough[0]
         if known.ranges is not None:
             running, ending = known.ranges
             told |= ends("reward", running) | ends("ending", ending)
