@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import Any, overload
@@ -21,7 +22,7 @@ import numpy as np
 
 from surestep._arrays import expect, generator
 from surestep._files import read_path, read_whole
-from surestep._reprs import frame_of, html_table, short_repr
+from surestep._reprs import frame_of, short_repr
 from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
@@ -44,9 +45,8 @@ from surestep.results.acting import (
     decision_in,
 )
 from surestep.results.ladder import rung_of
-from surestep.results.plots import Plots, most_changed
+from surestep.results.plots import Plots
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
-from surestep.results.ranking import gaining_action
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 from surestep.results.unfinished import REHEARSAL, RUN, path_in, save
@@ -58,7 +58,6 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "certificates.json",
     "report.html",
 )
-SHOWN_CHANGES = 5  # in a notebook
 Labels = Mapping[str, object] | tuple[str, ...] | str
 
 
@@ -83,25 +82,8 @@ class Result:
     )
 
     def _repr_html_(self) -> str:
-        """Returns the result in short for notebooks: how sure it is, and the first changes."""
-        table = self.table
-        rows = [
-            ("verdict", self.verdict),
-            ("states that change", f"{int(table.changed.sum()):,} of {table.num_deciding:,}"),
-            ("estimated gain", f"{self.estimated_gain:.6g}"),
-            ("certificate", repr(self.certificate)),
-        ]
-        changes = [self._change(int(state)) for state in most_changed(table)[:SHOWN_CHANGES]]
-        headings = (*table.vocabulary.state_columns, "more often", "before", "after")
-        listed = html_table("First changes", changes, headings) if changes else ""
-        return html_table("Result", rows) + listed
-
-    def _change(self, state: int) -> list[str]:
-        """Returns a changed state as people call it, and the action that gains most."""
-        table, pair = self.table, gaining_action(self.table, state).pair
-        action = table.vocabulary.action_name(int(table.pairs.action[pair]))
-        chances = (f"{chance[pair]:.3g}" for chance in (table.behavior, table.probability))
-        return [*table.vocabulary.state_name(state), ", ".join(action), *chances]
+        """Returns the report in a frame, for notebooks."""
+        return f'<iframe srcdoc="{escape(self.report)}" width="100%" height="700"></iframe>'
 
     @property
     def estimated_gain(self) -> float:
