@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from surestep.cli.terminal import say_json, terminal
+from surestep.sections import Column, Section, Table, numbers
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from surestep.bounds import BoundAnswer
 
 
@@ -87,75 +86,51 @@ def command(
         say_json({"asked": asked, "span": span, "answers": content})
         return
 
-    console = terminal()
-    print_table(console, answers, visits, zeta)
-    print_meaning(console, answers, span, delta, zeta)
+    from surestep.report.terminal import print_sections
+
+    section = bounds_section(answers, span, delta, visits, zeta)
+    print_sections([section], terminal(highlight=False))
 
 
-def print_table(
-    console: Console, answers: tuple[BoundAnswer, ...], visits: int | None, zeta: float | None
-) -> None:
-    """Prints the bounds side by side."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from surestep._words import number
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("bound", "covers", "standing"):
-        table.add_column(heading, no_wrap=True)
-    if visits is not None:
-        table.add_column(f"ζ of {visits:,}\nvisits", justify="right")
-        table.add_column("says", no_wrap=True)
-    if zeta is not None:
-        table.add_column(f"visits for\nζ = {zeta:g}", justify="right")
-    for answer in answers:
-        cells = [answer.method, answer.covers, answer.standing]
-        if visits is not None:
-            cells += ["–" if answer.zeta is None else number(answer.zeta), verdict(answer)]
-        if zeta is not None:
-            cells.append("–" if answer.n_wedge is None else f"{answer.n_wedge:,}")
-        table.add_row(*cells)
-    console.print(table)
-
-
-def verdict(answer: BoundAnswer) -> str:
-    """Returns what a ζ says in two words, loudly where that is nothing."""
-    if answer.zeta is None:
-        return ""
-    if answer.says_nothing:
-        return "[bold red]NOTHING[/]"
-    return "limits loss" if answer.zeta >= 0 else "claims gain"
-
-
-def print_meaning(
-    console: Console,
+def bounds_section(
     answers: tuple[BoundAnswer, ...],
     span: float,
     delta: float,
+    visits: int | None,
     zeta: float | None,
-) -> None:
-    """Prints what the numbers mean, and loudly where they mean nothing."""
-    console.print(
-        f"A bound claims: with probability {1 - delta:g} the improved policy is worse than the "
-        "behavior policy by at most ζ, if it changes only pairs with more visits than that (spi: "
-        "if every pair has them)."
-    )
-    if any(answer.says_nothing for answer in answers):
-        console.print(
-            f"[bold red]NOTHING[/]: values span {span:g}, so no policy can be worse by more. A ζ "
-            f"of {span:g} or above guarantees nothing."
-        )
+) -> Section:
+    """Returns the bounds side by side, and what they mean: loudly where that is nothing."""
+    from surestep._words import number
+
+    says = {
+        answer.method: "" if answer.zeta is None
+        else "NOTHING" if answer.says_nothing
+        else "limits loss" if answer.zeta >= 0 else "claims gain"
+        for answer in answers
+    }  # fmt: skip
+    columns = [*map(Column, ("bound", "covers", "standing"))]
+    columns += [*numbers("ζ"), Column("says")] if visits is not None else []
+    columns += numbers("visits") if zeta is not None else []
+    rows = []
+    for answer in answers:
+        loss = "–" if answer.zeta is None else number(answer.zeta)
+        wanted = "–" if answer.n_wedge is None else f"{answer.n_wedge:,}"
+        row = [answer.method, answer.covers, answer.standing]
+        row += [loss, says[answer.method]] if visits is not None else []
+        rows.append([*row, wanted] if zeta is not None else row)
+    sentences = [
+        f"With probability {1 - delta:g} the improved policy is worse than the current one by at "
+        "most ζ, if it changes only pairs with more visits than that (spi: if every pair has them)."
+    ]
+    if "NOTHING" in says.values():
+        sentences.append(f"NOTHING: values span {span:g}, so no policy can be worse by more.")
     if zeta is not None and zeta >= span:
-        console.print(
-            f"[bold red]ζ = {zeta:g} guarantees NOTHING[/]: values span {span:g}, so every policy "
-            "meets it without any data."
-        )
+        sentences.append(f"ζ = {zeta:g} guarantees NOTHING: values span {span:g}.")
     for refusal in sorted({answer.refusal for answer in answers if answer.refusal is not None}):
         refused = [answer.method for answer in answers if answer.refusal == refusal]
-        console.print(f"No answer from {', '.join(refused)}: {refusal}.")
-    console.print(
-        "[dim]as-published: the papers' own claim, with known gaps. row: the radius bounds the L1 "
-        "error of a row. split: it is about one split of the transformed model, which is less. "
-        "See docs/bounds.md.[/]"
-    )
+        sentences.append(f"No answer from {', '.join(refused)}: {refusal}.")
+    asked = [f"ζ of {visits:,} visits"] if visits is not None else []
+    asked += [f"visits for ζ = {zeta:g}"] if zeta is not None else []
+    known = "as-published: the papers' own claim, with known gaps (docs/bounds.md)"
+    caption = "; ".join([*asked, known])
+    return Section("bounds", "Bounds", sentences, tables=[Table("bounds", caption, columns, rows)])
