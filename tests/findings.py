@@ -23,7 +23,6 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.certificates import APriori, NoClaim, Posterior, Robust
 from surestep.checks import Check, Mark
 from surestep.environments.gridworld import gridworld
@@ -33,20 +32,15 @@ from surestep.rehearsal import rehearse
 from surestep.results.advantage_intervals import advantage_intervals
 from surestep.results.findings import (
     DataSummary,
-    DeltaPoint,
     Findings,
-    NWedgePoint,
     StateChange,
     WantedPair,
-    ZetaCurve,
 )
 from surestep.results.record import InputFile, Record
 from surestep.results.table import PolicyTable
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "machine_maintenance.py"
 UNCHANGED = 1e-12
-N_WEDGES = (5, 10, 20, 50, 100, 200, 500, 1000)
-DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 def maintenance_findings(episodes=400, n_wedge=20, estimated=False):
@@ -177,13 +171,6 @@ def findings_of(problem, vocabulary, n_wedge, episodes):
             episodes // 3,
             episodes - episodes // 3,
         ),
-        zeta_curves=zeta_curves(problem, performance - usual_performance),
-        n_wedge_curve=tuple(n_wedge_point(problem, other) for other in N_WEDGES),
-        delta_curve=tuple(
-            DeltaPoint(d, made.lower)
-            for d in DELTAS
-            if (made := claim(problem, policy, d)).lower is not None
-        ),
         wanted=wanted_pairs(problem, table, n_wedge, after / after.sum()),
         record=record(problem, n_wedge),
     )
@@ -224,34 +211,6 @@ def no_claim(problem, reason, delta=0.1):
         notes=(reason,),
         parameters={},
         figures={},
-    )
-
-
-def zeta_curves(problem, gain):
-    """ζ of every bound from 1 to 10⁸ visits."""
-    visits = tuple(int(v) for v in np.unique(np.logspace(0, 8, 49).astype(int)))
-    size = ProblemSize.of(problem, 0.1)
-    return tuple(
-        ZetaCurve(
-            name,
-            bound.standing,
-            visits,
-            tuple(zeta(name, n, size, gain=gain if bound.bootstraps else 0.0) for n in visits),
-        )
-        for name, bound in BOUNDS.items()
-    )
-
-
-def n_wedge_point(problem, n_wedge):
-    """What SPIBB would have made of another N∧."""
-    policy, mdp = SPIBB(n_wedge=n_wedge).improve(problem).policy, problem.estimate()
-    gain = mdp.initial @ (evaluate(mdp, policy) - evaluate(mdp, problem.behavior))
-    made = claim(problem, policy, 0.1)
-    return NWedgePoint(
-        n_wedge,
-        int((problem.counts.visits > n_wedge).sum()),
-        float(gain),
-        made.lower,
     )
 
 

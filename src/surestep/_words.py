@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 
 THIN_SPACE = "\u202f"  # narrow, and no line breaks there
 UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
@@ -49,6 +50,20 @@ def signed(value: float, digits: int = 4) -> str:
     if text == "0":
         return "±0"
     return text if value < 0 else f"+{text}"
+
+
+def floored(value: float, digits: int = 4) -> float:
+    """Returns a lower bound as `number` can write it: rounded down, so that it stays one.
+
+    >>> floored(0.123456), floored(-0.123456), floored(-1234567.8), floored(350.0)
+    (0.1234, -0.1235, -1234568.0, 350.0)
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    exact = Decimal(repr(float(value)))
+    place = exact.adjusted() - digits + 1
+    step = Decimal(1).scaleb(place if abs(value) >= HUGE else min(place, 0))
+    return float((exact / step).to_integral_value(ROUND_FLOOR) * step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from surestep._words import about, counted, number, percent, signed
+from surestep._words import about, counted, floored, number, percent, signed
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import Check, against, failed, says, title
 from surestep.model import Certificate
@@ -71,7 +71,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         "answer",
         judged.action,
         [judged.why],
-        keys=[counted_on(claims, judged.rung), estimate_key(record, findings.gain)],
+        keys=[counted_on(claims, judged), estimate_key(record, findings.gain)],
         parts=[speaking, *([changes] if findings.changes else [])],
         mood=judged.mood,
     )
@@ -149,12 +149,12 @@ def claim_sentence(claim: Certificate) -> str:
     start = said.get(kind, f"By a claim that {STANDINGS[kind]}")
     if claim.lower > 0:
         return (
-            f"{start} the new policy gains at least {number(claim.lower)} per episode, if its "
-            "assumptions hold."
+            f"{start} the new policy gains at least {number(floored(claim.lower))} per episode, if "
+            "its assumptions hold."
         )
     if claim.says_nothing:
         return "No useful guarantee: the data allow any loss."
-    return f"{start} the new policy loses at most {number(0.0 - claim.lower)} per episode."
+    return f"{start} the new policy loses at most {number(0.0 - floored(claim.lower))} per episode."
 
 
 def open_question(claim: Certificate) -> str:
@@ -182,8 +182,9 @@ def belief_words(belief: Certificate, rehearsal: Rehearsal | None) -> str:
         )
     kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
     return (
-        f"A gain of at least {number(belief.lower or 0.0)} per episode is believed{kind}, with "
-        f"{percent(1 - belief.delta)}, and not proved: try it on few cases, and compare. {measured}"
+        f"A gain of at least {number(floored(belief.lower or 0.0))} per episode is believed{kind}, "
+        f"with {percent(1 - belief.delta)}, and not proved: try it on few cases, and compare. "
+        f"{measured}"
     )
 
 
@@ -196,9 +197,9 @@ def not_shown(
         return claim_sentence(first)
     words = "The data do not show that the new policy is better."
     if first.lower <= 0 and not first.says_nothing:
+        loss = number(0.0 - floored(first.lower))
         words = (
-            f"Not shown to be better. Proved: at worst it loses {number(0.0 - first.lower)} per "
-            "episode."
+            f"Not shown to be better. Proved: at worst it loses {loss} per episode."
             if standing_of(first) == "proved"
             else f"Not shown to be better. {claim_sentence(first)}"
         )
@@ -208,7 +209,7 @@ def not_shown(
         return f"{words} {UNKNOWN_ENDS}"
     if belief is None or (belief.lower or 0.0) <= 0:
         return words
-    claimed = f"A gain of at least {number(belief.lower or 0.0)} is believed, but"
+    claimed = f"A gain of at least {number(floored(belief.lower or 0.0))} is believed, but"
     if awaited:
         return f"{words} {claimed} the stress test that may undo it is still to come."
     if rehearsal is not None and undone(belief, rehearsal):
@@ -236,9 +237,9 @@ def proof_words(record: Record, claim: Certificate) -> str | None:
 # ---- the numbers --------------------------------------------------------------------------------
 
 
-def counted_on(claims: Sequence[Certificate], rung: Rung) -> Key:
+def counted_on(claims: Sequence[Certificate], judged: Verdict) -> Key:
     """Returns the number that one may count on, with its confidence."""
-    belief = belief_in(claims)
+    belief, rung = belief_in(claims), judged.rung
     claim = belief if rung == "believed better" and belief is not None else claims[0]
     if rung == "nothing changed":
         return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
@@ -247,12 +248,15 @@ def counted_on(claims: Sequence[Certificate], rung: Rung) -> Key:
     if claim.says_nothing:
         return Key("You may count on", "nothing", "The data allow any loss.", "bad")
     sure = percent(1 - claim.delta)
-    meaning = f"per episode, with {sure} confidence ({claim.kind}: {standing_name(claim)})"
-    if claim is belief:
-        return Key("Believed, at least", signed(claim.lower), f"per episode, {sure}; no proof")
-    mood: Mood = "good" if rung == "proved better" else "caution"
-    name = "You may count on" if claim.lower > 0 else "At worst"
-    return Key(name, signed(claim.lower), meaning, mood)
+    if claim is belief and claim.lower > 0:
+        value = signed(floored(claim.lower))
+        return Key("Believed, at least", value, f"per episode, {sure}; no proof")
+    sort = "belief" if standing_of(claim) == "posterior" else "confidence"
+    meaning = f"per episode, with {sure} {sort} ({claim.kind}: {standing_name(claim)})"
+    mood: Mood = "good" if judged.mood == "good" else "caution"
+    name = "You may count on" if rung.startswith("proved") else "Claimed, but not proved"
+    name = name if claim.lower > 0 else "At worst"
+    return Key(name, signed(floored(claim.lower)), meaning, mood)
 
 
 def estimate_key(record: Record, gain: float) -> Key:

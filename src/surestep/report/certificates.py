@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from surestep._words import counted, number, percent, signed
+from surestep._words import counted, floored, number, percent, signed
 from surestep.certificates.protocol import Labelled
 from surestep.certificates.registry import BUILT_IN, find_kind
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
@@ -49,19 +49,19 @@ def certificates_section(findings: Findings) -> Section:
         pictures=[picture(findings.gain, claims, names)],
         tables=[claims_table(findings, claims, names)],
         parts=[
-            of_one(claim, name)
-            for claim, name in zip(claims, names, strict=True)
+            of_one(claim, name, place)
+            for place, (claim, name) in enumerate(zip(claims, names, strict=True), 1)
             if claim.lower is not None
         ],
         folded=True,
     )
 
 
-def of_one(claim: Certificate, name: str) -> Section:
+def of_one(claim: Certificate, name: str, place: int = 1) -> Section:
     """Returns what a claim assumes, what there is to remark, and what it was computed from."""
     figures = (*claim.parameters.items(), *claim.figures.items())
     return Section(
-        f"assumed-{''.join(sign if sign.isalnum() else '-' for sign in name)}",
+        f"assumed-{place}",
         f"{name}: assumes {counted(len(claim.assumptions), 'thing')}",
         [f"{standing_name(claim).capitalize()}: {STANDINGS[standing_of(claim)]}."],
         items=[
@@ -141,7 +141,7 @@ def claim_words(claim: Certificate) -> str:
     if claim.lower is None:
         return "refused"
     nothing = ", says nothing" if claim.says_nothing else ""
-    return f"{standing_name(claim)}, L = {signed(claim.lower)}{nothing}"
+    return f"{standing_name(claim)}, L = {signed(floored(claim.lower))}{nothing}"
 
 
 # ---- the picture and the table ------------------------------------------------------------------
@@ -165,7 +165,7 @@ def picture(gain: float, claims: Sequence[Certificate], names: Sequence[str]) ->
             continue
         lower = max(within_reach(claim.lower), -FEW * matters)
         point = lower if lower == claim.lower else None
-        words = f"{standing_name(claim)}, L = {signed(claim.lower)}"
+        words = f"{standing_name(claim)}, L = {signed(floored(claim.lower))}"
         strips.append(Strip(name, lower, end, point, tone_of(claim), words))
     flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
     text = (
@@ -205,7 +205,7 @@ def claims_table(findings: Findings, claims: Sequence[Certificate], names: Seque
             [
                 name,
                 f"{standing_name(claim)}{', says nothing' if claim.says_nothing else ''}",
-                Amount(signed(claim.lower), claim.lower),
+                Amount(signed(floored(claim.lower)), claim.lower),
                 Amount(number(claim.delta), claim.delta),
                 Amount(percent(share) if share else "none", share),
             ]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from surestep._words import counted, number, short
+from surestep._words import counted, harmless, number, short
 from surestep.sections import Bars, Caption, Curve, Flag, Histogram, Picture, Strips
 
 WIDTH, HEIGHT = 680.0, 338.0
@@ -171,7 +171,7 @@ def strips(picture: Strips) -> tuple[float, Iterable[Markup]]:
     drawn = [*flagged(picture.flags, across, above, bottom)]
     for i, strip in enumerate(picture.strips):
         top = above + i * (LINE + STRIP + 14) + LINE
-        name = strip.name if len(strip.name) <= LONGEST else f"{strip.name[: LONGEST - 1]}…"
+        name = harmless(strip.name, LONGEST)
         drawn.append(TEXT.format(0, top - 8, "strong wide halo", name))
         drawn.append(TEXT.format(WIDTH, top - 8, "strong wide halo ends", strip.words))
         outer = (strip.low, strip.high, STRIP / 2 if strip.inner else STRIP)

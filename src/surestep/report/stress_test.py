@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surestep._words import about, counted, duration, number, percent, signed
+from surestep._words import about, counted, duration, floored, number, percent, signed
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
 from surestep.results.chart_bins import gain_bins, gain_range
@@ -259,7 +259,7 @@ def flags_of(findings: Findings) -> list[Flag]:
     """Returns what the true gains are to be compared with."""
     gain, lower = findings.gain, findings.certificate.lower
     flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
-    return flags if lower is None else [*flags, Flag(lower, f"L = {signed(lower)}")]
+    return flags if lower is None else [*flags, Flag(lower, f"L = {signed(floored(lower))}")]
 
 
 def kinds_picture(findings: Findings, by_kind: Mapping[str, SizeSummary]) -> Strips:

@@ -43,9 +43,8 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
         said = " ".join(filter(None, (item.title and f"{item.title}:", item.text)))
         if item.title and not item.text:
             said = item.title
-        line = Text(harmless(said, LONG))
-        if item.aside:
-            line.append(f" {harmless(item.aside, LONG)}", style="dim")
+        aside = f" {harmless(item.aside, LONG)}" if item.aside else ""
+        line = Text(harmless(said, LONG)).append(aside, style="dim")
         if item.pictures:
             line.append_text(small(item.pictures[0]))
         grid.add_row(Text(item.sign or "•", style=STYLES[item.mood]), line)
@@ -54,7 +53,7 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
         grid = Grid.grid(padding=(0, 2))
         grid.add_column(style="dim", min_width=10, no_wrap=True)
         for term, meaning in section.facts:
-            grid.add_row(harmless(term), Text(harmless(meaning, LONG)))
+            grid.add_row(Text(harmless(term)), Text(harmless(meaning, LONG)))
         yield grid
     if section.command:
         yield Text(harmless(section.command, LONG), style="bold")
@@ -81,7 +80,9 @@ def drawn(picture: Picture) -> RenderableType:
     for name, value, tone in picture.bars:
         eighths = -(-int(value) * BAR * 8 // int(longest))  # a thing that is there is seen
         line = Text("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip(), TONES.get(tone, ""))
-        grid.add_row(name, line.append(f" {counted(int(value), picture.noun)}", style="default"))
+        grid.add_row(
+            Text(name), line.append(f" {counted(int(value), picture.noun)}", style="default")
+        )
     return grid
 
 

@@ -1,0 +1,171 @@
+"""The answer: one line to act on a rung, never more comfort than the claims allow."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from findings import gridworld_findings, with_certificate, with_checks
+from surestep import Certificate
+from surestep._words import floored, number
+from surestep.checks import CHECKS, Check, title
+from surestep.model.statements import STOPPING, Statement
+from surestep.rehearsal import Rehearsal
+from surestep.report.answer import (
+    Verdict,
+    answer_section,
+    claim_sentence,
+    counted_on,
+    speaks_against,
+    verdict,
+)
+from surestep.report.certificates import tone_of
+
+SEEN = Statement(
+    "rewards-within-seen",
+    {"running_low": -140.0, "running_high": 160.0, "ending_low": -400.0, "ending_high": 500.0},
+)
+MARKOV = Statement("markov", {})
+
+
+def claim(standing, lower, *assumptions, **parameters):
+    return Certificate(
+        kind="posterior" if standing == "posterior" else "stitched", standing=standing,
+        lower=lower, delta=0.1, span=1.0, assumptions=assumptions or (MARKOV,),
+        notes=("The log is too small.",) if lower is None else (), parameters=parameters,
+        figures={},
+    )  # fmt: skip
+
+
+def stress_test(lucky):
+    """A stress test with these beliefs where all actions are alike."""
+    table = np.zeros((1, 1))
+    return Rehearsal(
+        kind="stitched", delta=0.1, family=("bootstrap",), member=np.array([0]), sizes=(1.0,),
+        episodes=(10,), horizon=(5,), own_episodes=10, gain=table, claim=table,
+        calibrated_claim=None, calibration=None, tolerance=1e-9, outside=table.astype(np.bool_),
+        limits=("One.",), lucky_belief=np.array(lucky, float),
+    )  # fmt: skip
+
+
+def failing(code):
+    return Check(code=code, outcome="failed", figures=dict.fromkeys(CHECKS[code].figures, 17.0))
+
+
+PROOF, NO_PROOF = claim("proved", 0.2), claim("proved", -0.1)
+BELIEF = claim("posterior", 0.3, train_share=0.3)
+KEEP = "Keep what you do"
+
+
+@pytest.mark.parametrize(
+    ("claims", "more", "rung", "mood", "action", "words"),
+    [
+        ([PROOF], {}, "proved better", "good", "Adopt it", "gains at least 0.2 per episode"),
+        ([claim("proved", 0.2, SEEN)], {}, "proved within the rewards seen", "caution",
+         "Answer one question first", "less than −140 or more than 160, or an end less than −400"),
+        ([NO_PROOF, BELIEF], {}, "believed better", "caution", "Pilot it", "not measured"),
+        ([NO_PROOF, BELIEF], {"rehearsal": stress_test([-1.0] * 18 + [0.1])}, "believed better",
+         "caution", "Pilot it", "In 19 simulated worlds without any benefit, this method believed "
+         "in one in 1."),
+        ([NO_PROOF], {}, "not shown to be better", "caution", KEEP, "at worst it loses 0.1 per"),
+        ([NO_PROOF, BELIEF], {"rehearsal": stress_test([1.0] * 19)}, "not shown to be better",
+         "caution", KEEP, "the stress test undoes it: luck alone claims as much"),
+        ([NO_PROOF, BELIEF], {"awaited": True}, "not shown to be better", "caution", KEEP,
+         "is still to come"),
+        ([claim("none", None)], {}, "not shown to be better", "bad", KEEP,
+         "There is no guarantee: The log is too small."),
+        ([claim("proved", -1.0)], {}, "not shown to be better", "bad", KEEP,
+         "No useful guarantee: the data allow any loss."),
+        ([claim("proved", 0.2, STOPPING)], {}, "not shown to be better", "caution", KEEP,
+         "Say how they ended (`ends`)."),
+        ([PROOF], {"named": False}, "not shown to be better", "caution", KEEP,
+         "who keeps the best of several has proved nothing"),
+        ([PROOF], {"checks": [failing("markov-next-state")]}, "proved better", "caution",
+         "Settle the failed assumption first", "An assumption failed: The next situation depends"),
+        ([PROOF], {"changed": False}, "nothing changed", "plain", KEEP, "is the current one"),
+    ],
+)  # fmt: skip
+def test_every_rung_has_its_line_to_act_on(claims, more, rung, mood, action, words):
+    found = verdict(claims, **{"changed": True, **more})
+    assert found[:3] == (rung, mood, action)
+    assert words in found.why
+    assert (counted_on(claims, found).mood == "good") == (action == "Adopt it")
+
+
+CLAIMS = st.builds(
+    claim,
+    st.sampled_from(["proved", "asymptotic", "posterior", "as-published", "by-extension"]),
+    st.one_of(st.floats(-2, 2), st.sampled_from([1e-300, -1e-9, 0.0, 1e300, -1e300])),
+    st.sampled_from([MARKOV, SEEN, STOPPING, Statement("no-hidden-causes", {})]),
+    train_share=st.sampled_from([0.0, 0.3]),
+) | st.just(claim("none", None))
+LADDERS = {
+    "certificates": st.lists(CLAIMS, min_size=1, max_size=3),
+    "changed": st.booleans(),
+    "rehearsal": st.sampled_from([None, stress_test([1.0] * 19), stress_test([-1.0] * 19)]),
+    "awaited": st.booleans(),
+    "fresh": st.booleans(),
+    "named": st.booleans(),
+    "checks": st.lists(st.sampled_from([*CHECKS]).map(failing), max_size=3),
+}
+
+
+@given(st.fixed_dictionaries(LADDERS))
+def test_only_a_proof_that_nothing_speaks_against_is_adopted(given_):
+    claims, checks = given_.pop("certificates"), given_["checks"]
+    found = verdict(claims, **given_)
+    sound = not any(speaks_against(check, claims[0]) for check in checks)
+    if found.action == "Adopt it":
+        assert found.rung == "proved better"
+        assert sound
+        assert given_["named"]
+        assert given_["changed"]
+    assert (found.mood == "good") == (found.action == "Adopt it")
+    key = counted_on(claims, found)
+    assert (key.mood == "good") == (found.action == "Adopt it")
+    if found.action in (KEEP, "Pilot it"):
+        assert key.name != "You may count on" or key.value in ("nothing", "no change")
+
+
+@given(CLAIMS)
+def test_what_is_shown_as_a_lower_bound_is_never_above_it(certificate):
+    key = counted_on([certificate], Verdict("not shown to be better", "caution", "", ""))
+    if certificate.lower is None or certificate.says_nothing:
+        assert key.value == "nothing"
+        return
+    assert read(key.value) <= certificate.lower
+    sentence = claim_sentence(certificate)
+    said = read(sentence.split(" at least " if " at least " in sentence else " at most ")[1])
+    assert (said if " at least " in sentence else -said) <= certificate.lower
+
+
+def read(text):
+    """The number that a text begins with."""
+    raised = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
+    text = text.translate(raised).split(" per ")[0].replace(",", "").replace("±", "")
+    return float(text.replace(" × 10", "e"))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_rounding_down_is_down_and_near(value):
+    down = floored(value)
+    assert down <= value
+    assert value - down <= max(1e-3 * abs(value), 5e-324)
+    assert read(number(down)) == pytest.approx(down, rel=1e-15, abs=0) or abs(value) < 1e-300
+
+
+def test_a_failed_check_comes_first_and_a_belief_is_no_green():
+    findings = with_checks(with_certificate(gridworld_findings(), standing="proved", lower=0.1))
+    answer = answer_section(findings)
+    against, changes = answer.parts
+    assert (against.name, against.mood, changes.name) == ("against", "bad", "top")
+    wrong = [check for check in findings.record.checks if check.outcome == "failed"]
+    assert [item.title for item in against.items] == [title(check) for check in wrong]
+    assert answer.title == "Settle the failed assumption first"
+    assert all(title(check) in answer.sentences[0] for check in wrong[:2])
+    assert tone_of(PROOF) == "green"
+    for weaker in (BELIEF, NO_PROOF, claim("asymptotic", 0.2), claim("proved", 0.2, SEEN)):
+        assert tone_of(weaker) != "green"
+    assert tone_of(replace(PROOF, assumptions=(STOPPING,))) == "blue"
