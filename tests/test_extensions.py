@@ -260,9 +260,9 @@ def test_an_installed_package_works_in_every_verb_and_is_missed_by_name(tmp_path
     verbs = ("improve", "verify", "certify", "certify", "run")
     assert ends == [f"{verb} ends with 0" for verb in verbs], done.stdout + done.stderr
     told = " ".join(done.stdout.split())
-    assert "standing of the certificate: by extension toy-pack" in told
+    assert "by extension toy-pack" in told
     assert "confirmed: the same bytes in every file" in told
-    assert "standing: by extension toy-pack, that is, its kind is not built in" in told
+    assert "By extension toy-pack: from a plug-in" in told
     result = surestep.load(tmp_path / "out")
     assert result.certificate.standing == "by-extension"
     assert result.certificate.lower > 0

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from surestep.report.words.verdict import verdict
 
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of
@@ -15,11 +14,12 @@ from surestep.choosing_n_wedge import choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import CountsSource, gather
-from surestep.pipeline.improve import draft
+from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import ROUNDS, Terms, usual_train_share
 from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
+from surestep.report.answer import verdict
 
 FEW_SERIES = ["stitched:series=96", "posterior", "robust"]  # the default but for the series
 
@@ -159,7 +159,7 @@ def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     log = frame_of(world(2, episodes=60).rows, (*NAMES, "behavior_prob"))
     terms = Terms(discount=0.9, worlds=1, certificates=FEW_SERIES)
     drafted = made(terms, read_log(log, columns=COLUMNS))
-    result = drafted.finished(lambda *told: None)
+    result = result_of(drafted.finished(lambda *told: None))
     question, how = drafted.question, drafted.how
     expected = rehearse(
         *(question.problem, question.algorithm, question.certifiers[0]),
@@ -334,7 +334,7 @@ def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apar
     found = improve(read_log(clear), discount=0.5, worlds=0, n_wedge=10, ending=(0.0, 1.0))
     assert found.verdict == "proved better"
     assert found.certificate.lower > 0
-    assert 'class="box good verdict"' in found.report
+    assert '<section id="answer" class="good">' in found.report
 
 
 def test_a_forged_stress_test_is_refused(tmp_path):

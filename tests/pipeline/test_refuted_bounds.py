@@ -121,7 +121,7 @@ def test_a_refusal_is_saved_without_a_claim_and_the_page_is_loud(home, tmp_path)
         found = json.loads((tmp_path / "out" / name).read_text())
         claim = found[0] if isinstance(found, list) else found
         assert (claim["standing"], claim["lower"], claim["zeta"]) == ("none", None, None)
-    assert "No guarantee covers this policy: there is no claim." in result.report
+    assert "No guarantee covers this policy." in result.report
     assert result.certificate.says_nothing
 
 

@@ -65,7 +65,7 @@ def test_each_kind_says_what_it_does_where_probabilities_vary_within_a_state(tmp
     assert figures["largest_weight"] == pytest.approx(weight.max())
     # The page, what is saved, and what is made again.
     page = result.report
-    assert "estimated from the log. So what changes and the gain are relative" in page
+    assert "The current policy was estimated" in page
     result.save(tmp_path / "result")
     assert verify_result(tmp_path / "result", rows_of(0)).confirmed
     later = certify_result(tmp_path / "result", rows_of(1), KINDS).certificates

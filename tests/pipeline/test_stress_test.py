@@ -12,7 +12,7 @@ from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import write_table
 from surestep.errors import FileFailure, ResultMismatch
 from surestep.pipeline import Terms, draft, explain, gather, verify_result
-from surestep.pipeline.improve import prepared
+from surestep.pipeline.improve import prepared, result_of
 from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
 from surestep.rehearsal.rehearse import SIZES, rehearse
 from surestep.rehearsal.work import work_of
@@ -39,7 +39,7 @@ def made(log):
 @pytest.fixture(scope="module")
 def whole(made):
     """The files of a result that nothing interrupted."""
-    return made.finished(nobody).files()
+    return result_of(made.finished(nobody)).files()
 
 
 def interrupt_at(number):
@@ -69,7 +69,7 @@ def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_
     with pytest.raises(ResultMismatch, match="is not finished: its stress test is still to come"):
         verify_result(out, log)
     begin(out, made.result.files())  # as the same command does
-    finish(out, made.finished(nobody, folder=out).files())
+    finish(out, result_of(made.finished(nobody, folder=out)).files())
     assert contents(out) == whole
     assert not (out / STRESS_TEST).exists()
     assert not surestep.load(out).awaits_stress_test
@@ -120,7 +120,7 @@ def test_a_time_limit_is_recorded_with_the_number_reached(made, log, tmp_path, m
     blocks = len(made.finished(nobody).rehearsal.family) + 2  # a round: all kinds, and all luck
     ticks = iter([0.0] * (1 + blocks) + [9.0] * 99)
     monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
-    found = made.finished(nobody, time_limit=9.0)
+    found = result_of(made.finished(nobody, time_limit=9.0))
     parameters = found.record.parameters
     assert (parameters["time_limit"], parameters["worlds"]) == (9.0, 5)
     assert found.rehearsal.worlds == 5
@@ -198,16 +198,15 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     out = tmp_path / "out"
     begin(out, made.result.files())
     assert surestep.load(out).awaits_stress_test
-    result = made.finished(nobody, folder=out)
+    result = result_of(made.finished(nobody, folder=out))
     finish(out, result.files())
     saved = surestep.load(out)
     assert not saved.awaits_stress_test
     assert saved.record.parameters["worlds"] == 0
     wrong = saved.rehearsal.wrong_beliefs
     assert wrong.total == saved.rehearsal.luck.size == 10
-    words = f"such a belief was wrong in {wrong.happened} of 10 worlds of the stress test"
-    assert words in saved.report
-    assert "Only worlds in which all actions are alike were gone through." in saved.report
+    assert f"wrong there in {wrong.happened:,} of 10 worlds" in saved.report
+    assert "Only worlds without any benefit were simulated" in saved.report
     assert verify_result(out, log).confirmed
 
 
@@ -215,10 +214,9 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
 def test_a_policy_that_changed_nothing_is_not_stress_tested(worlds, log, tmp_path):
     source = surestep.read_log(log, columns=COLUMNS)
     made = draft(gather(source), Terms(discount=0.9, n_wedge=10**6, worlds=worlds), nobody)
-    result = made.finished(nobody)
+    result = result_of(made.finished(nobody))
     assert (result.verdict, result.rehearsal) == ("nothing changed", None)
     assert not made.result.awaits_stress_test
-    assert "Nothing changed, so there is nothing to test." in result.report
-    assert "surestep improve --worlds" not in result.report
+    assert "Not stress tested: nothing changed." in result.report
     result.save(tmp_path / "out")
     assert verify_result(tmp_path / "out", log).confirmed

@@ -106,7 +106,7 @@ def elsewhere(folder):
 
 def shown(name, value):
     """How the page tells a version, or the machine."""
-    return f"<bdi>{name}</bdi></dt><dd><bdi>{value}</bdi>"
+    return f"<dt>{name}</dt><dd>{value}</dd>"
 
 
 def test_with_other_versions_values_are_compared(home, of_log):

@@ -59,7 +59,6 @@ def command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
-        from surestep.io import LogSource
         from surestep.parallel import reach, usual_workers
         from surestep.pipeline import Terms, draft, gather, open_source
         from surestep.pipeline.improve import result_of
@@ -69,8 +68,6 @@ def command(
         reach(engine, address)
         asked = Terms.of(description)
         source = open_source(description, memory_limit=memory_limit)
-        if isinstance(source, LogSource):
-            say(source.columns)
         made = draft(gather(source, terms=asked), asked, progress)
         files = made.result.files()
         findings = made.findings
@@ -117,5 +114,9 @@ def print_answer(findings: Findings) -> None:
         say(no_rehearsal_words(findings.no_rehearsal))
     else:
         say(*(found_words(rehearsal) if rehearsal.worlds else luck_words(rehearsal)))
+    read, named = findings.record.data, findings.record.parameters["columns"]
+    columns = "; ".join(f"{role} {', '.join(names)}" for role, names in named.items() if names)
+    episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
+    say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     names = [LABELS.get(name, name) for name in findings.record.defaults]
     say(f"By default: {', '.join(names)} (“How to repeat it” in the report)", dim=True)

@@ -235,7 +235,9 @@ class SavedPolicy:
         if whole:
             problem = steps.put_into(problem, whole[0])
         if not same_log:
-            known = Statement("log-partly-known" if shares_files else "log-unknown")
+            known = Statement("log-unknown")
+            if shares_files:
+                known = Statement("log-partly-known")
             problem = replace(problem, premises=(*problem.premises, known))
         check_declared(terms, problem, steps)
         table, pairs = saved.table, problem.counts.pairs

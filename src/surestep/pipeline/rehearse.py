@@ -36,11 +36,16 @@ class RehearsedLog:
     rehearsal: Rehearsal
     record: Record
 
+    @property
+    def page(self) -> str:
+        """Returns the rehearsal as a page (HTML)."""
+        return rehearsal_page(self.findings)
+
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved rehearsal."""
         contents = {
             REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(),
-            PAGE: rehearsal_page(self.findings).encode(),
+            PAGE: self.page.encode(),
         }
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}

@@ -63,6 +63,8 @@ def limits_words(table: PolicyTable, parameters: Mapping[str, Any]) -> list[str]
         )
     if parameters.get("possible") == "seen":
         said.append("No action is recommended in a situation where the log does not show it.")
+    elif parameters.get("possible") == "listed":
+        said.append(f"Possible pairs were declared: {coverage.pairs:,}.")
     return said
 
 

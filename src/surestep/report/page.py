@@ -22,17 +22,10 @@ LINE_LENGTH = 20_000  # letters of a sentence
 
 def page(title: str, eyebrow: str, sections: Sequence[Section]) -> str:
     """Returns a page of these sections; the first has the heading of the page."""
-    return str(
-        environment()
-        .get_template("templates/page.html")
-        .render(
-            title=title,
-            eyebrow=eyebrow,
-            sections=sections,
-            style=asset("assets/page.css"),
-            script=asset("assets/page.js"),
-        )
-    )
+    template = environment().get_template("templates/page.html")
+    words = {"title": title, "eyebrow": eyebrow, "sections": sections}
+    own = {"style": asset("assets/page.css"), "script": asset("assets/page.js")}
+    return template.render(**words, **own).lstrip()
 
 
 @cache

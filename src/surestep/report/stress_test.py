@@ -31,7 +31,7 @@ from surestep.sections import (
 )
 
 TITLE = "The stress test"
-HOW = "`surestep improve --worlds 10` or `surestep rehearse` makes one."
+HOW = "`worlds` above 0 or `surestep rehearse` makes one."
 WHAT = (
     "A stress test repeats everything in simulated worlds made from the log, in which the truth is "
     "known. It is no confidence level."
