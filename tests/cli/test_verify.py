@@ -54,7 +54,7 @@ def test_other_versions_are_no_confirmation(home, tmp_path):
     out = shutil.copytree(home / "out", tmp_path / "out")
     record = json.loads((out / "run.json").read_text())
     known, record["versions"]["duckdb"] = record["versions"]["duckdb"], "0.1"
-    shown = f"duckdb</bdi></dt><dd><bdi>{known}</bdi>"
+    shown = f"<dt>duckdb</dt><dd>{known}</dd>"
     page = (out / "report.html").read_text().replace(shown, shown.replace(known, "0.1"))
     (out / "report.html").write_text(page, encoding="utf-8")
     record["outputs"]["report.html"] = hashlib.sha256(page.encode()).hexdigest()

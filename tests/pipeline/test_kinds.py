@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from surestep.report.words.verdict import verdict
 
 from labelled_worlds import COLUMNS, NAMES, world
 from log_tables import frame_of
@@ -20,6 +19,7 @@ from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import ROUNDS, Terms, usual_train_share
 from surestep.pipeline.verify import verify_result
 from surestep.rehearsal import rehearse
+from surestep.report.answer import verdict
 
 FEW_SERIES = ["stitched:series=96", "posterior", "robust"]  # the default but for the series
 
@@ -334,7 +334,7 @@ def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apar
     found = improve(read_log(clear), discount=0.5, worlds=0, n_wedge=10, ending=(0.0, 1.0))
     assert found.verdict == "proved better"
     assert found.certificate.lower > 0
-    assert 'class="box good verdict"' in found.report
+    assert '<section id="answer" class="good">\n<h1>Adopt it</h1>' in found.report
 
 
 def test_a_forged_stress_test_is_refused(tmp_path):
