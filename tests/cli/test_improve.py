@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 
 import surestep
 from pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
-from surestep.cli.improve import taken
+from surestep.report.stress_test import worlds_words
 
 SHORT = LINES[:151]
 FILES = [
@@ -43,26 +42,10 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     assert result.exit_code == 0, result.output
     for line in (
         "state       condition, demand\n",
-        "read 1,508 rows, ",
-        "by default: behavior policy = estimate\n",
-        "by default: algorithm = spibb\n",
-        "by default: N∧ = ",
-        "by default: least visits of what may change = 10\n",
-        "by default: δ = 0.1\n",
-        "by default: rewards of running steps = ",
-        "by default: worth of what nobody tried = pessimistic\n",
-        "by default: certificates = stitched, posterior, robust\n",
-        "by default: share of the log that chooses the policy = 0.47\n",
-        "by default: logger = adaptive\n",
-        "The behavior policy is estimated: all claims are relative to the estimate.\n",
-        ", chosen by the lower bound of ",
-        "standing of the certificate: proved\n",
-        "\nstitched: proved, L = ",
-        "\nposterior, prior weight 5, held-out data: posterior, L = ",
-        "\nrobust, interval, strict: proved, L = ",
-        "choosing the best of them afterwards would claim only 1 − 3δ.\n",
-        "No stress test was made: nothing changed, nothing to test.\n",
-        f"wrote {out / 'policy.csv'}\n",
+        "Keep what you do\n",
+        "By default: behavior policy, algorithm, N∧, least visits of what may change, δ, ",
+        "Not stress tested: nothing changed",
+        f"wrote {out}: policy.csv, ",
         f"Open the report: {out / 'report.html'}\n",
     ):
         assert line in result.stdout, line
@@ -88,7 +71,7 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
     given += ("--kind", "a-priori", "--ending", "-400", "500", "--worlds", "0")
     result = run_surestep("improve", logs / "log.csv", *PUMPS, *given, "-o", tmp_path / "one")
     assert result.exit_code == 0, result.output
-    assert "by default" not in result.stdout
+    assert "By default" not in result.stdout
     record = json.loads((tmp_path / "one" / "run.json").read_text())
     assert record["defaults"] == []
     assert [each["role"] for each in record["inputs"]] == ["log", "behavior"]
@@ -104,23 +87,24 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
     ("worlds", "sizes", "said"),
     [
         (10, [1.0], "10"),
-        (0, [1.0], "0, but for those in which all actions are alike"),
+        (0, [1.0], "0, but for those without any benefit"),
         (0, [], "0"),
     ],
 )
 def test_worlds_of_luck_alone_are_worlds_too(worlds, sizes, said):
-    record = SimpleNamespace(parameters={"worlds": worlds, "sizes": sizes})
-    assert taken(record, "worlds") == said
+    assert worlds_words({"worlds": worlds, "sizes": sizes}) == said
 
 
 @pytest.mark.parametrize("name", ["spibb-2s", "spibb-beta"])
-def test_both_n_wedge_are_printed(name, logs, tmp_path):
+def test_both_n_wedge_are_on_the_page(name, logs, tmp_path):
     arguments = (*PUMPS, *UNTESTED, "--algorithm", name, "--set", "method.n_wedge=5000")
     arguments += ("-o", tmp_path / "out")
     result = run_surestep("improve", logs / "log.csv", *arguments)
     assert result.exit_code == 0, result.output
     used = surestep.load(tmp_path / "out").record.parameters["n_wedge"]
-    assert f"N∧ = {used:,}, which claims what 5,000 (N∧ of SPIBB) does\n" in result.stdout
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"(N∧ = {used:,}, given)" in page
+    assert "n_wedge = 5000" in page
 
 
 def test_counts_take_the_place_of_a_log(logs, tmp_path):
@@ -438,7 +422,7 @@ def test_a_terminal_without_our_letters_is_no_reason_to_fail(logs, tmp_path):
         check=False,
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
-    assert b"by default: N? = " in done.stdout
+    assert b"By default: behavior policy, algorithm, N?, " in done.stdout
 
 
 # ---- noise ------------------------------------------------------------------------------------

@@ -40,11 +40,10 @@ def test_the_example_tells_its_story_within_the_width(columns):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     text = " ".join(result.stdout.split())
-    assert "6,000: 1,419 terminated and 4,581 truncated" in text
-    assert "60 pairs = 15 states × 4 actions" in text
-    assert "more than N∧ = 9 visits: 53 pairs" in text
+    assert "6,000 episodes: 1,419 terminated and 4,581 truncated" in text
+    assert "15 states and 4 actions make 60 pairs; 7 were never visited." in text
+    assert "53 pairs with more than 9 visits have 100 % of all visits." in text
     assert f"{HABIT}: fits the log" in text
-    assert "how many were ever tried: 7 with 3 actions, 8 with 4 actions" in text
     assert "None found." in text
     quoted = shlex.quote(str(PUMPS))
     assert lines[-1].startswith(f"  surestep improve {quoted} --state condition --state demand")
@@ -79,7 +78,7 @@ def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
         "✗ 1 row too many: another row has the same episode and step (in 1 episode)",
         "✗ 2 steps missing between others of their episode (in 1 episode)",
         "! 1 episode without an end: no column says whether an episode is over",
-        "next, once the rows marked ✗ are mended:",
+        "Mend the rows that are refused, then:",
         f"surestep improve {shlex.quote(str(log))} --ends (complete|clock) --discount GAMMA",
     ):
         assert expected in result.stdout
@@ -110,9 +109,10 @@ def test_the_page_is_the_same_every_time_and_has_all_parts(tmp_path):
     tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(
         pages[0].read_text("utf-8")
     )
-    links = {link.get("href") for link in tree.findall(".//nav//a")}
-    assert links == {f"#{part.get('id')}" for part in tree.findall(".//section")}
-    assert len(tree.findall(".//figure")) == 4
+    assert [part.get("id") for part in tree.findall(".//main/section")] == [
+        *("overview", "coverage", "limits", "checks", "suspicious", "next")
+    ]
+    assert len(tree.findall(".//figure")) == 4 + 3  # a picture for each check that was made
     names = [part.get("id") for part in tree.iter() if part.get("id")]
     assert len(names) == len(set(names))
     rows = tree.findall(".//table[@id='states']/tbody/tr")

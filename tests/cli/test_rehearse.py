@@ -33,7 +33,7 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     options += ("--kind", "posterior:starts=known,prior=weight,draws=19", "-o", out)
     result = run_surestep("rehearse", log, *PUMPS, *options)
     assert result.exit_code == 0, result.output
-    for words in ("Stress test of posterior", "estimate, unseen: optimistic", "not a confidence"):
+    for words in ("The stress test\n", "optimistic", "It is no confidence level."):
         assert words in result.stdout, words
     assert sorted(path.name for path in out.iterdir()) == [
         *("rehearsal.html", "rehearsal.json", "run.json")
@@ -46,7 +46,7 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     assert found.gain.shape == (9 * kinds, 2)
     assert "estimate, unseen: optimistic" not in json.loads(text)["calibration"]["ranks"]
     page = (out / "rehearsal.html").read_text()
-    assert "a stress test, not a confidence level" in page
+    assert "It is no confidence level." in page
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from surestep.choosing_n_wedge import choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import CountsSource, gather
-from surestep.pipeline.improve import draft, result_of
+from surestep.pipeline.improve import draft
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import ROUNDS, Terms, usual_train_share
 from surestep.pipeline.verify import verify_result
@@ -334,7 +334,7 @@ def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apar
     found = improve(read_log(clear), discount=0.5, worlds=0, n_wedge=10, ending=(0.0, 1.0))
     assert found.verdict == "proved better"
     assert found.certificate.lower > 0
-    assert '<section id="answer" class="good">' in found.report
+    assert '<section id="answer" class="good">\n<h1>Adopt it</h1>' in found.report
 
 
 def test_a_forged_stress_test_is_refused(tmp_path):

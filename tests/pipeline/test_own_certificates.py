@@ -155,8 +155,7 @@ def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path
     assert result.record.parameters["n_wedge_chosen_by"] == "toy"
     assert result.rehearsal.kind == "toy"
     assert result.verdict != "proved better"
-    assert "By extension: from a plug-in" in result.report
-    assert result.report.count("Proved: holds for every size") == 1  # of robust
+    assert "from a plug-in: nothing is known here of its proof" in result.report
     result.save(tmp_path / "result")
     for again in (verify_result, lambda *at: certify_result(*at, ["robust"])):
         with pytest.raises(InvalidParameter, match="there is no kind of certificate 'toy' here"):
@@ -266,10 +265,9 @@ def test_its_standing_is_by_extension_wherever_it_is_written(problem, said):
     assert certify_batch([problem], [policy], Bold()) == [own]
     words = verdict([own], changed=True, fresh=True)
     assert words.rung == "believed better"
-    assert "is believed (by extension)" in words.why
-    assert "not proved" in words.why
+    assert "is believed (by extension), with 90\u202f%, and not proved" in words.why
     waiting = verdict([own], changed=True, fresh=True, awaited=True)
-    assert "the stress test that may undo it is still to come" in waiting.why
+    assert "is believed, but the stress test that may undo it is still to come" in waiting.why
     assert "posterior" not in words.why + waiting.why
 
 
@@ -284,6 +282,7 @@ def test_what_it_does_not_call_proved_stays_that(problem, said):
     assert own.standing == said
     words = verdict([own], changed=True, fresh=True)
     assert (words.rung, words.mood) == ("not shown to be better", "caution")
+    assert words.why == "The data do not show that the new policy is better."
 
 
 @pytest.mark.parametrize("missing", [name for name in MEMBERS if name != "delta"])

@@ -142,5 +142,5 @@ def test_names_are_text_and_are_cut():
     strips = [Strip('<b>"&\x00\u202e\ud800' + "x" * 99, 0.0, 1.0)]
     root = drawing(Strips(CAPTION, "gain", strips))
     (name,) = (text.text for text in root.iter("text") if "<b>" in (text.text or ""))
-    assert name == '<b>"&␀\ufffd\ufffd' + "x" * 39 + "…"
+    assert name == '<b>"&␀\ufffd\ufffd' + "x" * 41 + "…"
     assert float(root.get("viewBox").split()[2]) == WIDTH

@@ -20,7 +20,7 @@ LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
 END, FOOT = WIDTH - RIGHT, HEIGHT - BOTTOM  # of the room for bars and lines
 LINE = 26.0  # a line of text, which is large on a narrow screen
 STRIP = 16.0  # the height of a range
-LONGEST = 48  # letters of a name
+LONGEST, SHORTEST = 50, 16  # letters of a name with the words at its right, and of it at least
 
 RECT = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}">{}</rect>')
 TEXT = Markup('<text x="{:.1f}" y="{:.1f}" class="{}">{}</text>')
@@ -171,7 +171,7 @@ def strips(picture: Strips) -> tuple[float, Iterable[Markup]]:
     drawn = [*flagged(picture.flags, across, above, bottom)]
     for i, strip in enumerate(picture.strips):
         top = above + i * (LINE + STRIP + 14) + LINE
-        name = harmless(strip.name, LONGEST)
+        name = harmless(strip.name, max(LONGEST - len(strip.words), SHORTEST))
         drawn.append(TEXT.format(0, top - 8, "strong wide halo", name))
         drawn.append(TEXT.format(WIDTH, top - 8, "strong wide halo ends", strip.words))
         outer = (strip.low, strip.high, STRIP / 2 if strip.inner else STRIP)

@@ -17,7 +17,7 @@ STYLES = {"good": "bold green", "bad": "bold red", "caution": "bold yellow", "pl
 TONES = {"blue": "cyan", "orange": "yellow", "green": "green", "vermilion": "red"}
 BAR = 32  # letters of the longest bar
 EIGHTHS, LEVELS = " ▏▎▍▌▋▊▉", "▁▂▃▄▅▆▇█"
-SHORTENED, LONG = 28, 1_000  # letters of a cell, and of a sentence
+SHORTENED, NAME, LONG = 28, 160, 1_000  # letters of a cell, of a title, and of a sentence
 MOST_ROWS, MOST_COLUMNS = 16, 8  # of a table
 
 
@@ -37,12 +37,14 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
     yield from (Text(harmless(sentence, LONG)) for sentence in section.sentences)
     for key in section.keys:
         line = Text(f"{key.name}: ").append(harmless(key.value), style=STYLES[key.mood])
-        yield line.append(f" · {harmless(key.meaning, LONG)}")
+        apart = (
+            " " if key.meaning.startswith("per ") else ". " if key.meaning[:1].isupper() else "; "
+        )
+        yield line.append(f"{apart}{harmless(key.meaning, LONG)}" if key.meaning else "")
     for item in section.items:
         grid = Grid.grid(padding=(0, 1))
-        said = " ".join(filter(None, (item.title and f"{item.title}:", item.text)))
-        if item.title and not item.text:
-            said = item.title
+        title = item.title and harmless(item.title, NAME)
+        said = ": ".join(filter(None, (title, item.text)))
         aside = f" {harmless(item.aside, LONG)}" if item.aside else ""
         line = Text(harmless(said, LONG)).append(aside, style="dim")
         if item.pictures:
@@ -57,10 +59,7 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
         yield grid
     if section.command:
         yield Text(harmless(section.command, LONG), style="bold")
-    for picture in section.pictures:
-        if isinstance(picture, Bars):
-            yield Text(picture.caption.title)
-        yield drawn(picture)
+    yield from (drawn(one) for one in section.pictures if isinstance(one, Bars | Histogram))
     yield from map(grid_of, section.tables)
     for part in section.parts:
         if not part.folded:
@@ -68,8 +67,8 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
             yield from parts_of(part)
 
 
-def drawn(picture: Picture) -> RenderableType:
-    """Returns a picture: lying bars, a row of small ones, or its description."""
+def drawn(picture: Bars | Histogram) -> RenderableType:
+    """Returns a picture: lying bars, or a row of small ones beside its description."""
     if not isinstance(picture, Bars):
         return Text(f"{picture.caption.title}: {picture.caption.description}").append_text(
             small(picture)
