@@ -14,7 +14,7 @@ from surestep.choosing_n_wedge import choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import CountsSource, gather
-from surestep.pipeline.improve import draft
+from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import ROUNDS, Terms, usual_train_share
 from surestep.pipeline.verify import verify_result
