@@ -150,3 +150,38 @@ def test_a_name_in_a_signature_leads_to_its_entry(visit):
     page.locator("dt[id='surestep.planning.performance'] a", has_text="FiniteMDP").click()
     page.locator("dt[id='surestep.model.FiniteMDP']").wait_for()
     assert page.url.endswith("api/model.html#surestep.model.FiniteMDP")
+
+
+@pytest.mark.parametrize("width", [960, 1300, 1600, 1920])
+def test_the_head_is_one_line(visit, width):
+    page = visit("api/model.html", viewport={"width": width, "height": 900})
+    tops = "[...document.querySelectorAll('.bd-header .navbar-nav > li')].map(e => e.offsetTop)"
+    assert len(set(page.evaluate(tops))) == 1
+    assert page.locator(".bd-header").bounding_box()["height"] <= 80
+
+
+def test_code_of_88_columns_fits_beside_the_contents(visit):
+    page = visit("logs.html", viewport={"width": 1300, "height": 900})
+    block = page.locator("article pre").first
+    block.evaluate("pre => { pre.textContent = 'x'.repeat(88) }")
+    assert block.evaluate("pre => pre.scrollWidth <= pre.clientWidth")
+
+
+def test_a_button_copies_what_one_types(visit):
+    page = visit("logs.html", permissions=["clipboard-read", "clipboard-write"])
+    copy = "block => block.querySelector('button.copy').click()"
+    blocks = page.locator("div.highlight")
+    blocks.filter(has_text=">>> import surestep").first.evaluate(copy)
+    page.locator("button.copy", has_text="Copied").wait_for(state="attached")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("import surestep\nsource = surestep.read_log(")
+    assert ">>>" not in copied
+    assert "(70631, 15, 4)" not in copied
+
+
+def test_the_first_page_shows_a_report(visit):
+    page = visit("index.html", viewport={"width": 1300, "height": 900})
+    picture = page.locator("article img[src$='report.png']").bounding_box()
+    assert picture["x"] > 650
+    assert picture["y"] + picture["height"] < 900
+    assert picture["width"] < 400

@@ -69,3 +69,18 @@ def test_the_examples_of_a_verb_are_code_on_its_page_and_can_be_typed(verb):
         name, typed, *words = line.partition(" >")[0].split()
         if name == "surestep":
             check_typed(typed, words)
+
+
+HEADING = re.compile(r"^#{1,4} (.+)$|^(.+)\n(?:===+|---+|~~~+)$", re.MULTILINE)
+HALF = re.compile(r"(What|How|Where|Whether|Which|To|Of|And|That|By|With)\b(?!.*\?$)")
+
+
+def test_no_heading_is_the_first_half_of_a_sentence():
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.rst"))]
+    found = [
+        f"{page.name}: {heading}"
+        for page in pages
+        for heading in map("".join, HEADING.findall(FENCED.sub("", page.read_text("utf-8"))))
+        if HALF.match(heading) or heading.endswith((",", ":"))
+    ]
+    assert found == []

@@ -38,6 +38,7 @@ html_title = f"surestep {release}"
 html_math_renderer = "drawn"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
 html_favicon = "static/icon.svg"
 html_show_search_summary = False  # a page that was opened as a file may not read its neighbours
 html_copy_source = False
