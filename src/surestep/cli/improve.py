@@ -118,4 +118,5 @@ def print_answer(findings: Findings) -> None:
     else:
         say(*(found_words(rehearsal) if rehearsal.worlds else luck_words(rehearsal)))
     names = [LABELS.get(name, name) for name in findings.record.defaults]
-    say(f"By default: {', '.join(names)} (“How to repeat it” in the report)", dim=True)
+    if names:
+        say(f"By default: {', '.join(names)} (“How to repeat it” in the report)", dim=True)
