@@ -242,7 +242,7 @@ def assert_refused(folder, arguments, parts, out=None):
         ("log.csv", "é,b\n1,2\n".encode("latin-1"), ["is not UTF-8", "save it as UTF-8"]),
         ("log.csv", "\n".join(edited(4, "demand", "très")).encode("latin-1"), ["log.csv", "UTF-8"]),
         ("log.csv", "\n".join(SHORT).encode("utf-16"), ["log.csv", "UTF-8"]),
-        ("log.xls", b"a", ["log.xls is a spreadsheet; save it as CSV or Parquet"]),
+        ("log.xls", b"a", ["log.xls has no known ending", "(save a spreadsheet as CSV)"]),
         ("log.jsonl", b"{not json", ["log.jsonl cannot be read"]),
     ],
 )

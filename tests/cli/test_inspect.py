@@ -46,7 +46,7 @@ def test_the_example_tells_its_story_within_the_width(columns):
     assert f"{HABIT}: fits the log" in text
     assert "None found." in text
     quoted = shlex.quote(str(PUMPS))
-    assert lines[-1].startswith(f"  surestep improve {quoted} --state condition --state demand")
+    assert lines[-2].startswith(f"  surestep improve {quoted} --state condition --state demand")
     assert "\x1b" not in result.stdout
     assert all(len(line) <= int(columns) for line in lines if str(PUMPS.parent) not in line)
 

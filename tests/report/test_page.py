@@ -52,7 +52,7 @@ ELEMENTS = {
     "tabindex"}, "dl": {"class"}, "dt": set(), "dd": set(), "pre": set(), "code": set(),
     "table": {"id", "data-sortable"}, "caption": {"id"}, "thead": set(), "tbody": set(),
     "tr": set(), "th": {"scope", "class", "data-kind"}, "td": {"class", "data-key"},
-    "figure": set(), "figcaption": set(),
+    "figure": set(), "figcaption": set(), "strong": set(),
     "svg": {"viewBox", "role", "class", "aria-labelledby"}, "desc": {"id"}, "g": {"transform"},
     "rect": {"x", "y", "width", "height", "class"}, "text": {"x", "y", "class"},
     "path": {"d", "class"}, "circle": {"cx", "cy", "r", "class"},

@@ -129,11 +129,13 @@ def test_colours_are_beside_words_that_say_the_same():
         items=[Item("Broken", "It is.", sign="✗", mood="bad"), Item("Alone")],
         pictures=[Bars(Caption("b", "Bars", "Some."), "x", "pair", [Bar("[a]", 8), Bar("b", 1)])],
         mood="good",
+        command="surestep " + "x" * 200,
     )
     text = printed([section, section._replace(folded=True)])
     assert text.count("Title") == 1
     lines = [line.rstrip() for line in text.splitlines()]
     assert lines[1:5] == ["  Count: 7 per day", "  None: 0", "  ✗ Broken: It is.", "  • Alone"]
+    assert lines.pop(5) == f"  {section.command}"  # which is copied whole
     assert lines[5].split() == ["[a]", "█" * 32, "8", "pairs"]
     assert lines[6].split() == ["b", "█" * 4, "1", "pair"]
     coloured = printed([section], colour="standard")

@@ -119,4 +119,5 @@ def print_answer(findings: Findings) -> None:
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     names = [LABELS.get(name, name) for name in findings.record.defaults]
-    say(f"By default: {', '.join(names)} (“How to repeat it” in the report)", dim=True)
+    if names:
+        say(f"By default: {', '.join(names)} (“How to repeat it” in the report)", dim=True)

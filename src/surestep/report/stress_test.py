@@ -64,7 +64,7 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> Section:
         [
             f"{WHAT} There were {counted(rehearsal.member.size, 'world')} of "
             f"{counted(len(rehearsal.family), 'kind')}{with_data(size)}.",
-            *(calibration_words(calibration, rehearsal.delta)[1:] if calibration else ()),
+            *([calibration_words(calibration, rehearsal.delta)] if calibration else []),
             *luck_words(rehearsal),
             *([more] if more else []),
         ],
@@ -193,29 +193,25 @@ def more_data_words(rehearsal: Rehearsal, rung: Rung) -> str | None:
     return f"Data like these certify a gain in {rate.happened:,} of {rate.total:,} worlds."
 
 
-def calibration_words(calibration: Calibration, delta: float) -> tuple[Mood, str]:
+def calibration_words(calibration: Calibration, delta: float) -> str:
     """Returns what the worlds leave of a claim from draws."""
     draws, prior, rank = calibration.draws, calibration.rank_of_prior, calibration.rank
-    strictest = f"Worlds of the kind “{calibration.strictest}”"
+    strictest = f"worlds of the kind “{calibration.strictest}”"
     if rank == 0:
-        return (
-            "bad",
-            f"No claim survives: {strictest} leave nothing of it. Calibrated, it is refused.",
-        )
+        return f"No claim survives: {strictest} leave nothing of it. Calibrated, it is refused."
     if rank < prior:
         return (
-            "caution",
             f"A weaker claim survives: of {draws:,} draws, {strictest} leave number {rank:,} "
             f"instead of {prior:,}, as if δ = {rank / (draws + 1):.3g} had been asked for instead "
-            f"of {delta:g}.",
+            f"of {delta:g}."
         )
-    return "good", f"The claim survives: number {prior:,} of {draws:,} draws is not too high."
+    return f"The claim survives: number {prior:,} of {draws:,} draws is not too high."
 
 
 def found_words(rehearsal: Rehearsal) -> list[str]:
     """Returns sentences about harm, what is left of a claim from draws, and luck."""
     calibration = rehearsal.calibration
-    left = [] if calibration is None else [calibration_words(calibration, rehearsal.delta)[1]]
+    left = [] if calibration is None else [calibration_words(calibration, rehearsal.delta)]
     return [harm_words(rehearsal), *left, *luck_words(rehearsal)]
 
 

@@ -28,7 +28,10 @@ def print_sections(sections: Sequence[Section], console: Console) -> None:
             continue
         console.print(Text(harmless(section.title, LONG), style=STYLES[section.mood]))
         for part in parts_of(section):
-            console.print(Padding(part, (0, 0, 0, 2), expand=False))
+            if isinstance(part, Text) and part.no_wrap:  # a command, to be copied whole
+                console.print(Text("  ").append_text(part), soft_wrap=True)
+            else:
+                console.print(Padding(part, (0, 0, 0, 2), expand=False))
         console.print()
 
 
@@ -58,7 +61,7 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
             grid.add_row(Text(harmless(term)), Text(harmless(meaning, LONG)))
         yield grid
     if section.command:
-        yield Text(harmless(section.command, LONG), style="bold")
+        yield Text(harmless(section.command, LONG), style="bold", no_wrap=True)
     yield from (drawn(one) for one in section.pictures if isinstance(one, Bars | Histogram))
     yield from map(grid_of, section.tables)
     for part in section.parts:
