@@ -14,7 +14,7 @@ from surestep.choosing_n_wedge import choose_n_wedge, usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import CountsSource, gather
-from surestep.pipeline.improve import draft
+from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import ROUNDS, Terms, usual_train_share
 from surestep.pipeline.verify import verify_result
@@ -159,7 +159,7 @@ def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     log = frame_of(world(2, episodes=60).rows, (*NAMES, "behavior_prob"))
     terms = Terms(discount=0.9, worlds=1, certificates=FEW_SERIES)
     drafted = made(terms, read_log(log, columns=COLUMNS))
-    result = drafted.finished(lambda *told: None)
+    result = result_of(drafted.finished(lambda *told: None))
     question, how = drafted.question, drafted.how
     expected = rehearse(
         *(question.problem, question.algorithm, question.certifiers[0]),
