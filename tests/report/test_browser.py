@@ -146,10 +146,8 @@ def test_rows_sort_both_ways_and_what_is_missing_comes_last(visit):
 def test_rows_are_shown_in_steps_and_every_one_can_be_found(visit):
     page = visit("hundreds")
     page.locator("#changes summary").click()
-    search, more = (
-        page.locator("#changes .filter input"),
-        page.locator("#changes .filter button"),
-    )
+    search = page.locator("#changes .filter input")
+    more = page.locator("#changes .filter button")
     assert len(column(page, 1)) == 100
     assert page.locator("#changes [role=status]").inner_text() == "100 of 577 rows"
     search.fill("1153")
@@ -197,9 +195,7 @@ def luminance(node, style):
     """WCAG's relative luminance of a colour of a node."""
     colour = node.evaluate(f"node => getComputedStyle(node).{style}")
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

@@ -110,7 +110,7 @@ def test_labels_are_shown_and_never_obeyed(states, action, column):
         state_columns=(column, "place"),
         action_columns=("what", "which"),
     )
-    hostile = replace(hostile, record=replace(hostile.record, command=action))
+    hostile = replace(hostile, record=replace(hostile.record, command=action[:80]))
     sections = [section._replace(folded=False) for section in result_sections(hostile)]
     text = printed(sections)
     assert not {*text} & {*map(chr, (*range(10), *range(11, 32), *range(127, 160)))}
