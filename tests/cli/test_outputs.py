@@ -56,14 +56,11 @@ KIND = ("--kind", "a-priori")
         (("certify", "result", "log.csv", *KIND), "log.csv"),
         (("certify", "result", "log.csv", *KIND), "result/certificate.json"),
         (("certify", "result", "log.csv", *KIND), "result/report.html"),
-        (("compare", "run"), "run/table.parquet"),
-        (("compare", "run"), "run/manifest.json"),
     ],
 )
 def test_what_is_read_is_not_overwritten(words, output, home):
-    option = "--page" if words[0] == "compare" else "-o"
     before = contents_of(home)
-    told = run_surestep(*words, option, output)
+    told = run_surestep(*words, "-o", output)
     assert (told.exit_code, told.stdout) == (2, ""), told.output
     assert told.stderr.count("\n") == 1
     assert "cannot be written: it is the same file as the input " in told.stderr
@@ -84,8 +81,6 @@ def test_other_files_are_replaced_as_ever(home):
         told = run_surestep("count", "log.csv", *COLUMNS, "-o", "c.parquet")
         assert told.exit_code == 0, told.output
         told = run_surestep("inspect", "log.csv", *COLUMNS, "-o", "log.html")
-        assert told.exit_code == 0, told.output
-        told = run_surestep("compare", "run", "--page", "run/run.html")
         assert told.exit_code == 0, told.output
 
 

@@ -134,7 +134,7 @@ def test_colours_are_beside_words_that_say_the_same():
     text = printed([section, section._replace(folded=True)])
     assert text.count("Title") == 1
     lines = [line.rstrip() for line in text.splitlines()]
-    assert lines[1:5] == ["  Count: 7 per day", "  None: 0", "  ✗ Broken: It is.", "  • Alone"]
+    assert lines[1:5] == ["  Count: 7 · per day", "  None: 0", "  ✗ Broken: It is.", "  • Alone"]
     assert lines.pop(5) == f"  {section.command}"  # which is copied whole
     assert lines[5].split() == ["[a]", "█" * 32, "8", "pairs"]
     assert lines[6].split() == ["b", "█" * 4, "1", "pair"]

@@ -40,10 +40,7 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
     yield from (Text(harmless(sentence, LONG)) for sentence in section.sentences)
     for key in section.keys:
         line = Text(f"{key.name}: ").append(harmless(key.value), style=STYLES[key.mood])
-        apart = (
-            " " if key.meaning.startswith("per ") else ". " if key.meaning[:1].isupper() else "; "
-        )
-        yield line.append(f"{apart}{harmless(key.meaning, LONG)}" if key.meaning else "")
+        yield line.append(f" · {harmless(key.meaning, LONG)}" if key.meaning else "")
     for item in section.items:
         grid = Grid.grid(padding=(0, 1))
         title = item.title and harmless(item.title, NAME)
