@@ -85,3 +85,10 @@ def test_the_table_has_every_situation_the_changed_ones_first():
     assert len({row[:2] for row in map(tuple, table.rows)}) == findings.table.num_deciding
     shares = [row[-2].key for row in table.rows[: len(findings.changes)]]
     assert shares == sorted(shares, reverse=True)
+
+
+@given(changed_findings())
+def test_what_the_rest_of_the_log_contradicts_is_not_among_those_that_matter_most(findings):
+    assert not [item for item in changed_items(findings) if item.mood == "bad"]
+    contradicted = [c._replace(evidence="contradicted") for c in findings.changes]
+    assert changed_items(replace(findings, changes=tuple(contradicted))) == []

@@ -1,4 +1,4 @@
-"""How strong would hidden causes have to be, which no log shows?
+"""Tells how strong hidden causes would have to be, which no log shows.
 
 A hidden cause (a severity that doctors see and the log does not show) makes what follows an action
 in the log differ from what would follow if the policy chose it. Suppose that for either policy, at

@@ -1,4 +1,4 @@
-"""What checks say, for the terminal and for pages."""
+"""Puts checks into words, for the terminal and for pages."""
 
 from __future__ import annotations
 

@@ -127,9 +127,10 @@ def verdict(
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first))
     belief = belief_in(certificates, fresh=fresh)
-    if rung == "believed better" and belief is not None:
-        return Verdict(rung, "caution", "Pilot it", belief_words(belief, rehearsal))
     settling = None if record is None else proof_words(record, first)
+    if rung == "believed better" and belief is not None:
+        why = " ".join(filter(None, (belief_words(belief, rehearsal), settling)))
+        return Verdict(rung, "caution", "Pilot it", why)
     why = " ".join(filter(None, (not_shown(certificates, rehearsal, awaited, fresh), settling)))
     mood: Mood = "bad" if first.lower is None or first.says_nothing else "caution"
     return Verdict(rung, mood, "Keep what you do", why)

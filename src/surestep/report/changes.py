@@ -26,11 +26,15 @@ class Advice(NamedTuple):
 
 
 def changed_items(findings: Findings) -> list[Item]:
-    """Returns the changes with the largest share in the gain, equal advice shown together."""
+    """Returns the changes with the largest share in the gain, equal advice shown together.
+
+    What the rest of the log contradicts is not among them.
+    """
     table = findings.table
     shares = Scale.of(change.contribution for change in findings.changes)
     items = []
-    for advice in together(table, findings.changes)[:MOST_MATTER]:
+    standing = [change for change in findings.changes if change.evidence != "contradicted"]
+    for advice in together(table, standing)[:MOST_MATTER]:
         first, many = advice.changes[0], [gaining_action(table, c.state) for c in advice.changes]
         seen = sum(action.visits + action.held_out_visits for action in many)
         parts = ""
