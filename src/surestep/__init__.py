@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from surestep.model import Problem as Problem
     from surestep.model import estimate_behavior as estimate_behavior
     from surestep.model import estimate_mdp as estimate_mdp
-    from surestep.pipeline import improve as improve
+    from surestep.pipeline.improve import improve as improve
     from surestep.planning import evaluate as evaluate
     from surestep.planning import evaluate_batch as evaluate_batch
     from surestep.planning import evaluate_with_bound as evaluate_with_bound
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from surestep.planning import policy_iteration as policy_iteration
     from surestep.planning import value_iteration as value_iteration
     from surestep.registering import register as register
-    from surestep.rehearsal import rehearse as rehearse
+    from surestep.rehearsal.rehearse import rehearse as rehearse
     from surestep.results import Result as Result
     from surestep.results import load as load
     from surestep.sampling import sample_counts as sample_counts
     from surestep.sampling import sample_log as sample_log
-    from surestep.transforms import two_successor as two_successor
+    from surestep.transforms.two_successor import two_successor as two_successor
 
 __getattr__, __dir__, __all__ = lazy_names(
     "surestep",

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.judging import improvement_of
@@ -128,7 +129,7 @@ class AutoNWedge:
 
         All of the problem chooses. Where a part of the log is held out, give the training part.
         """
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         algorithms = self.algorithms(int(problem.counts.visits.max()))
         improvements = self.improved(problem, algorithms)
         policies = [improvement.policy for improvement in improvements]
@@ -285,7 +286,7 @@ def choose_n_wedge(
 
     `algorithm` is the name of one with an N∧; see `AutoNWedge` for the rest.
     """
-    expect("problem", problem, Problem)
+    arrays.expect("problem", problem, Problem)
     kind = kind_of(algorithm)
     setting = n_wedge_setting(kind)
     if setting is None:

@@ -7,20 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    expect,
-    expect_count,
-    generator,
-    offsets_of,
-    own,
-    refuse_where,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidModel
 from surestep.kernels.population import population_counts, shares_of_rest
 from surestep.kernels.records import Process
@@ -43,12 +31,12 @@ def sample_log(
     decides there. So a log cannot show an action that ends the episode anywhere else, nor a reward
     that is earned at the end: models in which the policy may come to either are refused.
     """
-    expect("mdp", mdp, FiniteMDP)
-    expect("policy", policy, Policy)
+    arrays.expect("mdp", mdp, FiniteMDP)
+    arrays.expect("policy", policy, Policy)
     check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
-    expect_count("episodes", episodes)
-    expect_count("horizon", horizon)
-    rng = generator(rng)
+    arrays.expect_count("episodes", episodes)
+    arrays.expect_count("horizon", horizon)
+    rng = arrays.generator(rng)
     over = ends_without_decision(mdp, policy)
     sums = process_of(mdp, policy, over, running_sums)
     room = max(horizon, min(episodes * horizon, STEPS_AT_ONCE))
@@ -61,14 +49,16 @@ def sample_log(
         lengths.append(steps[:done])
         taken.append(transitions[: steps[:done].sum()].copy())
         missing -= done
-    return log_of_transitions(mdp, over, offsets_of(np.concatenate(lengths)), np.concatenate(taken))
+    return log_of_transitions(
+        mdp, over, arrays.offsets_of(np.concatenate(lengths)), np.concatenate(taken)
+    )
 
 
 def log_of_transitions(
     mdp: FiniteMDP, over: BoolArray, offsets: IntArray, taken: IntArray
 ) -> DecisionLog:
     """Returns the log of episodes given by the transitions they took [N]."""
-    pair = run_owners(mdp.offsets)[taken]
+    pair = arrays.run_owners(mdp.offsets)[taken]
     next_state = mdp.successor[taken]
     last = np.zeros(taken.size, np.bool_)
     last[offsets[1:] - 1] = True
@@ -77,11 +67,11 @@ def log_of_transitions(
         mdp.pairs,
         mdp.pairs.state[pair],
         mdp.pairs.action[pair],
-        own(mdp.reward[taken]),
+        arrays.own(mdp.reward[taken]),
         next_state,
-        own(terminated),
-        own(last & ~terminated),
-        own(offsets),
+        arrays.own(terminated),
+        arrays.own(last & ~terminated),
+        arrays.own(offsets),
     )
 
 
@@ -133,9 +123,9 @@ def drawing(
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
     """Returns the states [S] without any successor; refuses ends that no log can show."""
     pairs = mdp.pairs
-    ending = run_lengths(mdp.offsets) == 0
-    over: BoolArray = run_sums((~ending).astype(np.int64), pairs.offsets) == 0
-    refuse_where(
+    ending = arrays.run_lengths(mdp.offsets) == 0
+    over: BoolArray = arrays.run_sums((~ending).astype(np.int64), pairs.offsets) == 0
+    arrays.refuse_where(
         ending & (policy.probability > 0) & ~over[pairs.state],
         lambda k: (
             f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
@@ -145,7 +135,7 @@ def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
         "pair",
         InvalidModel,
     )
-    refuse_where(
+    arrays.refuse_where(
         ending & (policy.probability > 0) & (mdp.ending_reward != 0),
         lambda k: (
             f"{pairs.pair_name(k)} earns {mdp.ending_reward[k]} after the end of the episode, "
@@ -154,7 +144,7 @@ def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
         "pair",
         InvalidModel,
     )
-    refuse_where(
+    arrays.refuse_where(
         over & (mdp.initial > 0),
         lambda s: (
             f"episodes start in {pairs.state_name(s)} with probability {mdp.initial[s]:.10g}, "
@@ -177,8 +167,8 @@ class CountSampler:
     @classmethod
     def of(cls, mdp: FiniteMDP, policy: Policy) -> CountSampler:
         """Returns the sampler of the policy in the model; refuses what `sample_log` refuses."""
-        expect("mdp", mdp, FiniteMDP)
-        expect("policy", policy, Policy)
+        arrays.expect("mdp", mdp, FiniteMDP)
+        arrays.expect("policy", policy, Policy)
         check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
         over = ends_without_decision(mdp, policy)
         return cls(mdp, policy, process_of(mdp, policy, over, shares_of_rest))
@@ -206,9 +196,9 @@ def sample_counts(
     The trajectories are exchangeable, so how many of them are in each state is all that is carried
     through time, and split by multinomial draws over actions and successors.
     """
-    expect_count("episodes", episodes)
-    expect_count("horizon", horizon)
-    rng = generator(rng)
+    arrays.expect_count("episodes", episodes)
+    arrays.expect_count("horizon", horizon)
+    rng = arrays.generator(rng)
     sampler = CountSampler.of(mdp, policy)
     times, starts = sampler.draw(episodes, horizon, rng)
     seen = times > 0
@@ -216,7 +206,7 @@ def sample_counts(
     ended[mdp.successor[seen]] = True
     return Counts(
         mdp.pairs,
-        offsets_of(run_sums(seen.astype(np.int64), mdp.offsets)),
+        arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets)),
         mdp.successor[seen],
         times[seen],
         LoggedRewards(
@@ -227,5 +217,5 @@ def sample_counts(
             greatest=mdp.reward[seen],
         ),
         starts,
-        own(ended & sampler.over),
+        arrays.own(ended & sampler.over),
     )

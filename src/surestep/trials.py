@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, weighted_rows
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.algorithms import Improver, improve_batch
 from surestep.algorithms.batch import is_compiled
 from surestep.certificates import Certifier
@@ -180,12 +181,12 @@ def true_gains(
     performance, greatest, least = (
         np.resize(figure, len(policies))
         for figure in (
-            weighted_rows(theirs, models.initial),
+            arrays.weighted_rows(theirs, models.initial),
             theirs.max(axis=1),
             theirs.min(axis=1),
         )
     )
-    gain = weighted_rows(ours, models.initial) - performance
+    gain = arrays.weighted_rows(ours, models.initial) - performance
     gain[(policies == behavior.probability).all(axis=1)] = 0.0
     highest = np.maximum(ours.max(axis=1), greatest) - high
     lowest = low - np.minimum(ours.min(axis=1), least)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surestep._arrays import expect
+import surestep._arrays as arrays
 from surestep.algorithms.contract import Promise, check_range, check_whole
 from surestep.algorithms.judging import improvement_of, valued_at_lowest
 from surestep.algorithms.spibb import optimal_within
@@ -31,7 +31,7 @@ class BasicRL:
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP over all policies."""
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         return Improvement.of(problem, optimal_within(problem, problem.estimate()))
 
 
@@ -57,7 +57,7 @@ class RaMDP:
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP with adjusted rewards."""
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         visits = problem.counts.visits
         price = self.kappa / np.sqrt(np.maximum(visits, 1))
         plan = optimal_within(problem, valued_at_lowest(problem, visits == 0, price))
@@ -84,7 +84,7 @@ class RMin:
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP in which scarce pairs end at the lower value bound."""
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         visits = problem.counts.visits
         plan = optimal_within(problem, valued_at_lowest(problem, visits <= self.n_wedge))
         return improvement_of(problem, plan.policy, plan.iterations, self.n_wedge)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, expect, freeze, restore_frozen
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.algorithms.basic import BasicRL
 from surestep.algorithms.contract import Improver
@@ -43,9 +44,9 @@ class ImprovementBatch:
     def __post_init__(self) -> None:
         """Freezes the arrays."""
         for name in ("policy", "value", "iterations"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
+            object.__setattr__(self, name, arrays.freeze(getattr(self, name)))
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 def improve_batch(
@@ -70,7 +71,7 @@ def improve_batches(
             )
     if not isinstance(problems, ProblemBatch):
         if not (isinstance(problems, Sequence) and problems):
-            expect("problems", problems, ProblemBatch)
+            arrays.expect("problems", problems, ProblemBatch)
         return [improved_singly(algorithm, problems) for algorithm in algorithms]
     together, size = improved_together(algorithms, problems), problems.counts.num_data_sets
     every = range(size if len(together) < len(algorithms) else 0)

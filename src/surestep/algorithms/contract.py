@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from surestep._arrays import is_number, shown
+import surestep._arrays as arrays
 from surestep._names import unknown
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LARGEST_TOTAL
@@ -57,25 +57,27 @@ def check_whole(name: str, value: object, lowest: int, why: str) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < lowest:  # type: ignore[operator]
         raise InvalidParameter(
-            f"{name} is {shown(value)}, expected a whole number of at least {lowest}: {why}"
+            f"{name} is {arrays.shown(value)}, expected a whole number of at least {lowest}: {why}"
         )
     if value > LARGEST_TOTAL:  # type: ignore[operator]
-        raise InvalidParameter(f"{name} is {shown(value)}, expected {LARGEST_TOTAL} at most: {why}")
+        raise InvalidParameter(
+            f"{name} is {arrays.shown(value)}, expected {LARGEST_TOTAL} at most: {why}"
+        )
 
 
 def check_range(name: str, value: object, low: float, high: float, why: str) -> None:
     """Refuses a setting that is no finite number from `low` to `high`, both included."""
-    if not (is_number(value) and math.isfinite(value) and low <= value <= high):
+    if not (arrays.is_number(value) and math.isfinite(value) and low <= value <= high):
         span = f"from {low:g} to {high:g}" if high < math.inf else f"of at least {low:g}"
-        raise InvalidParameter(f"{name} is {shown(value)}, expected a number {span}: {why}")
+        raise InvalidParameter(f"{name} is {arrays.shown(value)}, expected a number {span}: {why}")
 
 
 def check_delta(value: object) -> None:
     """Refuses a δ outside (0, 1)."""
-    if not (is_number(value) and 0 < value < 1):
+    if not (arrays.is_number(value) and 0 < value < 1):
         raise InvalidParameter(
-            f"delta is {shown(value)}, expected more than 0 and less than 1: it is the probability "
-            "with which the bound behind the setting may fail"
+            f"delta is {arrays.shown(value)}, expected more than 0 and less than 1: it is the "
+            "probability with which the bound behind the setting may fail"
         )
 
 

@@ -12,7 +12,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, offsets_of, run_owners, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.algorithms.contract import Promise, check_choice, check_range
 from surestep.algorithms.judging import ends_of_episodes, improvement_of, tie_of, with_known_reward
 from surestep.algorithms.limits import kept
@@ -86,13 +87,13 @@ class DUIPI:
 
 def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
     """Returns the model that the estimator makes of the counts."""
-    expect("problem", problem, Problem)
+    arrays.expect("problem", problem, Problem)
     counts, estimate = problem.counts, problem.estimate()
     states, visits = counts.pairs.num_states, counts.visits.astype(np.float64)
     stored = with_known_reward(counts)
-    offsets = offsets_of(run_sums(stored.astype(np.int64), counts.offsets))
+    offsets = arrays.offsets_of(arrays.run_sums(stored.astype(np.int64), counts.offsets))
     times = counts.times[stored].astype(np.float64)
-    owner = run_owners(offsets)
+    owner = arrays.run_owners(offsets)
     if estimator == "bayesian":
         total = visits + PRIOR * states
         chance, variance = dirichlet_moments(times + PRIOR, total[owner])

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, is_number
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep._names import unknown
 from surestep.bounds import BOUNDS, Coverage, ProblemSize
 from surestep.errors import InvalidParameter
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from surestep.bounds import Bound
 from typing import NamedTuple
 
-from surestep._arrays import IntArray
 from surestep.kernels.returns import discounted_returns
 
 
@@ -61,7 +61,7 @@ ERROR_FUNCTIONS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein}
 def check_error(error: str | Bound, delta: float) -> None:
     """Refuses what is no error function, and a δ that it has no use for."""
     if isinstance(error, str) and error in ERROR_FUNCTIONS:
-        if not (is_number(delta) and 0 < delta <= 1):
+        if not (arrays.is_number(delta) and 0 < delta <= 1):
             raise InvalidParameter(
                 f"delta is {delta!r}, expected more than 0 and at most 1: the error function is "
                 "meant to fail with at most that probability"
@@ -78,7 +78,7 @@ def check_error(error: str | Bound, delta: float) -> None:
             f"error is {error!r}, whose radius is about one split; expected a bound about rows, "
             f"such as {', '.join(rows)}, since e(s,a) stands for the error of a whole row"
         )
-    if not (is_number(delta) and 0 < delta < 1):
+    if not (arrays.is_number(delta) and 0 < delta < 1):
         raise InvalidParameter(
             f"delta is {delta!r}, expected more than 0 and less than 1: the bound {error!r} "
             "is meant to fail with that probability"
@@ -87,7 +87,7 @@ def check_error(error: str | Bound, delta: float) -> None:
 
 def errors_of(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
     """e(s,a) for all pairs [K]: ∞ where a pair is closed, so that nothing pays for a change."""
-    expect("problem", problem, Problem)
+    arrays.expect("problem", problem, Problem)
     return np.where(problem.open_pairs(), open_errors(error, problem, delta), np.inf)
 
 

@@ -14,7 +14,8 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, run_lengths, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.algorithms.contract import (
     Promise,
     check_choice,
@@ -87,7 +88,7 @@ class HCPI:
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the chosen candidate, if it passes the test; else π_b."""
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         if problem.log is None and problem.counts.visits.any():
             raise InvalidParameter(
                 "HCPI looks at whole episodes, but the problem has no log; give it as "
@@ -142,7 +143,7 @@ def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
     )
     visited = part.counts.visits > 0
     somewhere = np.repeat(
-        run_sums(part.counts.visits, pairs.offsets) > 0, run_lengths(pairs.offsets)
+        arrays.run_sums(part.counts.visits, pairs.offsets) > 0, arrays.run_lengths(pairs.offsets)
     )
     elsewhere = np.where(somewhere, 0.0, problem.behavior.probability)
     mdp = part.estimate()

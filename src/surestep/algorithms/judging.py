@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, expect, offsets_of, run_lengths, run_owners
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
@@ -43,13 +44,13 @@ def valued_at_lowest(
     """
     estimate = problem.estimate()
     lowest = scarce & ~ends_of_episodes(problem)
-    owner = run_owners(estimate.offsets)
+    owner = arrays.run_owners(estimate.offsets)
     kept = ~lowest[owner]
-    lengths = np.where(lowest, 0, run_lengths(estimate.offsets))
+    lengths = np.where(lowest, 0, arrays.run_lengths(estimate.offsets))
     reward = estimate.reward if price is None else estimate.reward - price[owner]
     return replace(
         estimate,
-        offsets=offsets_of(lengths),
+        offsets=arrays.offsets_of(lengths),
         successor=estimate.successor[kept],
         probability=estimate.probability[kept],
         reward=reward[kept],
@@ -65,8 +66,8 @@ def improvement_of(
     So a rule that somebody wrote down, or what another program learnt, goes on as what an algorithm
     found. `iterations` and `n_wedge` are for algorithms, which know them.
     """
-    expect("problem", problem, Problem)
-    expect("policy", policy, Policy)
+    arrays.expect("problem", problem, Problem)
+    arrays.expect("policy", policy, Policy)
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     estimate = problem.estimate()
     found = evaluate_with_bound(estimate, policy)

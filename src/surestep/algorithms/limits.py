@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, equal_fields, freeze, restore_frozen, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep._reprs import short_repr
 from surestep.algorithms.contract import Algorithm, check_whole
 from surestep.algorithms.judging import improvement_of
@@ -38,7 +39,7 @@ class Limits:
         """Checks the floor, and freezes the array."""
         check_whole("least_visits", self.least_visits, 0, "pairs seen less often are left alone")
         if self.allowed is not None:
-            object.__setattr__(self, "allowed", freeze(np.asarray(self.allowed, np.bool_)))
+            object.__setattr__(self, "allowed", arrays.freeze(np.asarray(self.allowed, np.bool_)))
 
     @property
     def binding(self) -> bool:
@@ -56,13 +57,13 @@ class Limits:
 
     def __eq__(self, other: object) -> bool:
         """Equal by value."""
-        return isinstance(other, Limits) and equal_fields(self, other)
+        return isinstance(other, Limits) and arrays.equal_fields(self, other)
 
     def __hash__(self) -> int:
         """By value."""
         return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 NO_LIMITS = Limits()
@@ -112,11 +113,11 @@ def kept_where(kept: BoolArray, policy: Policy, behavior: Policy) -> Policy:
     offsets, state = policy.pairs.offsets, policy.pairs.state
     fixed: FloatArray = np.where(kept, behavior.probability, 0.0)
     free: FloatArray = np.where(kept, 0.0, policy.probability)
-    nothing = run_sums(free, offsets)[state] <= 0.0
+    nothing = arrays.run_sums(free, offsets)[state] <= 0.0
     free = np.where(nothing & ~kept, behavior.probability, free)
-    left, total = 1.0 - run_sums(fixed, offsets), run_sums(free, offsets)
+    left, total = 1.0 - arrays.run_sums(fixed, offsets), arrays.run_sums(free, offsets)
     scale = np.divide(left, total, out=np.ones_like(left), where=total > 0)
-    touched = run_sums(kept.astype(np.int64), offsets)[state] > 0
+    touched = arrays.run_sums(kept.astype(np.int64), offsets)[state] > 0
     return Policy(
         policy.pairs,
         np.where(touched, fixed + np.maximum(free * scale[state], 0.0), policy.probability),

@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, offsets_of, run_lengths, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.algorithms.contract import Promise, check_delta
 from surestep.algorithms.error_functions import log_pairs_over
 from surestep.algorithms.judging import ends_of_episodes, improvement_of, with_known_reward
@@ -44,7 +45,7 @@ class PessimisticMBIE:
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the policy with the best worst case."""
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         states = problem.num_states
         subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states))) if states > 1 else None
         plan = robust_optimal(l1_ball(problem, self.delta, subsets, factor=2))
@@ -79,7 +80,7 @@ class RobustMDP:
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the robust policy, if it passes the test."""
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         ball = l1_ball(problem, self.delta, problem.num_states * math.log(2), factor=1)
         robust = robust_optimal(ball)
         candidate = kept(problem, robust.policy)
@@ -117,11 +118,11 @@ def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: i
 def estimate_with_known_rewards(problem: Problem) -> FiniteMDP:
     """Returns the estimated MDP; known rewards keep transitions never seen, at P̂ = 0."""
     counts, estimate = problem.counts, problem.estimate()
-    visits = np.repeat(counts.visits, run_lengths(counts.offsets))
+    visits = np.repeat(counts.visits, arrays.run_lengths(counts.offsets))
     kept = with_known_reward(counts) & (visits > 0)
     return replace(
         estimate,
-        offsets=offsets_of(run_sums(kept.astype(np.int64), counts.offsets)),
+        offsets=arrays.offsets_of(arrays.run_sums(kept.astype(np.int64), counts.offsets)),
         successor=counts.successor[kept],
         probability=counts.times[kept] / visits[kept],
         reward=counts.mean_reward()[kept],

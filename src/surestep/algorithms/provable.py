@@ -36,7 +36,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from surestep._arrays import BoolArray, FloatArray, expect, run_owners, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep.algorithms.contract import Promise, check_range
 from surestep.algorithms.judging import improvement_of
 from surestep.errors import InvalidParameter, NotConverged
@@ -79,7 +80,7 @@ class Provable:
 
     def improve(self, problem: Problem) -> Improvement:
         """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         number = problem.counts.pairs.num_pairs
         if number > MOST_PAIRS:
             raise InvalidParameter(
@@ -122,7 +123,7 @@ class Program:
         onwards = -discount * estimate.probability
         flow = [
             *((each, state, d), (-every, row, total), (every, states + row, total)),
-            (onwards, states + estimate.successor, run_owners(estimate.offsets)),
+            (onwards, states + estimate.successor, arrays.run_owners(estimate.offsets)),
         ]
         return cls(
             problem,
@@ -138,7 +139,7 @@ class Program:
     def limits(self, rounds: float) -> FloatArray:
         """Returns the most d [K] that leaves m rounds."""
         n, pairs = self.problem.counts.visits, self.estimate.pairs
-        read, visits = self.reads(), run_sums(self.visits, pairs.offsets)
+        read, visits = self.reads(), arrays.run_sums(self.visits, pairs.offsets)
         usual = np.full(read.size, read.sum() / visits.sum())
         kappa = np.divide(read, visits, out=usual, where=visits > LEAST_VISITED)
         room = (n - np.sqrt(n)) / (rounds * np.clip(kappa, *KAPPA)[pairs.state])
@@ -148,7 +149,7 @@ class Program:
     def reads(self) -> FloatArray:
         """Returns the expected undiscounted visits of states [S] by π_b until a rollout is cut."""
         estimate, behavior = self.estimate, self.problem.behavior
-        discount, pair = self.problem.single_discount, run_owners(estimate.offsets)
+        discount, pair = self.problem.single_discount, arrays.run_owners(estimate.offsets)
         steps = MOST_STEPS if discount == 1 else 1
         if 0 < discount < 1:
             steps = min(MOST_STEPS, math.ceil(math.log(LEFT) / math.log(discount)))
@@ -208,14 +209,16 @@ def policy_of(visits: FloatArray, problem: Problem) -> Policy:
     """
     pairs, behavior = problem.counts.pairs, problem.behavior.probability
     offsets, state = pairs.offsets, pairs.state
-    total = run_sums(visits, offsets)[state]
+    total = arrays.run_sums(visits, offsets)[state]
     found = np.divide(visits, total, out=behavior.copy(), where=total > LEAST_VISITED)
     free = free_pairs(problem)
     least = np.where(free, 0.0, np.minimum(found, behavior))
     more = np.where(free, found, 0.0)
-    share = (1 - run_sums(least, offsets)) / np.maximum(run_sums(more, offsets), LEAST_VISITED)
+    share = (1 - arrays.run_sums(least, offsets)) / np.maximum(
+        arrays.run_sums(more, offsets), LEAST_VISITED
+    )
     found = least + more * share[state]
-    moved = run_sums(np.abs(found - behavior), offsets)[state] > SAME
+    moved = arrays.run_sums(np.abs(found - behavior), offsets)[state] > SAME
     return Policy(pairs, np.where(moved & (total > LEAST_VISITED), found, behavior))
 
 
@@ -226,14 +229,14 @@ def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) ->
     known; a quarter of the way between them is about one standard deviation.
     """
     counts = problem.counts
-    owner, n = run_owners(estimate.offsets), np.maximum(counts.visits, 1)
+    owner, n = arrays.run_owners(estimate.offsets), np.maximum(counts.visits, 1)
     worth = estimate.reward + estimate.discount[owner] * value[estimate.successor]
     mean = np.bincount(owner, estimate.probability * worth, n.size)
     variance = np.bincount(owner, estimate.probability * (worth - mean[owner]) ** 2, n.size)
     least, greatest = counts.observed_rewards()
     within = ((greatest - least) / 4) ** 2
     if counts.rewards.per == "transition":
-        within = np.bincount(run_owners(counts.offsets), counts.times * within, n.size) / n
+        within = np.bincount(arrays.run_owners(counts.offsets), counts.times * within, n.size) / n
     whole: FloatArray = variance + within
     usual = float(counts.visits @ whole) / max(int(counts.visits.sum()), 1)
     errors: FloatArray = np.sqrt(np.maximum(whole, usual / 4) / n)

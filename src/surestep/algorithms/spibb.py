@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, expect
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.algorithms.contract import Promise, check_delta, check_whole
 from surestep.algorithms.judging import tie_of
 from surestep.bounds import Bound, ProblemSize, equivalent_n_wedge, n_wedge
@@ -53,7 +54,7 @@ class SPIBB:
         cls, zeta: float, problem: Problem, bound: str | Bound = "spibb", delta: float = 0.1
     ) -> SPIBB:
         """Returns SPIBB with the N∧ from which on the bound claims a loss of at most `zeta`."""
-        expect("problem", problem, Problem)
+        arrays.expect("problem", problem, Problem)
         return cls(n_wedge=n_wedge(bound, zeta, ProblemSize.of(problem, delta)))
 
     def improve(self, problem: Problem) -> Improvement:
@@ -164,7 +165,7 @@ def used_n_wedge(
     algorithm: SPIBB | LowerSPIBB | TwoSuccessorSPIBB | BetaSPIBB, problem: Problem | ProblemBatch
 ) -> int:
     """Returns the N∧ that the algorithm uses on a problem of that |S| and |A|."""
-    expect("problem", problem, (Problem, ProblemBatch))
+    arrays.expect("problem", problem, (Problem, ProblemBatch))
     if isinstance(algorithm, SPIBB | LowerSPIBB):
         return algorithm.n_wedge
     wanted = "2s" if isinstance(algorithm, TwoSuccessorSPIBB) else "beta"

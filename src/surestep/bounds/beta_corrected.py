@@ -41,7 +41,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, ndtri_exp
 
-from surestep._arrays import FloatArray, IntArray, is_number, run_owners, run_sums, whole_numbers
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.bounds.radius import LN2, Coverage, ProblemSize, read_visits, refuse_branching
 from surestep.errors import InvalidParameter
 
@@ -139,8 +140,8 @@ def row_errors(
     reached are looked at, level by level.
     """
     seen = rows.times > 0
-    row, node, passed = run_owners(rows.offsets)[seen], rows.place[seen], rows.times[seen]
-    total, support = run_sums(rows.times, rows.offsets), rows.support
+    row, node, passed = arrays.run_owners(rows.offsets)[seen], rows.place[seen], rows.times[seen]
+    total, support = arrays.run_sums(rows.times, rows.offsets), rows.support
     share = delta / np.maximum(support - 1, 1)
     error = np.where((total == 0) & (support > 1), 2.0, 0.0)
     for level in range((int(support.max(initial=1)) - 1).bit_length()):
@@ -149,7 +150,7 @@ def row_errors(
         first[1:] = (row[1:] != row[:-1]) | (node[1:] != node[:-1])
         groups = np.append(np.flatnonzero(first), row.size)
         row, node = row[first], node[first]
-        passed, left = run_sums(passed, groups), run_sums(to_left, groups)
+        passed, left = arrays.run_sums(passed, groups), arrays.run_sums(to_left, groups)
         is_split = (2 * node + 1) * 2**level < support[row]
         here, n = row[is_split], passed[is_split]
         weighted = n * split_error(left[is_split], n, share[here], bound.prior)
@@ -161,10 +162,10 @@ def dense_row_errors(
     bound: BetaCorrected | BetaCorrectedPosterior, times: object, delta: float
 ) -> FloatArray:
     """Returns the errors of rows [..., m] that list the counts of all their successors."""
-    counts = whole_numbers("counts", times, None, InvalidParameter)
+    counts = arrays.whole_numbers("counts", times, None, InvalidParameter)
     if counts.ndim == 0 or counts.shape[-1] == 0 or (counts < 0).any():
         raise InvalidParameter("counts of a row are empty or negative, expected 0 or more each")
-    if not (is_number(delta) and 0 < delta < 1):
+    if not (arrays.is_number(delta) and 0 < delta < 1):
         raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
     *shape, support = counts.shape
     number = math.prod(shape)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from surestep._arrays import is_number
+import surestep._arrays as arrays
 from surestep._names import unknown
 from surestep.bounds.radius import (
     BetaBound,
@@ -56,7 +56,7 @@ def n_wedge(method: str | Bound, zeta: float, size: ProblemSize, *, gain: float 
     """Returns the smallest N∧ with ζ(N∧) ≤ `zeta`, found by evaluating ζ itself."""
     bound = bound_of(method)
     scale = loss_scale(bound, size, gain)
-    if not (is_number(zeta) and math.isfinite(zeta) and zeta + gain > 0):
+    if not (arrays.is_number(zeta) and math.isfinite(zeta) and zeta + gain > 0):
         raise InvalidParameter(
             f"zeta is {zeta!r} with a gain of {gain!r}, expected zeta + gain above 0: no amount of "
             "data makes the radius 0"
@@ -120,7 +120,7 @@ def loss_scale(bound: Bound, size: ProblemSize, gain: float) -> float:
     if size.value_bound is None or size.discount is None:
         missing = "value_bound" if size.value_bound is None else "discount"
         raise InvalidParameter(f"{missing} of the size is None, expected a number: ζ depends on it")
-    if not (is_number(gain) and math.isfinite(gain)):
+    if not (arrays.is_number(gain) and math.isfinite(gain)):
         raise InvalidParameter(f"gain is {gain!r}, expected a finite number")
     if gain != 0 and not bound.bootstraps:
         raise InvalidParameter(
@@ -198,7 +198,7 @@ def value_span(value_bounds: tuple[float, float]) -> float:
     if not (isinstance(value_bounds, tuple | list) and len(value_bounds) == 2):
         raise InvalidParameter(f"value_bounds is {value_bounds!r}, expected two numbers")
     low, high = value_bounds
-    if not (is_number(low) and is_number(high) and -math.inf < low < high < math.inf):
+    if not (arrays.is_number(low) and arrays.is_number(high) and -math.inf < low < high < math.inf):
         raise InvalidParameter(
             f"the value bounds are {low!r} and {high!r}, expected two finite numbers, the lower "
             "one first"

@@ -18,7 +18,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri_exp
 
-from surestep._arrays import FloatArray, is_number, numbers, plain, shown
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter
 from surestep.model.problem import Problem
 
@@ -86,18 +87,21 @@ class ProblemSize:
             value = getattr(self, name)
             if not is_whole(value) or not 1 <= value <= LARGEST_SIZE:
                 raise InvalidParameter(
-                    f"{name} is {shown(value)}, expected a whole number of at least 1 and below 2⁶³"
+                    f"{name} is {arrays.shown(value)}, expected a whole number of at least 1 and "
+                    "below 2⁶³"
                 )
-        if not (is_number(self.delta) and 0 < self.delta < 1):
+        if not (arrays.is_number(self.delta) and 0 < self.delta < 1):
             raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
         if self.value_bound is not None and not (
-            is_number(self.value_bound) and 0 < self.value_bound < math.inf
+            arrays.is_number(self.value_bound) and 0 < self.value_bound < math.inf
         ):
             raise InvalidParameter(
                 f"value_bound is {self.value_bound!r}, expected a number above 0"
             )
-        object.__setattr__(self, "discount", plain(self.discount))
-        if self.discount is not None and not (is_number(self.discount) and 0 < self.discount < 1):
+        object.__setattr__(self, "discount", arrays.plain(self.discount))
+        if self.discount is not None and not (
+            arrays.is_number(self.discount) and 0 < self.discount < 1
+        ):
             raise InvalidParameter(
                 f"discount is {self.discount!r}, expected more than 0 and less than 1: the bounds "
                 "are void without discounting"
@@ -320,9 +324,9 @@ def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1
     1 − 2·I⁻¹(δ/2; (N+α₁+α₂)/2, (N+α₁+α₂)/2) under the prior Beta(α₁, α₂): for any outcome of N
     visits, the interval is no wider. It comes without a ζ: the corollary has none.
     """
-    if not (is_number(delta) and 0 < delta < 1):
+    if not (arrays.is_number(delta) and 0 < delta < 1):
         raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
-    if len(prior) != 2 or not all(is_number(part) and 0 < part < math.inf for part in prior):
+    if len(prior) != 2 or not all(arrays.is_number(part) and 0 < part < math.inf for part in prior):
         raise InvalidParameter(f"prior is {prior!r}, expected two finite numbers above 0")
     width = symmetric_beta_width(read_visits(visits) + (sum(prior) - 2.0), math.log(delta))
     return float(width)
@@ -333,7 +337,7 @@ def read_visits(visits: object) -> FloatArray:
     if isinstance(visits, int) and visits > LARGEST_DOUBLE:
         return np.asarray(np.inf)
     given = float(visits) if isinstance(visits, int) else visits  # NumPy's integers have 64 bits
-    counts = numbers("the number of visits", given, InvalidParameter).astype(np.float64)
+    counts = arrays.numbers("the number of visits", given, InvalidParameter).astype(np.float64)
     if not ((counts >= 1) & (counts < np.inf)).all():
         raise InvalidParameter(f"the number of visits is {visits!r}, expected at least 1")
     return counts

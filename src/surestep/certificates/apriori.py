@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surestep._arrays import FloatArray, refuse_where, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
 from surestep.certificates.common import (
     Needs,
@@ -139,7 +140,7 @@ class APriori:
             n_wedge = max(chosen, 1) if self.n_wedge is None else int(self.n_wedge)
             wrong = asked & (visits < n_wedge)
             does, needs = "there is", f"at least {n_wedge} of every pair, changed or not"
-        refuse_where(
+        arrays.refuse_where(
             wrong,
             lambda k: (
                 f"{does} {pairs.pair_name(k)}, which the data visits {visits[k]} times; the bound "
@@ -240,5 +241,5 @@ def copying_error(problem: Problem, change: FloatArray) -> float:
     """
     nearly = np.where(change <= UNCHANGED, change, 0.0)
     low, high = problem.value_bounds
-    distance = float(run_sums(nearly, problem.counts.pairs.offsets).max())
+    distance = float(arrays.run_sums(nearly, problem.counts.pairs.offsets).max())
     return 2 * distance * (high - low) / (1 - problem.single_discount)

@@ -38,13 +38,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    refuse_where,
-    run_lengths,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep.bounds.beta_corrected import (
     BetaCorrected,
     BetaCorrectedPosterior,
@@ -156,7 +151,7 @@ class CorrectedBeta:
         visits, pairs = problem.counts.visits, problem.counts.pairs
         smallest = int(visits[used].min(initial=LARGEST_TOTAL))
         n_wedge = max(smallest - 1, 0) if self.n_wedge is None else int(self.n_wedge)
-        refuse_where(
+        arrays.refuse_where(
             used & (visits <= n_wedge),
             lambda k: (
                 f"a policy takes {pairs.pair_name(k)}, which the data visits {visits[k]} times; "
@@ -176,7 +171,7 @@ class CorrectedBeta:
         estimated = problem.estimate()
         costs = replace(
             estimated,
-            reward=np.repeat(cost, run_lengths(estimated.offsets)),
+            reward=np.repeat(cost, arrays.run_lengths(estimated.offsets)),
             ending_reward=np.zeros(cost.size),
         )
         both = [performance_with_bound(costs, taken) for taken in (policy, problem.behavior)]
@@ -231,7 +226,7 @@ def refuse_open_rewards(problem: Problem, used: BoolArray) -> None:
     if counts.rewards.per == "pair":
         return
     given = problem.stored_sizes()
-    refuse_where(
+    arrays.refuse_where(
         used & (given < sizes),
         lambda k: (
             f"the known rewards of {pairs.pair_name(k)} are given for {given[k]} of the "
@@ -248,7 +243,7 @@ def reward_spread(problem: Problem) -> FloatArray:
     size = counts.pairs.num_pairs
     if counts.rewards.per == "pair":
         return np.zeros(size)
-    inside, owner = problem.possible(), run_owners(counts.offsets)
+    inside, owner = problem.possible(), arrays.run_owners(counts.offsets)
     least, most = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(least, owner[inside], counts.rewards.values[inside])
     np.maximum.at(most, owner[inside], counts.rewards.values[inside])

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from surestep._arrays import FloatArray, least_draws
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.certificates.protocol import (
     Again,
     Believer,
@@ -164,7 +165,7 @@ def with_few_draws(certifier: Kind) -> Kind:
 
     99 rank policies at a tenth of the cost of 1000.
     """
-    enough = max(FEW_DRAWS, least_draws(certifier.delta))
+    enough = max(FEW_DRAWS, arrays.least_draws(certifier.delta))
     return certifier.with_draws(min(certifier.draws, enough))
 
 
@@ -173,4 +174,4 @@ def fewest_draws(delta: float) -> int:
 
     They are not claimed, only counted.
     """
-    return 3 * least_draws(delta) + 2
+    return 3 * arrays.least_draws(delta) + 2

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from surestep._arrays import expect, is_number
+import surestep._arrays as arrays
 from surestep.certificates.bounding import claims_of
 from surestep.certificates.named import make_certifier
 from surestep.certificates.protocol import Certifier, Claim, believes
@@ -41,7 +41,7 @@ def certify(problem: Problem, policy: PolicyLike, certifier: Certifier | str) ->
     """
     if isinstance(certifier, str):
         certifier = make_certifier(certifier)
-    expect("problem", problem, Problem)
+    arrays.expect("problem", problem, Problem)
     judged = policy_of(policy, problem.counts)
     check_question(problem, judged, certifier)
     return accepted(certifier.certify(problem, judged), certifier, problem)
@@ -81,8 +81,8 @@ def certify_each(
 
 def check_question(problem: Problem, policy: Policy, certifier: Certifier) -> None:
     """Refuses what is no problem, policy and certifier that belong together."""
-    expect("problem", problem, Problem)
-    expect("policy", policy, Policy)
+    arrays.expect("problem", problem, Problem)
+    arrays.expect("policy", policy, Policy)
     check_certifier(certifier)
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
 
@@ -109,7 +109,7 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
 
     A kind that is not built in proves nothing here, and the standing says so.
     """
-    expect("certificate", claim, Certificate)
+    arrays.expect("certificate", claim, Certificate)
     if claim.kind != certifier.name:
         raise InvalidParameter(
             f"{type(certifier).__name__} makes a certificate of the kind {claim.kind!r}, expected "
@@ -142,7 +142,7 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     Codes, words, whole numbers and settings must be the same, other numbers within 1e-9: relative
     to themselves, or to the span where they are values.
     """
-    expect("certificate", certificate, Certificate)
+    arrays.expect("certificate", certificate, Certificate)
     certifier = certifier_of(certificate)
     again = certify(problem, policy, certifier)
     slack = AGREEMENT * again.span
@@ -196,7 +196,11 @@ def must_state(path: str, claimed: Sequence[Statement], expected: Sequence[State
 def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0) -> None:
     """Refuses a certificate that says something else than what is computed from the data."""
     # Other programs may write the double 4.0 as 4.
-    if is_number(claimed) and is_number(expected) and float in (type(claimed), type(expected)):
+    if (
+        arrays.is_number(claimed)
+        and arrays.is_number(expected)
+        and float in (type(claimed), type(expected))
+    ):
         agrees = math.isclose(claimed, expected, rel_tol=AGREEMENT, abs_tol=slack)
     else:
         agrees = type(claimed) is type(expected) and claimed == expected

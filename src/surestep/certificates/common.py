@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surestep._arrays import expect_count, is_number, shown
+import surestep._arrays as arrays
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.problem import Problem
@@ -26,15 +26,17 @@ class Needs:
 
 def check_delta(delta: object) -> None:
     """Refuses a δ outside (0, 1)."""
-    if not (is_number(delta) and 0 < delta < 1):
-        raise InvalidParameter(f"delta is {shown(delta)}, expected more than 0 and less than 1")
+    if not (arrays.is_number(delta) and 0 < delta < 1):
+        raise InvalidParameter(
+            f"delta is {arrays.shown(delta)}, expected more than 0 and less than 1"
+        )
 
 
 def check_n_wedge(n_wedge: object) -> None:
     """Refuses an N∧ that is no count, or more than any log can have; None leaves it open."""
     if n_wedge is None:
         return
-    expect_count("n_wedge", n_wedge)
+    arrays.expect_count("n_wedge", n_wedge)
     if n_wedge > LARGEST_TOTAL:  # type: ignore[operator]
         raise InvalidParameter(f"n_wedge is above {LARGEST_TOTAL}, which no log can reach")
 

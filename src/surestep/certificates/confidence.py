@@ -27,7 +27,8 @@ import math
 import numpy as np
 from scipy.special import betaincinv, betaln, gammaln, xlogy
 
-from surestep._arrays import FloatArray, IntArray, run_owners, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 
 MOST_VISITS = 1e15  # up to here the inverse beta function is accurate
 WIDENED = 1e-12  # of each end: more than the inverse beta function is off
@@ -68,7 +69,7 @@ def row_radius(
 
     A row may have `support` states, one number for all or one for each [K].
     """
-    n = run_sums(times, offsets).astype(np.float64)
+    n = arrays.run_sums(times, offsets).astype(np.float64)
     states = np.broadcast_to(support, n.shape)
     several = np.maximum(states, 2)
     if strict:
@@ -138,11 +139,11 @@ def row_regret(times: IntArray, offsets: IntArray, support: IntArray) -> FloatAr
     ln B(k + ½) − ln B(½) = Σ (lnΓ(k+½) − lnΓ(½)) − lnΓ(n + m/2) + lnΓ(m/2): states that were never
     seen add nothing.
     """
-    n = run_sums(times, offsets).astype(np.float64)
-    share = times / np.maximum(n[run_owners(offsets)], 1.0)
+    n = arrays.run_sums(times, offsets).astype(np.float64)
+    share = times / np.maximum(n[arrays.run_owners(offsets)], 1.0)
     terms = xlogy(times, share) - gammaln(times + 0.5) + 0.5 * math.log(math.pi)
     whole = gammaln(n + support / 2) - gammaln(support / 2)
-    regret: FloatArray = run_sums(terms, offsets) + whole + rounding(n + support)
+    regret: FloatArray = arrays.run_sums(terms, offsets) + whole + rounding(n + support)
     return regret
 
 

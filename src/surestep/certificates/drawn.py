@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of, run_lengths, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.stepping import VALUES_STEPPING, step_until_near
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for_tasks
@@ -215,7 +216,7 @@ def compare_each(compared: list[DrawnComparison], chunk: Chunk, size: int) -> No
             one.compare(chunk.part(place * size, size))
         return
     everyone = [one.everyone for one in compared]
-    firsts = offsets_of(np.array([len(policies) for policies in everyone]))
+    firsts = arrays.offsets_of(np.array([len(policies) for policies in everyone]))
     performance = eliminated(question.models, chunk, np.concatenate(everyone), firsts)
     mean, residual, scale = performance
     horizon = np.full(residual.shape, longest_horizon(question.models.discount))
@@ -331,7 +332,7 @@ def eliminated(
     These are `policies`[firsts[d]:firsts[d+1]]; of fewer than others have, the rest is 0.
     """
     pairs, size = models.counts.pairs, len(chunk.ends)
-    shape = (size, int(run_lengths(firsts).max()))
+    shape = (size, int(arrays.run_lengths(firsts).max()))
     performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
     room = room_to_eliminate(pairs.num_states)
     eliminate_drawn.all(
@@ -389,7 +390,7 @@ def blocks_of(
         )
         for i in range(number)
     ]
-    return Blocks(firsts, offsets_of(np.array(cells)))
+    return Blocks(firsts, arrays.offsets_of(np.array(cells)))
 
 
 def expected_cells(models: ModelDraws, used: BoolArray) -> int:
@@ -397,10 +398,10 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
     counts = models.counts
     rows = models.rows
     if rows.given.size > 0:
-        return int(run_lengths(rows.offsets)[used].sum())
+        return int(arrays.run_lengths(rows.offsets)[used].sum())
     if rows.singly:
         return int(np.count_nonzero(used)) * counts.pairs.num_states
-    seen = run_sums((counts.times > 0).astype(np.int64), counts.offsets)[used]
+    seen = arrays.run_sums((counts.times > 0).astype(np.int64), counts.offsets)[used]
     sticks = np.minimum(counts.pairs.num_states - seen, 2.0 - rows.weight * math.log(REMAINDER))
     more = float(sticks.sum())
     return int(seen.sum() + more + 8 * math.sqrt(more) + 16)
@@ -513,7 +514,7 @@ def startable(counts: Counts) -> BoolArray:
 def terms_of(models: ModelDraws) -> int:
     """Returns the number of rounded terms in a residual, with room for the sum over the starts."""
     pairs = models.counts.pairs
-    return (int(run_lengths(pairs.offsets).max()) + 1) * pairs.num_states + 8
+    return (int(arrays.run_lengths(pairs.offsets).max()) + 1) * pairs.num_states + 8
 
 
 def proven_error(

@@ -8,16 +8,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    IntArray,
-    expect,
-    is_number,
-    refuse_where,
-    run_lengths,
-    run_owners,
-    shown,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, IntArray
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import UNKNOWN, DecisionLog, ends_of, least_and_greatest
@@ -36,7 +28,7 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
     seed, it is the first part in the order of the log, which of a single episode is its first
     steps.
     """
-    expect("problem", problem, Problem)
+    arrays.expect("problem", problem, Problem)
     if problem.log is None:
         raise InvalidParameter(
             "training_part needs whole episodes, but the problem has no log; give it as "
@@ -119,13 +111,13 @@ def split_seed(logger: Logger, seed: int) -> int | None:
 
 def check_split(train_share: object, logger: object) -> None:
     """Refuses what says no split."""
-    if not (is_number(train_share) and 0 <= train_share < 1):
+    if not (arrays.is_number(train_share) and 0 <= train_share < 1):
         raise InvalidParameter(
-            f"train_share is {shown(train_share)}, expected at least 0 and less than 1"
+            f"train_share is {arrays.shown(train_share)}, expected at least 0 and less than 1"
         )
     if not isinstance(logger, str) or logger not in get_args(Logger):
         raise InvalidParameter(
-            f"logger is {shown(logger)}, expected one of {', '.join(get_args(Logger))}"
+            f"logger is {arrays.shown(logger)}, expected one of {', '.join(get_args(Logger))}"
         )
 
 
@@ -195,7 +187,7 @@ def with_ends(problem: Problem) -> Counts:
 def times_of(log: DecisionLog, counts: Counts) -> IntArray:
     """Counts how often the log takes each of the transitions [T] that the counts store."""
     log, size = log.with_outcomes(), np.int64(counts.pairs.num_states)
-    keys = run_owners(counts.offsets) * size + counts.successor
+    keys = arrays.run_owners(counts.offsets) * size + counts.successor
     order = np.argsort(keys)
     place = order[np.searchsorted(keys, log.pair * size + log.next_state, sorter=order)]
     return np.bincount(place, minlength=keys.size)
@@ -213,12 +205,12 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
             code="no-log",
         )
     log = problem.log if horizon is None else first_steps(problem.log, horizon)
-    lengths, early = run_lengths(log.episode_offsets), ~over_at_last(log)
+    lengths, early = arrays.run_lengths(log.episode_offsets), ~over_at_last(log)
     if log.cut is not None:  # by a split: the rest is known, and elsewhere
         early &= ~log.cut
     if horizon is not None:
         early &= lengths < horizon
-    refuse_where(
+    arrays.refuse_where(
         early,
         lambda e: (
             f"episode {e} is truncated after {lengths[e]} steps, and nobody knows what would have "
@@ -251,7 +243,7 @@ def check_known_support(problem: Problem, policy: Policy) -> None:
             "action",
             code="behavior-estimated",
         )
-    refuse_where(
+    arrays.refuse_where(
         unsupported_pairs(policy, problem.behavior) & ~problem.counts.terminal[pairs.state],
         lambda k: (
             f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "

@@ -22,17 +22,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    expect,
-    expect_count,
-    in_digits,
-    is_number,
-    least_draws,
-    shown,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.bounding import fewest_draws, lower_bounds_each, with_few_draws
 from surestep.certificates.common import (
     LARGEST,
@@ -152,22 +143,23 @@ class Posterior:
             if not isinstance(value, str) or value not in choices:
                 raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
         weight = self.prior_weight
-        if not (is_number(weight) and 1e-3 <= weight <= 1e9):
-            raise InvalidParameter(f"prior_weight is {shown(weight)}, expected 0.001 to 1e9")
+        if not (arrays.is_number(weight) and 1e-3 <= weight <= 1e9):
+            raise InvalidParameter(f"prior_weight is {arrays.shown(weight)}, expected 0.001 to 1e9")
         if self.prior not in OF_A_WEIGHT and weight != DEFAULT_WEIGHT:
             raise InvalidParameter(
                 f"prior_weight is {weight!r}, but the prior {self.prior} has a weight of its own; "
                 "expected none"
             )
-        expect_count("draws", self.draws, MOST_DRAWS)
+        arrays.expect_count("draws", self.draws, MOST_DRAWS)
         if self.rank < 1:
             raise InvalidParameter(
                 f"draws is {self.draws}, expected at least 1/delta − 1 = "
-                f"{in_digits(least_draws(self.delta))}: fewer do not show what happens so rarely"
+                f"{arrays.in_digits(arrays.least_draws(self.delta))}: fewer do not show what "
+                "happens so rarely"
             )
         whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
         if not whole or not 0 <= self.seed < SEEDS:
-            raise InvalidParameter(f"seed is {shown(self.seed)}, expected 0 to {SEEDS - 1}")
+            raise InvalidParameter(f"seed is {arrays.shown(self.seed)}, expected 0 to {SEEDS - 1}")
         check_split(self.train_share, self.logger)
         self._check_reward_bounds()
 
@@ -177,23 +169,28 @@ class Posterior:
             ("reward", self.reward_low, self.reward_high),
             ("ending", self.ending_low, self.ending_high),
         ):
-            numbers = is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST
+            numbers = (
+                arrays.is_number(low)
+                and arrays.is_number(high)
+                and -LARGEST <= low <= high <= LARGEST
+            )
             if not (low is None and high is None) and not numbers:
                 raise InvalidParameter(
-                    f"{what}_low is {shown(low)} and {what}_high {shown(high)}, expected two "
+                    f"{what}_low is {arrays.shown(low)} and {what}_high {arrays.shown(high)}, "
+                    "expected two "
                     f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
                 )
         weight = self.extreme_weight
-        if not (is_number(weight) and 0 <= weight <= 1e9):
-            raise InvalidParameter(f"extreme_weight is {shown(weight)}, expected 0 to 1e9")
+        if not (arrays.is_number(weight) and 0 <= weight <= 1e9):
+            raise InvalidParameter(f"extreme_weight is {arrays.shown(weight)}, expected 0 to 1e9")
         if weight > 0 and self.prior != "cautious":
             raise InvalidParameter(
-                f"extreme_weight is {shown(weight)} and the prior {self.prior}, expected none, or "
-                "the prior cautious: it is a part of that"
+                f"extreme_weight is {arrays.shown(weight)} and the prior {self.prior}, expected "
+                "none, or the prior cautious: it is a part of that"
             )
         for name, needs in (
             ("rewards is 'bounded'", self.rewards == "bounded"),
-            (f"extreme_weight is {shown(weight)}", weight > 0),
+            (f"extreme_weight is {arrays.shown(weight)}", weight > 0),
             ("ending_low is given", self.ending_low is not None),
         ):
             if needs and self.reward_low is None:
@@ -235,7 +232,7 @@ class Posterior:
     def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
         """Returns the prior, or its weight, and whether the data of the choice were left out."""
         prior, weight = parameters.get("prior"), parameters.get("prior_weight")
-        if prior in ("cautious", "weight") and is_number(weight):
+        if prior in ("cautious", "weight") and arrays.is_number(weight):
             prior = f"prior weight {weight:.4g}"
         return prior, "held-out data" if parameters.get("train_share") else None
 
@@ -430,15 +427,15 @@ def posterior_gains(
     Each is less by what evaluating it may be off. `memory` is the most bytes that drawn models
     take at a time, with what evaluating them takes; it changes nothing else.
     """
-    expect("problem", problem, Problem)
-    expect("settings", settings, Posterior)
-    expect_count("memory", memory)
+    arrays.expect("problem", problem, Problem)
+    arrays.expect("settings", settings, Posterior)
+    arrays.expect_count("memory", memory)
     single = isinstance(policies, Policy)
     if not single and not (isinstance(policies, Sequence) and len(policies) > 0):
         raise InvalidParameter(f"policies is {policies!r}, expected a Policy or several")
     several = [policies] if isinstance(policies, Policy) else list(policies)
     for policy in several:
-        expect("policy", policy, Policy)
+        arrays.expect("policy", policy, Policy)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     (gains,) = gains_together([settings], [problem], [several], memory)
     if isinstance(gains, CertificateRefused):

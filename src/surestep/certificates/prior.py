@@ -22,15 +22,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import gammaln
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    offsets_of,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.drawn import DrawnQuestion, ModelDraws, startable
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, PriorRows
@@ -157,7 +150,7 @@ def pooled_rows(counts: Counts, weight: float) -> PriorRows:
 def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
     """Returns n(s,·) / (n(s,·) + c) of each pair [K], and g [S]; see `pooled_rows`."""
     pairs = counts.pairs
-    visits = run_sums(counts.visits, pairs.offsets)
+    visits = arrays.run_sums(counts.visits, pairs.offsets)
     into = np.bincount(counts.successor, counts.times, pairs.num_states)
     every = (into + weight / pairs.num_states) / (into.sum() + weight)
     return (visits / (visits + weight))[pairs.state], every
@@ -165,7 +158,7 @@ def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
 
 def weights_of(support: Successors, counts: Counts, name: PriorName, weight: float) -> FloatArray:
     """Returns the weight of each given successor [T']."""
-    owner = run_owners(support.offsets)
+    owner = arrays.run_owners(support.offsets)
     if name == "own" and support.weight is not None:
         return support.weight
     if name in FIXED_ALPHA:
@@ -173,13 +166,13 @@ def weights_of(support: Successors, counts: Counts, name: PriorName, weight: flo
     if name != "pooled":
         return weight / support.sizes[owner]
     pairs, size = counts.pairs, np.int64(counts.pairs.num_states)
-    step = pairs.state[run_owners(counts.offsets)] * size + counts.successor
+    step = pairs.state[arrays.run_owners(counts.offsets)] * size + counts.successor
     given, place = np.unique(pairs.state[owner] * size + support.successor, return_inverse=True)
     pooled, elsewhere = base_of(counts, weight)
-    visits = np.maximum(run_sums(counts.visits, pairs.offsets), 1)[pairs.state[owner]]
+    visits = np.maximum(arrays.run_sums(counts.visits, pairs.offsets), 1)[pairs.state[owner]]
     times = np.bincount(np.searchsorted(given, step), counts.times, given.size)[place]
     share = pooled[owner] * times / visits + (1 - pooled[owner]) * elsewhere[support.successor]
-    return weight * share / run_sums(share, support.offsets)[owner]
+    return weight * share / arrays.run_sums(share, support.offsets)[owner]
 
 
 def likeliest_weight(counts: Counts, sizes: IntArray) -> float:
@@ -190,7 +183,7 @@ def likeliest_weight(counts: Counts, sizes: IntArray) -> float:
     """
     visits, rows = np.unique(counts.visits, return_counts=True)
     seen = counts.times > 0
-    alike = np.stack([counts.times[seen], sizes[run_owners(counts.offsets)[seen]]])
+    alike = np.stack([counts.times[seen], sizes[arrays.run_owners(counts.offsets)[seen]]])
     alike = alike[:, np.lexsort(alike)]
     new: BoolArray = np.ones(alike.shape[1], np.bool_)
     new[1:] = np.diff(alike).any(axis=0)
@@ -253,11 +246,13 @@ def worst_pair(models: ModelDraws, mdp: FiniteMDP, more_often: FloatArray) -> Fl
     were to be expected; and as they cost at most λ · max a, one pair is enough to fear them all.
     """
     rows, rewards = models.rows, models.rewards
-    visits = run_sums(rows.times, rows.offsets)
+    visits = arrays.run_sums(rows.times, rows.offsets)
     worst = np.where(
         more_often > 0,
         *(
-            run_sums(mdp.probability * np.append(end, end.mean())[mdp.successor], mdp.offsets)[:-1]
+            arrays.run_sums(
+                mdp.probability * np.append(end, end.mean())[mdp.successor], mdp.offsets
+            )[:-1]
             for end in (rewards.least, rewards.greatest)
         ),
     )
@@ -282,9 +277,9 @@ def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:
     if rows.given.size == 0:
         there = (np.arange(gain.size) >= np.argmin(gain)).astype(np.float64)
         return rows._replace(weight=ADVERSE, pooled=np.zeros_like(rows.pooled), elsewhere=there)
-    lengths = run_lengths(rows.offsets)
+    lengths = arrays.run_lengths(rows.offsets)
     filled, here = lengths > 0, gain[rows.successor]
-    first = np.lexsort((here, run_owners(rows.offsets)))[rows.offsets[:-1][filled]]
+    first = np.lexsort((here, arrays.run_owners(rows.offsets)))[rows.offsets[:-1][filled]]
     shared = np.where(np.isinf(here[first]), ADVERSE / lengths[filled], 0.0)
     given = np.repeat(shared, lengths[filled])
     given[first[shared == 0]] = ADVERSE
@@ -313,9 +308,9 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
     """
     counts, rows, rewards = models.counts, models.rows, models.rewards
     pairs, size, num_pairs = counts.pairs, counts.pairs.num_states, counts.pairs.num_pairs
-    goes_on, owner = ~counts.terminal[pairs.state], run_owners(rows.offsets)
+    goes_on, owner = ~counts.terminal[pairs.state], arrays.run_owners(rows.offsets)
     weight = rows.times + (rows.given if rows.given.size > 0 else 0.0)
-    total = run_sums(weight, rows.offsets) + rows.weight
+    total = arrays.run_sums(weight, rows.offsets) + rows.weight
     chance = weight / np.where(goes_on, total, 1.0)[owner]
     anywhere = np.where(goes_on, rows.weight / np.where(goes_on, total, 1.0), 0.0)
     typical = 0.0
@@ -324,7 +319,7 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
     earned = np.nan_to_num(means_of(rewards.seen), nan=typical)
     if not rewards.per_pair:
         share = chance + (anywhere / size)[owner]
-        earned = typical + run_sums(share * (earned - typical), rows.offsets)
+        earned = typical + arrays.run_sums(share * (earned - typical), rows.offsets)
     last = rows.offsets[1:][goes_on]
     pair = np.insert(owner, last, np.flatnonzero(goes_on))
     kept = goes_on[pair]
@@ -333,7 +328,7 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
         Pairs(
             np.append(pairs.offsets, num_pairs + 1), np.append(pairs.action, 0), pairs.num_actions
         ),
-        offsets_of(np.bincount(pair, minlength=num_pairs + 1)),
+        arrays.offsets_of(np.bincount(pair, minlength=num_pairs + 1)),
         np.append(np.insert(rows.successor, last, size)[kept], np.arange(size)),
         np.append(np.insert(chance, last, anywhere[goes_on])[kept], np.full(size, 1 / size)),
         np.append(earned, 0.0)[pair],

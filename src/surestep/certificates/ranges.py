@@ -26,7 +26,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from surestep._arrays import BoolArray, FloatArray, shown
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.common import LARGEST
 from surestep.errors import InvalidParameter, said
 from surestep.model.statements import Statement
@@ -67,9 +68,9 @@ class Ranges(NamedTuple):
         """Returns the range of returns from any state in which somebody decides."""
         if discount == 1 and self.running != NOTHING:
             raise InvalidParameter(
-                f"discount is 1 and a running step earns {shown(self.running[0])} to "
-                f"{shown(self.running[1])}, so that returns have no bounds; expected a discount "
-                "below 1, or what whole episodes return, also from any step on "
+                f"discount is 1 and a running step earns {arrays.shown(self.running[0])} to "
+                f"{arrays.shown(self.running[1])}, so that returns have no bounds; expected a "
+                "discount below 1, or what whole episodes return, also from any step on "
                 f"({said('returns=(low, high)', '--returns LOW HIGH')})"
             )
         low, high = (for_ever(reward, discount) for reward in self.running)

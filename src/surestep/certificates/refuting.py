@@ -6,13 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    refuse_where,
-    run_lengths,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.episodes import with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.returns import discounted_returns
@@ -32,7 +27,7 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
     slack = SAME * max(abs(low), abs(high))
     below = least < low - slack
     single = counts.rewards.known or counts.rewards.least is not None
-    refuse_where(
+    arrays.refuse_where(
         seen & (below | (greatest > high + slack)),
         lambda i: (
             f"{'a' if single else 'the mean'} reward of {name_of(counts, i)} is "
@@ -57,7 +52,7 @@ def check_observed(problem: Problem) -> None:
     if not always_alike(counts, slack):
         return
     smallest, largest = exact_means(counts)
-    refuse_where(
+    arrays.refuse_where(
         (counts.visits > 0) & ((smallest > most + slack) | (largest < least - slack)),
         lambda k: (
             f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}, but "
@@ -87,7 +82,7 @@ def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
     """Returns the least and the greatest reward of each pair [K], where rewards never vary."""
     mean, seen = mean_rewards(counts)
     size = counts.pairs.num_pairs
-    owner = np.arange(size) if counts.rewards.per == "pair" else run_owners(counts.offsets)
+    owner = np.arange(size) if counts.rewards.per == "pair" else arrays.run_owners(counts.offsets)
     smallest, largest = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(smallest, owner[seen], mean[seen])
     np.maximum.at(largest, owner[seen], mean[seen])
@@ -100,7 +95,7 @@ def check_ends(problem: Problem) -> None:
     pairs, slack = counts.pairs, SAME * max(abs(low), abs(high), SAME)
     ending = counts.unseen_reward()
     over = counts.terminal[pairs.state]
-    refuse_where(
+    arrays.refuse_where(
         over & ((ending < low - slack) | (ending > high + slack)),
         lambda k: (
             f"{pairs.pair_name(k)} ends the episode with {ending[k]:.10g}, outside of value_bounds "
@@ -119,7 +114,7 @@ def check_returns(problem: Problem, log: DecisionLog, bounds: tuple[float, float
     returns = earned[log.episode_offsets[:-1]]
     over = log.terminated[log.episode_offsets[1:] - 1]
     slack = SAME * max(abs(low), abs(high), SAME)
-    refuse_where(
+    arrays.refuse_where(
         over & ((returns < low - slack) | (returns > high + slack)),
         lambda e: (
             f"the return of episode {e} is {returns[e]:.10g}, expected {low} to {high}: wider "
@@ -138,9 +133,11 @@ def check_still_earned(problem: Problem, log: DecisionLog, bounds: tuple[float, 
     low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
     earned = np.empty(log.num_steps)
     discounted_returns(log.episode_offsets, log.reward, problem.single_discount, earned)
-    over = np.repeat(log.terminated[log.episode_offsets[1:] - 1], run_lengths(log.episode_offsets))
+    over = np.repeat(
+        log.terminated[log.episode_offsets[1:] - 1], arrays.run_lengths(log.episode_offsets)
+    )
     slack = SAME * max(abs(low), abs(high), SAME)
-    refuse_where(
+    arrays.refuse_where(
         over & ((earned < low - slack) | (earned > high + slack)),
         lambda i: (
             f"from {row_name(log.episode_offsets, i)} on, {earned[i]:.10g} is earned, expected "

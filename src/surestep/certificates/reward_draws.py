@@ -7,14 +7,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    offsets_of,
-    refuse_where,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.episodes import with_ends
 from surestep.certificates.ranges import Ranges
 from surestep.certificates.refuting import (
@@ -100,7 +94,7 @@ def kin_of(counts: Counts, mean: FloatArray, observed: BoolArray) -> Kin:
             Kin(False, action, action, pairs.num_actions),
         ]
     else:
-        pair, successor = run_owners(counts.offsets), counts.successor.astype(np.int64)
+        pair, successor = arrays.run_owners(counts.offsets), counts.successor.astype(np.int64)
         candidates = [
             Kin(True, together.of_pair, successor, pairs.num_states),
             Kin(False, np.arange(pairs.num_pairs), pair, pairs.num_pairs),
@@ -206,7 +200,7 @@ def atoms_of(
     ends = np.zeros((len(bounds), 5))
     ends[:, LOW], ends[:, WEIGHT] = bounds, 0.5
     owner = keyed[:, 0].astype(np.int64)
-    return offsets_of(np.bincount(owner, minlength=number)), np.concatenate([atoms, ends])
+    return arrays.offsets_of(np.bincount(owner, minlength=number)), np.concatenate([atoms, ends])
 
 
 def different_rows(table: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -268,7 +262,7 @@ def check_deterministic(problem: Problem) -> None:
     """
     counts = with_ends(problem)
     least, greatest = counts.observed_rewards()
-    refuse_where(
+    arrays.refuse_where(
         greatest - least > SAME * largest_of(least, greatest),
         lambda i: (
             f"{name_of(counts, i)} earned {least[i]} and {greatest[i]} in the log, so its reward "

@@ -38,7 +38,8 @@ from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, is_number, refuse_where, run_sums, shown
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.common import (
     LARGEST,
     Needs,
@@ -103,11 +104,11 @@ class Robust:
         ends = (self.reward_low, self.reward_high)
         if ends == (None, None):
             return
-        low, high = (float(end) if is_number(end) else math.nan for end in ends)
+        low, high = (float(end) if arrays.is_number(end) else math.nan for end in ends)
         if not -LARGEST <= low <= high <= LARGEST:
             raise InvalidParameter(
-                f"reward_low is {shown(ends[0])} and reward_high {shown(ends[1])}, expected two "
-                f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
+                f"reward_low is {arrays.shown(ends[0])} and reward_high {arrays.shown(ends[1])}, "
+                f"expected two finite numbers, the lower one first, up to {LARGEST:g}, or neither"
             )
 
     @classmethod
@@ -352,7 +353,7 @@ def advantage(
     least = models.worst(low).q - slack
     most = -models.mirrored().worst(-high).q + slack
     by_pair = np.where(change > 0, change * least, change * most)
-    return run_sums(by_pair, models.pairs.offsets)
+    return arrays.run_sums(by_pair, models.pairs.offsets)
 
 
 def difference_models(models: RectangularSet, gain: FloatArray) -> RectangularSet:
@@ -366,7 +367,7 @@ def check_value_bounds(problem: Problem, least: FloatArray, most: FloatArray) ->
     low, high = problem.value_bounds
 
     def refuse(wrong: BoolArray, value: FloatArray, side: str) -> None:
-        refuse_where(
+        arrays.refuse_where(
             wrong,
             lambda s: (
                 f"value_bounds is {problem.value_bounds}, but by the data a value of "

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, offsets_of, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.refuting import SAME
 from surestep.kernels.stitched import (
     Case,
@@ -49,7 +50,7 @@ def stacks_of(log: DecisionLog) -> Stacks:
     if log.order is not None:
         order = np.lexsort((log.order, pair))
     return Stacks(
-        offsets_of(np.bincount(pair, minlength=number)),
+        arrays.offsets_of(np.bincount(pair, minlength=number)),
         log.reward[order],
         log.next_state[order].astype(np.int64),
         log.terminated[order],
@@ -102,7 +103,7 @@ def course_of(
         chances,
         cumulated,
         problem.counts.terminal,
-        np.stack([run_sums(chosen * ending, pairs.offsets) for chosen in both]),
+        np.stack([arrays.run_sums(chosen * ending, pairs.offsets) for chosen in both]),
         tails_of_bounds(problem),
         problem.single_discount,
         limits,

@@ -64,7 +64,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect_count, is_number, run_sums, shown
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.certificates.bets import limits_of
 from surestep.certificates.common import LARGEST, Needs, check_delta, values_statement
 from surestep.certificates.episodes import (
@@ -174,24 +175,25 @@ class Stitched:
         """Checks the settings."""
         check_delta(self.delta)
         check_split(self.train_share, self.logger)
-        if not (is_number(self.tails) and 0 <= self.tails < 1):
+        if not (arrays.is_number(self.tails) and 0 <= self.tails < 1):
             raise InvalidParameter(
-                f"tails is {shown(self.tails)}, expected at least 0 and less than 1"
+                f"tails is {arrays.shown(self.tails)}, expected at least 0 and less than 1"
             )
         whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
         if not (whole and 0 <= self.seed <= LARGEST_SEED):
             raise InvalidParameter(
                 f"seed is {self.seed!r}, expected a whole number of 0 or more, below 2^63"
             )
-        expect_count("series", self.series, MOST_SERIES)
+        arrays.expect_count("series", self.series, MOST_SERIES)
         if not isinstance(self.known_start, bool):
             raise InvalidParameter(f"known_start is {self.known_start!r}, expected True or False")
         for what in ("return", "reward"):
             ends = (getattr(self, f"{what}_low"), getattr(self, f"{what}_high"))
-            low, high = (float(end) if is_number(end) else math.nan for end in ends)
+            low, high = (float(end) if arrays.is_number(end) else math.nan for end in ends)
             if ends != (None, None) and not -LARGEST <= low <= high <= LARGEST:
                 raise InvalidParameter(
-                    f"{what}_low is {shown(ends[0])} and {what}_high {shown(ends[1])}, expected "
+                    f"{what}_low is {arrays.shown(ends[0])} and {what}_high "
+                    f"{arrays.shown(ends[1])}, expected "
                     f"two finite numbers, the lower one first, up to {LARGEST:g}, or neither"
                 )
 
@@ -619,7 +621,7 @@ def grown(problem: Problem, factor: float) -> Problem:
     times = np.rint(factor * counts.times).astype(np.int64)
     if not rewards.known:
         before, after = (
-            (counts.visits, run_sums(times, counts.offsets))
+            (counts.visits, arrays.run_sums(times, counts.offsets))
             if rewards.per == "pair"
             else (counts.times, times)
         )

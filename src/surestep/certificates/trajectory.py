@@ -26,7 +26,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, is_number, refuse_where
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.certificates.bounding import lower_bounds
 from surestep.certificates.common import Needs, check_delta, values_statement
 from surestep.certificates.episodes import (
@@ -154,7 +155,11 @@ class Trajectory:
             low, high = self.reward_low, self.reward_high
             if self.bounds_returns:
                 self._check_returns()
-            elif not (is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST):
+            elif not (
+                arrays.is_number(low)
+                and arrays.is_number(high)
+                and -LARGEST <= low <= high <= LARGEST
+            ):
                 raise InvalidParameter(
                     f"reward_low is {low!r} and reward_high {high!r}, but {self.interval} needs to "
                     "know what rewards are possible; expected two numbers, the lower one first"
@@ -177,7 +182,9 @@ class Trajectory:
     def _check_returns(self) -> None:
         """Refuses bounds of returns that are none, or beside what is no whole episode."""
         low, high = self.return_low, self.return_high
-        if not (is_number(low) and is_number(high) and -LARGEST <= low <= high <= LARGEST):
+        if not (
+            arrays.is_number(low) and arrays.is_number(high) and -LARGEST <= low <= high <= LARGEST
+        ):
             raise InvalidParameter(
                 f"return_low is {low!r} and return_high {high!r}, expected two numbers, the lower "
                 "one first, or neither"
@@ -448,7 +455,7 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
 
 def check_rewards(log: DecisionLog, low: float, high: float) -> None:
     """Refuses a log with a reward outside of its bounds."""
-    refuse_where(
+    arrays.refuse_where(
         (log.reward < low) | (log.reward > high),
         lambda i: (
             f"the reward of {row_name(log.episode_offsets, i)} is {log.reward[i]}, expected "

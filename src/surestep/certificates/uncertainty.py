@@ -15,16 +15,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    refuse_where,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.certificates.confidence import (
     MOST_VISITS,
     chance_interval,
@@ -141,7 +133,7 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
 def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms) -> SetRows:
     """Sets of rows that each contain the true one with probability 1 − share."""
     offsets, successor, times, ends, sizes, closed = observed
-    visits, owner = run_sums(times, offsets), run_owners(offsets)
+    visits, owner = arrays.run_sums(times, offsets), arrays.run_owners(offsets)
     if terms.kind == "l1":
         radius = row_radius(times, offsets, sizes, share, strict=terms.strict)
         seen = visits > 0
@@ -149,13 +141,13 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
         center = np.where(
             seen[owner],
             times / np.maximum(visits, 1)[owner],
-            1.0 / np.maximum(run_lengths(offsets), 1)[owner],
+            1.0 / np.maximum(arrays.run_lengths(offsets), 1)[owner],
         )
         return L1Rows(offsets, successor, center, np.where(seen, radius, 2.0), ends, closed)
     if terms.kind == "two-successor":
         trees = SupportTrees.of(offsets, successor, ends, num_states, closed=closed)
         passed, left = trees.counts(times)
-        level = (share / np.maximum(sizes - 1, 1))[run_owners(trees.node_offsets)]
+        level = (share / np.maximum(sizes - 1, 1))[arrays.run_owners(trees.node_offsets)]
         return TreeRows(trees, *chance_interval(left, passed, level, strict=terms.strict))
     level = share / np.maximum(sizes, 1)
     low, high = chance_interval(times, visits[owner], level[owner], strict=terms.strict)
@@ -168,7 +160,7 @@ def over_support(earned: Earnings, counts: Counts, support: Successors | None) -
     if support is None:
         return earned
     place = support.places(counts)
-    stored = earned.outside[run_owners(support.offsets)]
+    stored = earned.outside[arrays.run_owners(support.offsets)]
     stored[place[place >= 0]] = earned.stored[place >= 0]
     return earned._replace(stored=stored)
 
@@ -181,7 +173,7 @@ def earnings(
     Sums of rewards say something about the mean reward of a pair, which then does not depend on the
     successor. A known reward does; where none is stored, the range is all that is known.
     """
-    rewards, owner = counts.rewards, run_owners(counts.offsets)
+    rewards, owner = counts.rewards, arrays.run_owners(counts.offsets)
     ending = counts.unseen_reward()
     low, high = terms.reward_range or (0.0, 0.0)  # without a range, every reward is stored
     if rewards.known:
@@ -192,7 +184,9 @@ def earnings(
         )
         below, above = (Earnings(counts.mean_reward(), end, ending) for end in outside)
         return below, above
-    sums = rewards.values if rewards.per == "pair" else run_sums(rewards.values, counts.offsets)
+    sums = (
+        rewards.values if rewards.per == "pair" else arrays.run_sums(rewards.values, counts.offsets)
+    )
     width = high - low if high > low else 1.0
     scaled = (sums - counts.visits * low) / width
     least, most = mean_interval(scaled, counts.visits, share, strict=terms.strict)
@@ -225,7 +219,7 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
             code="rewards-not-known",
         )
     elif rewards.per == "transition":
-        refuse_where(
+        arrays.refuse_where(
             ~ends & (stored < sizes),
             lambda k: (
                 f"the known rewards of {pairs.pair_name(k)} are given for {stored[k]} of "
@@ -239,7 +233,7 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
 
 def sorted_counts(counts: Counts) -> Counts:
     """Returns the counts with the successors of each pair in rising order, as trees need them."""
-    owner = run_owners(counts.offsets)
+    owner = arrays.run_owners(counts.offsets)
     order = np.lexsort((counts.successor, owner))
     if (order[1:] > order[:-1]).all():
         return counts

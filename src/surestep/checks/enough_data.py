@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.checks.check import Check, GivenResult, Kind, Mark
 
 MOST_OF_THE_TIME = 0.5
@@ -22,7 +23,9 @@ def check(result: GivenResult) -> Check:
     if policy is None:
         return Check.unchecked(KIND.code, "no-change")
     offsets = policy.pairs.offsets
-    chose, held_out = (run_sums(each, offsets) for each in (policy.visits, policy.held_out_visits))
+    chose, held_out = (
+        arrays.run_sums(each, offsets) for each in (policy.visits, policy.held_out_visits)
+    )
     return place_check(policy.time, chose, chose + held_out, policy.is_open, policy.names)
 
 

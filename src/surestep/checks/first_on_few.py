@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import run_sums
+import surestep._arrays as arrays
 from surestep.checks.check import Check, GivenResult, Kind
 
 FIRST_PLACE = 0.5  # the chance of an action that is recommended
@@ -17,7 +17,7 @@ def check(result: GivenResult) -> Check | None:
     if policy is None:
         return None
     visits, state = policy.visits, policy.pairs.state
-    decisions = run_sums(visits, policy.pairs.offsets)[state]
+    decisions = arrays.run_sums(visits, policy.pairs.offsets)[state]
     raised = policy.probability > policy.behavior + FIRST_PLACE / 2
     few = (visits < FEW_VISITS) | (visits < FEW_OF_ALL * decisions)
     first = raised & (policy.probability >= FIRST_PLACE)

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, offsets_of
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.checks.check import Check, GivenLog, Kind, Mark
 from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
@@ -105,7 +106,7 @@ def trail_of(log: DecisionLog, discount: float, value: FloatArray, shown: IntArr
     order, rows = np.argsort(state, kind="stable"), np.bincount(state)
     return Trail(
         starts=state[log.episode_offsets[:-1]],
-        offsets=offsets_of(rows),
+        offsets=arrays.offsets_of(rows),
         target=target[order],
         excess=excess[order],
         variance=np.bincount(state, excess**2) / rows,

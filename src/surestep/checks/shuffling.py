@@ -32,7 +32,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, offsets_of, run_lengths
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
 
@@ -103,7 +104,7 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
     key = visit_key(log, place)
     order = np.argsort(key, kind="stable")
     offsets = ends_of_equal(key[order])
-    lengths = run_lengths(offsets)
+    lengths = arrays.run_lengths(offsets)
     chances = 1.0 - np.random.default_rng(seed).random(lengths.size)  # none is 0
     drawn = np.floor((1.0 / chances + 1.0) / 2.0)  # 1, 2, …
     reached = drawn <= lengths
@@ -112,7 +113,7 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
 
 def visit_key(log: DecisionLog, place: IntArray) -> IntArray:
     """Returns a number [N] for the episode and the place of each row."""
-    episode = np.repeat(np.arange(log.num_episodes), run_lengths(log.episode_offsets))
+    episode = np.repeat(np.arange(log.num_episodes), arrays.run_lengths(log.episode_offsets))
     return episode * np.int64(int(place.max()) + 1) + place
 
 
@@ -136,7 +137,7 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     """
     key = group * np.int64(past.max(initial=0) + 1) + past
     order = np.argsort(key, kind="stable")
-    length = run_lengths(ends_of_equal(key[order]))
+    length = arrays.run_lengths(ends_of_equal(key[order]))
     order = order[np.repeat(length > 1, length)]
     length = length[length > 1]
     if order.size == 0:
@@ -144,14 +145,14 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     group, outcome = group[order], outcome[order]
     owner = group[np.cumsum(length) - 1]  # of each run
     groups = ends_of_equal(owner)
-    runs = offsets_of(length)
+    runs = arrays.offsets_of(length)
     first = runs[groups[:-1]]
     varies = np.maximum.reduceat(outcome, first) > np.minimum.reduceat(outcome, first)
-    kept = varies & (run_lengths(groups) > 1)
-    of_run = np.repeat(kept, run_lengths(groups))
+    kept = varies & (arrays.run_lengths(groups) > 1)
+    of_run = np.repeat(kept, arrays.run_lengths(groups))
     return Arrangement(
-        offsets_of(run_lengths(groups)[kept]),
-        offsets_of(length[of_run]),
+        arrays.offsets_of(arrays.run_lengths(groups)[kept]),
+        arrays.offsets_of(length[of_run]),
         order[np.repeat(of_run, length)],
     )
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, offsets_of
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.environments.alike import nearly_alike
 from surestep.environments.bandit import bandit
 from surestep.environments.benchmark import Benchmark, Truth
@@ -79,7 +80,7 @@ class Learner:
                 state = int(mdp.successor[transition])
             lengths[episode] = len(taken) - first
             memory.learn(taken[first:])
-        return log_of_transitions(mdp, over, offsets_of(lengths), np.array(taken, np.int64))
+        return log_of_transitions(mdp, over, arrays.offsets_of(lengths), np.array(taken, np.int64))
 
 
 class Draws:

@@ -7,18 +7,8 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    IntArray,
-    equal_by_value,
-    expect,
-    expect_count,
-    freeze,
-    generator,
-    is_number,
-    restore_frozen,
-    weighted_rows,
-)
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
@@ -50,11 +40,11 @@ class Truth:
 
     def __post_init__(self) -> None:
         """Freezes the array."""
-        object.__setattr__(self, "pair", freeze(np.asarray(self.pair, np.int64)))
+        object.__setattr__(self, "pair", arrays.freeze(np.asarray(self.pair, np.int64)))
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     def acting(self, policy: Policy) -> Policy:
         """Returns the policy as it acts in the model."""
@@ -66,7 +56,7 @@ class Truth:
             one_by_one = (Policy(self.mdp.pairs, policy[self.pair]) for policy in policies)
             return np.array([performance(self.mdp, policy) for policy in one_by_one])
         values = evaluate_batch(MDPBatch.from_models([self.mdp]), policies[:, self.pair]).value
-        return weighted_rows(values, self.mdp.initial)
+        return arrays.weighted_rows(values, self.mdp.initial)
 
 
 class Simulator(Protocol):
@@ -119,24 +109,26 @@ class Benchmark:
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
-        expect("mdp", self.mdp, FiniteMDP)
-        expect("behavior", self.behavior, Policy)
+        arrays.expect("mdp", self.mdp, FiniteMDP)
+        arrays.expect("behavior", self.behavior, Policy)
         object.__setattr__(self, "collector", self.collector or self.behavior)
-        expect("collector", self.collector, Policy)
+        arrays.expect("collector", self.collector, Policy)
         for who, policy in (("behavior", self.behavior), ("collector", self.collector)):
             check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
         if self.horizon is not None:
-            expect_count("horizon", self.horizon)
+            arrays.expect_count("horizon", self.horizon)
         if not isinstance(self.rewards, str) or self.rewards not in get_args(RewardConvention):
             words = " or ".join(get_args(RewardConvention))
             raise InvalidParameter(f"rewards is {self.rewards!r}, expected {words}")
         bounds = self.value_bounds
-        if not (isinstance(bounds, tuple) and len(bounds) == 2 and all(map(is_number, bounds))):
+        if not (
+            isinstance(bounds, tuple) and len(bounds) == 2 and all(map(arrays.is_number, bounds))
+        ):
             raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
         if (self.mdp.discount != self.mdp.discount[0]).any():
             raise InvalidParameter("the model of a benchmark has one discount for all pairs")
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
 
     @property
@@ -199,8 +191,8 @@ class Benchmark:
 
     def sample(self, size: int, rng: np.random.Generator | int) -> DecisionLog:
         """Data of the collector: `size` episodes, or one of `size` steps where it is a stream."""
-        expect_count("size", size)
-        rng = generator(rng)
+        arrays.expect_count("size", size)
+        rng = arrays.generator(rng)
         episodes, horizon = (1, size) if self.horizon is None else (size, self.horizon)
         if self.simulator is not None:
             return self.simulator.rollout(self.collector, episodes, horizon, rng)
@@ -208,7 +200,7 @@ class Benchmark:
 
     def problem(self, log: DecisionLog) -> Problem:
         """Returns the problem that the log poses, on the terms of the benchmark."""
-        expect("log", log, DecisionLog)
+        arrays.expect("log", log, DecisionLog)
         return Problem(
             counts=log.counts(self.known_rewards),
             behavior=self.behavior,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, is_number, offsets_of, own
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, FloatArray
 from surestep.errors import InvalidParameter
 from surestep.model.mdp import FiniteMDP, spread_initial
 from surestep.model.pairs import Pairs
@@ -24,7 +25,7 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
 
 def share(name: str, value: object) -> float:
     """Returns a parameter between 0 and 1, both included."""
-    if not (is_number(value) and 0 <= value <= 1):
+    if not (arrays.is_number(value) and 0 <= value <= 1):
         raise InvalidParameter(f"{name} is {value!r}, expected a number, 0 to 1")
     return float(value)
 
@@ -55,11 +56,11 @@ def mdp_of_rows(
     kept = probability > 0
     return FiniteMDP(
         pairs,
-        own(offsets_of(np.count_nonzero(kept, axis=1))),
+        arrays.own(arrays.offsets_of(np.count_nonzero(kept, axis=1))),
         np.broadcast_to(successor, kept.shape)[kept],
-        own(probability[kept]),
-        own(np.broadcast_to(reward, kept.shape)[kept].astype(np.float64)),
-        own(np.full(pairs.num_pairs, discount)),
+        arrays.own(probability[kept]),
+        arrays.own(np.broadcast_to(reward, kept.shape)[kept].astype(np.float64)),
+        arrays.own(np.full(pairs.num_pairs, discount)),
         spread_initial(pairs, 0),
     )
 

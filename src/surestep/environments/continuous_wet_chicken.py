@@ -12,16 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    IntArray,
-    expect,
-    expect_count,
-    floats,
-    offsets_of,
-    refuse_where,
-    whole_numbers,
-)
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import MOST_STATES, check_size, mdp_of_rows, share, whole_number
 from surestep.environments.wet_chicken import (
@@ -60,10 +52,10 @@ class ContinuousWetChicken:
 
     def step(self, position: object, action: object, rng: np.random.Generator) -> FloatArray:
         """Draws one step of the actions [N] from the positions [N, 2]; x' is its reward."""
-        expect("rng", rng, np.random.Generator)
+        arrays.expect("rng", rng, np.random.Generator)
         before = self.positions(position)
-        chosen = whole_numbers("action", action, (len(before),), InvalidParameter)
-        refuse_where(
+        chosen = arrays.whole_numbers("action", action, (len(before),), InvalidParameter)
+        arrays.refuse_where(
             (chosen < 0) | (chosen >= len(ACTIONS)),
             lambda i: f"action[{i}] is {chosen[i]}, expected 0 to {len(ACTIONS) - 1}",
             "action",
@@ -73,11 +65,11 @@ class ContinuousWetChicken:
 
     def positions(self, position: object) -> FloatArray:
         """Positions [N, 2] on the river: 0 ≤ x < length, and y a lane."""
-        rows = floats("position", position, None, InvalidParameter)
+        rows = arrays.floats("position", position, None, InvalidParameter)
         if rows.ndim != 2 or rows.shape[1] != 2:
             raise InvalidParameter(f"position has shape {rows.shape}, expected rows (x, y)")
         x, y = rows.T
-        refuse_where(
+        arrays.refuse_where(
             (x < 0) | (x >= self.length) | (y < 0) | (y >= self.width) | (y != np.floor(y)),
             lambda i: (
                 f"position {i} is ({x[i]}, {y[i]}), expected 0 ≤ x < {self.length} and a lane "
@@ -102,7 +94,7 @@ class RiverCells:
 
     def __post_init__(self) -> None:
         """Checks the number of cells."""
-        expect("river", self.river, ContinuousWetChicken)
+        arrays.expect("river", self.river, ContinuousWetChicken)
         whole_number("cells", self.per_unit, 1, MOST_STATES)
         check_size(f"{self.num_cells} cells a lane", self.num_cells * self.river.width)
 
@@ -133,12 +125,12 @@ class RiverCells:
 
         Rewards are the true x; every episode is truncated after `horizon` steps.
         """
-        expect("policy", policy, Policy)
+        arrays.expect("policy", policy, Policy)
         pairs = self.pairs
         check_same_pairs("the river in cells", pairs, "the policy", policy.pairs)
-        expect_count("episodes", episodes)
-        expect_count("horizon", horizon)
-        expect("rng", rng, np.random.Generator)
+        arrays.expect_count("episodes", episodes)
+        arrays.expect_count("horizon", horizon)
+        arrays.expect("rng", rng, np.random.Generator)
         decide = drawing(policy.pairs.offsets, policy.probability, rng)
         state = np.zeros((horizon + 1, episodes), np.int64)
         action = np.empty((horizon, episodes), np.int64)
@@ -159,7 +151,7 @@ class RiverCells:
             state[1:].T.ravel(),
             np.zeros(last.size, np.bool_),
             last.T.ravel(),
-            offsets_of(np.full(episodes, horizon)),
+            arrays.offsets_of(np.full(episodes, horizon)),
         )
 
 

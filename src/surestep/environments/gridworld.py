@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, offsets_of
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
     MOST_STATES,
@@ -169,7 +170,7 @@ def shortest_ways(size: int) -> IntArray:
     ways = open_ways(size)
     step = np.array([size, 1, -size, -1])
     state, direction = np.nonzero(ways)  # ways lead there and back, so the goal can be the start
-    offsets = offsets_of(np.count_nonzero(ways, axis=1))
+    offsets = arrays.offsets_of(np.count_nonzero(ways, axis=1))
     _, parent = breadth_first(offsets, (state + step[direction]).astype(np.int32), len(ways) - 1)
     towards = parent - np.arange(len(ways))
     action: IntArray = np.argmax(towards[:, np.newaxis] == step, axis=1)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import FloatArray, run_lengths, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.continuous_wet_chicken import ContinuousWetChicken
 from surestep.environments.registry import make
@@ -58,8 +59,8 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         self.mdp = mdp = self.benchmark.mdp  # for `surestep.io.from_gymnasium`
         self.observation_space = Discrete(mdp.num_states)
         self.action_space = Discrete(mdp.pairs.num_actions)
-        leading_on = (run_lengths(mdp.offsets) > 0).astype(np.int64)
-        self._over = run_sums(leading_on, mdp.pairs.offsets) == 0  # [S]
+        leading_on = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
+        self._over = arrays.run_sums(leading_on, mdp.pairs.offsets) == 0  # [S]
         self._state: int | None = None
         self._steps = 0
         self._horizon = self.benchmark.horizon or math.inf

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surestep._arrays import FloatArray, is_number
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.environments.alike import shrunk
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import share
@@ -38,7 +39,7 @@ def icu_sepsis(effect: float = 1.0, discount: float = 0.99, ends: str = "states"
     took in a state does what the others do on average, as in the package's first version.
     """
     effect = share("effect", effect)
-    if not (is_number(discount) and 0 < discount <= 1):
+    if not (arrays.is_number(discount) and 0 < discount <= 1):
         raise InvalidParameter(f"discount is {discount!r}, expected a number above 0, up to 1")
     if not isinstance(ends, str) or ends not in ENDS:
         raise InvalidParameter(f"ends is {ends!r}, expected {' or '.join(ENDS)}")

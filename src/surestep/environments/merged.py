@@ -11,16 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    IntArray,
-    equal_by_value,
-    freeze,
-    offsets_of,
-    own,
-    restore_frozen,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Truth
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
@@ -43,15 +35,15 @@ class Merged:
 
     def __post_init__(self) -> None:
         """Freezes the array and finds the pair of the log of each pair of the model."""
-        shown = freeze(np.asarray(self.shown, np.int64))
+        shown = arrays.freeze(np.asarray(self.shown, np.int64))
         own_pairs = self.mdp.pairs
         pair = self.pairs.find(shown[own_pairs.state], own_pairs.action)
         object.__setattr__(self, "shown", shown)
         object.__setattr__(self, "truth", Truth(self.mdp, pair))
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
@@ -84,7 +76,7 @@ class Merged:
         fine, pair = self.mdp, self.truth.pair
         total = np.bincount(pair, visits, self.pairs.num_pairs)
         weight = np.where(total[pair] > 0, visits, 1.0)
-        owner, size = run_owners(fine.offsets), np.int64(self.pairs.num_states)
+        owner, size = arrays.run_owners(fine.offsets), np.int64(self.pairs.num_states)
         taken = weight[owner] * fine.probability
         key, place = np.unique(pair[owner] * size + self.shown[fine.successor], return_inverse=True)
         mass = np.bincount(place, taken)
@@ -93,7 +85,7 @@ class Merged:
         row = np.bincount(above, mass, self.pairs.num_pairs)
         return FiniteMDP(
             self.pairs,
-            own(offsets_of(np.bincount(above, minlength=self.pairs.num_pairs))),
+            arrays.own(arrays.offsets_of(np.bincount(above, minlength=self.pairs.num_pairs))),
             successor,
             mass / row[above],
             earned / mass,
@@ -104,7 +96,7 @@ class Merged:
 
 def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> FloatArray:
     """Returns how often an episode takes each pair [K] within `horizon` steps, on average."""
-    owner, state = run_owners(mdp.offsets), mdp.pairs.state
+    owner, state = arrays.run_owners(mdp.offsets), mdp.pairs.state
     at: FloatArray = mdp.initial
     visits = np.zeros(mdp.num_pairs)
     for _ in range(horizon):

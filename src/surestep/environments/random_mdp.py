@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, weighted_rows
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
     SCHOLL_N_WEDGES,
@@ -130,7 +131,7 @@ def hardest_goal(garnet: Garnet) -> int:
     """Finds the state of the smallest ρ(π*) > γ^50 as a goal: hard to reach, but not too hard."""
     goals = range(1, STATES)
     worlds = MDPBatch.from_models([garnet.mdp({goal: 1.0}) for goal in goals])
-    optima = weighted_rows(optimal_batch(worlds).value, worlds.initial)
+    optima = arrays.weighted_rows(optimal_batch(worlds).value, worlds.initial)
     reachable = [goal for goal in goals if optima[goal - 1] > LEAST_OPTIMUM]
     if not reachable:
         raise InvalidParameter(

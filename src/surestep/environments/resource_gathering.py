@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, offsets_of, run_lengths
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
     MOST_STATES,
@@ -153,7 +154,7 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
     target = target.reshape(-1, len(MOVES), 2)
     ways = np.tile(happens, (gold_left.size, 1, 1))
 
-    offsets = offsets_of(np.count_nonzero(ways, axis=(1, 2)))
+    offsets = arrays.offsets_of(np.count_nonzero(ways, axis=(1, 2)))
     start = (gold_left.size - 1) * PLACES + START
     order, _ = breadth_first(offsets, target[ways], start)
     number = np.zeros(len(target), np.int32)
@@ -250,7 +251,7 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
 
 def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
     """Every action with probability 10⁻⁵, but the best with the rest; `best` [S] numbers slots."""
-    starts, lengths = mdp.pairs.offsets[:-1], run_lengths(mdp.pairs.offsets)
+    starts, lengths = mdp.pairs.offsets[:-1], arrays.run_lengths(mdp.pairs.offsets)
     probability = np.full(mdp.num_pairs, EXPLORING)
     probability[starts + best] = 1 - (lengths - 1) * EXPLORING
     return Policy(mdp.pairs, probability)

@@ -15,15 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    offsets_of,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep.algorithms import Algorithm, needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import needs_episodes
@@ -251,7 +244,7 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
         rewards = counts.rewards
         if rewards.per == "transition":
             rewards = LoggedRewards(rewards.values[seen], "transition", True)
-        offsets = offsets_of(run_sums(seen.astype(np.int64), mdp.offsets))
+        offsets = arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets))
         given = Counts(
             mdp.pairs, offsets, mdp.successor[seen], times[seen], rewards, starts, counts.terminal
         )
@@ -324,11 +317,11 @@ def with_all_successors(
     pairs, states = mdp.pairs, mdp.num_states
     goes_on = ~over[pairs.state]
     table = np.zeros((pairs.num_pairs, states), np.int64)
-    table[run_owners(mdp.offsets), mdp.successor] = times
+    table[arrays.run_owners(mdp.offsets), mdp.successor] = times
     successor = np.tile(np.arange(states, dtype=np.int32), int(goes_on.sum()))
     return Counts(
         pairs,
-        offsets_of(np.where(goes_on, states, 0)),
+        arrays.offsets_of(np.where(goes_on, states, 0)),
         successor,
         table[goes_on].ravel(),
         LoggedRewards(prize[successor], "transition", True),

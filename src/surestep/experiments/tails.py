@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainccinv, betaincinv
 
-from surestep._arrays import FloatArray, freeze, is_number
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter
 
 CONFIDENCE = 0.95
@@ -52,7 +53,7 @@ class TailWeights(NamedTuple):
 
 def cvar(values: FloatArray, tail: float) -> float:
     """The mean of the worst max(1, ⌊tail · n⌋) values."""
-    if not (is_number(tail) and 0 < tail <= 1):
+    if not (arrays.is_number(tail) and 0 < tail <= 1):
         raise InvalidParameter(f"tail is {tail!r}, expected more than 0 and at most 1")
     worst = worst_count(values.size, tail)
     return float(np.partition(values, worst - 1)[:worst].mean())
@@ -98,6 +99,6 @@ def tail_weights(size: int, tail: float) -> TailWeights:
     below[fewest:size] = below[fewest - 1]
     below[size] = 1.0
     return TailWeights(
-        freeze(np.diff(np.minimum(above, tail) / tail, prepend=0.0)),
-        freeze(np.diff(np.minimum(below, tail) / tail, prepend=0.0)),
+        arrays.freeze(np.diff(np.minimum(above, tail) / tail, prepend=0.0)),
+        arrays.freeze(np.diff(np.minimum(below, tail) / tail, prepend=0.0)),
     )

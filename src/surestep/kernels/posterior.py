@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IndexArray, IntArray, run_lengths
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import borrowing, inlined, tasks
 from surestep.kernels._types import (
     BoolsIn,
@@ -676,7 +677,7 @@ def room_to_draw(posteriors: Posteriors) -> RoomSize:
     """Returns the room that `draw_models` needs: a `Desk`."""
     num_priors, num_states = posteriors.priors, posteriors.pair_offsets.size - 1
     _, _, groups, atoms = posteriors.parts
-    most = int((run_lengths(atoms) + run_lengths(groups) - 1).max())
+    most = int((arrays.run_lengths(atoms) + arrays.run_lengths(groups) - 1).max())
     return RoomSize(most, 2 * num_priors + (num_priors + 1) * num_states)
 
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, run_lengths
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import borrowing, helper, inlined, kernel, tasks
 from surestep.kernels._types import (
     BatchOut,
@@ -51,7 +52,7 @@ class Stacks(NamedTuple):
     @property
     def sizes(self) -> IntArray:
         """Returns how often each pair was visited [K]."""
-        return run_lengths(self.offsets)
+        return arrays.run_lengths(self.offsets)
 
 
 class Tails(NamedTuple):

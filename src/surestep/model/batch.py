@@ -7,19 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    IndexArray,
-    IntArray,
-    RunWords,
-    floats,
-    freeze,
-    normalised_runs,
-    offsets_of,
-    own,
-    restore_frozen,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.mdp import FiniteMDP, read_discount, read_initial
@@ -46,7 +35,7 @@ class MDPBatch:
 
     __repr__ = short_repr("num_models", "num_states", "pairs.num_pairs", "discount")
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
@@ -54,14 +43,14 @@ class MDPBatch:
         if not isinstance(pairs, Pairs):
             raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
         offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
-        probability = floats("probability", self.probability, None, InvalidModel)
+        probability = arrays.floats("probability", self.probability, None, InvalidModel)
         if probability.ndim != 2 or probability.shape[0] == 0:
             raise InvalidModel(
                 f"probability has shape {probability.shape}, expected [models, {successor.size}]"
             )
         size = probability.shape[0]
-        floats("probability", probability, (size, successor.size), InvalidModel)
-        reward = floats(
+        arrays.floats("probability", probability, (size, successor.size), InvalidModel)
+        reward = arrays.floats(
             "expected_reward", self.expected_reward, (size, pairs.num_pairs), InvalidModel
         )
         words = RunWords(
@@ -72,15 +61,17 @@ class MDPBatch:
             " (or 0, to end the episode)",
             "model",
         )
-        probability = normalised_runs(probability, offsets, words, InvalidModel, zeros_allowed=True)
+        probability = arrays.normalised_runs(
+            probability, offsets, words, InvalidModel, zeros_allowed=True
+        )
         discount = read_discount(pairs, self.discount)
         set_field = object.__setattr__
         set_field(self, "offsets", offsets)
         set_field(self, "successor", successor)
-        set_field(self, "probability", freeze(probability))
-        set_field(self, "expected_reward", freeze(reward))
-        set_field(self, "discount", freeze(discount))
-        set_field(self, "initial", freeze(read_initial(pairs, self.initial)))
+        set_field(self, "probability", arrays.freeze(probability))
+        set_field(self, "expected_reward", arrays.freeze(reward))
+        set_field(self, "discount", arrays.freeze(discount))
+        set_field(self, "initial", arrays.freeze(read_initial(pairs, self.initial)))
 
     @classmethod
     def from_models(cls, models: Sequence[FiniteMDP]) -> MDPBatch:
@@ -103,7 +94,7 @@ class MDPBatch:
                 if not np.array_equal(getattr(model, what), getattr(first, what)):
                     raise ShapeMismatch(f"model {index} has another {what} than model 0")
         size = np.int64(first.num_states)
-        keys = [run_owners(model.offsets) * size + model.successor for model in models]
+        keys = [arrays.run_owners(model.offsets) * size + model.successor for model in models]
         union = np.concatenate(keys)
         if not (np.diff(union) > 0).all():  # as those of one model mostly do
             union = np.unique(union)
@@ -112,10 +103,10 @@ class MDPBatch:
             row[np.searchsorted(union, key)] = model.probability
         return cls(
             first.pairs,
-            offsets_of(np.bincount(union // size, minlength=first.num_pairs)),
+            arrays.offsets_of(np.bincount(union // size, minlength=first.num_pairs)),
             (union % size).astype(np.int32),
-            own(probability),
-            own(np.stack([model.expected_reward for model in models])),
+            arrays.own(probability),
+            arrays.own(np.stack([model.expected_reward for model in models])),
             first.discount,
             first.initial,
         )
@@ -136,11 +127,11 @@ class MDPBatch:
             raise InvalidModel(f"model {index} was asked for, expected 0 to {self.num_models - 1}")
         chances, reward = self.probability[index], self.expected_reward[index]
         present = chances > 0
-        pair = run_owners(self.offsets)[present]
+        pair = arrays.run_owners(self.offsets)[present]
         lengths = np.bincount(pair, minlength=self.pairs.num_pairs)
         return FiniteMDP(
             self.pairs,
-            offsets_of(lengths),
+            arrays.offsets_of(lengths),
             self.successor[present],
             chances[present],
             reward[pair],

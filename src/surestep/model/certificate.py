@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from surestep._arrays import is_number, shown
+import surestep._arrays as arrays
 from surestep._json import converted
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidCertificate
@@ -104,18 +104,18 @@ class Certificate:
         """Checks every field once, and freezes the mappings."""
         if not (isinstance(self.kind, str) and re.fullmatch(KIND, self.kind)):
             raise InvalidCertificate(
-                f"kind is {shown(self.kind)}, expected lower-case words joined by hyphens"
+                f"kind is {arrays.shown(self.kind)}, expected lower-case words joined by hyphens"
             )
         if not isinstance(self.standing, str) or self.standing not in get_args(Standing):
             raise InvalidCertificate(
-                f"standing is {shown(self.standing)}, expected one of "
+                f"standing is {arrays.shown(self.standing)}, expected one of "
                 f"{', '.join(get_args(Standing))}"
             )
         set_field = object.__setattr__
         if (self.standing == "none") != (self.lower is None):
             raise InvalidCertificate(
-                f"lower is {shown(self.lower)} and standing {self.standing!r}, expected a number, "
-                "or None and 'none'"
+                f"lower is {arrays.shown(self.lower)} and standing {self.standing!r}, expected a "
+                "number, or None and 'none'"
             )
         for name in ("lower", "delta", "span"):
             if getattr(self, name) is not None or name != "lower":
@@ -181,13 +181,13 @@ class Certificate:
         version = content.get("schema_version") if isinstance(content, dict) else None
         if type(version) is int and version != SCHEMA_VERSION:
             raise InvalidCertificate(
-                f"schema_version is {shown(version)}, expected {SCHEMA_VERSION}: this version of "
-                "surestep reads no other; make the certificate again from its log"
+                f"schema_version is {arrays.shown(version)}, expected {SCHEMA_VERSION}: this "
+                "version of surestep reads no other; make the certificate again from its log"
             )
         file = converted(content, CertificateFile, "certificate", InvalidCertificate)
         if file.verdict is not UNSET and file.verdict not in VERDICTS:
             raise InvalidCertificate(
-                f"{VERDICT} is {shown(file.verdict)}, expected one of {', '.join(VERDICTS)}"
+                f"{VERDICT} is {arrays.shown(file.verdict)}, expected one of {', '.join(VERDICTS)}"
             )
         certificate = cls(
             kind=file.kind,
@@ -252,7 +252,9 @@ def read_json(text: str) -> Any:
         if len(content) < len(members):
             names = [name for name, _ in members]
             twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidCertificate(f"{shown(twice)} stands twice in one object, expected once")
+            raise InvalidCertificate(
+                f"{arrays.shown(twice)} stands twice in one object, expected once"
+            )
         return content
 
     try:
@@ -268,6 +270,6 @@ def stated(path: str, given: list[Any]) -> tuple[Statement, ...]:
 
 def read_number(path: str, value: object) -> float:
     """Returns a finite number as a double."""
-    if not (is_number(value) and math.isfinite(value)):
-        raise InvalidCertificate(f"{path} is {shown(value)}, expected a finite number")
+    if not (arrays.is_number(value) and math.isfinite(value)):
+        raise InvalidCertificate(f"{path} is {arrays.shown(value)}, expected a finite number")
     return float(value)

@@ -9,25 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    booleans,
-    equal_by_value,
-    floats,
-    freeze,
-    numbers,
-    offsets_of,
-    own,
-    refuse_where,
-    restore_frozen,
-    run_lengths,
-    run_owners,
-    run_sums,
-    whole_numbers,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
@@ -73,9 +56,9 @@ class LoggedRewards:
         ends = (None if end is None else change(end) for end in (self.least, self.greatest))
         return LoggedRewards(change(self.values), self.per, self.known, *ends)
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,8 +90,8 @@ class Counts:
         def name(transition: int) -> str:
             return transition_name(pairs, offsets, successor, transition)
 
-        times = whole_numbers("count", self.times, (successor.size,), InvalidCounts, name)
-        refuse_where(
+        times = arrays.whole_numbers("count", self.times, (successor.size,), InvalidCounts, name)
+        arrays.refuse_where(
             times < 0,
             lambda t: f"count of {name(t)} is {times[t]}, expected 0 or more",
             "transition",
@@ -116,15 +99,15 @@ class Counts:
         )
         if times.astype(np.float64).sum() > LARGEST_TOTAL:
             raise InvalidCounts(f"the counts add up to more than {LARGEST_TOTAL}")
-        visits = run_sums(times, offsets)
+        visits = arrays.run_sums(times, offsets)
         set_field = object.__setattr__
         set_field(self, "offsets", offsets)
         set_field(self, "successor", successor)
-        set_field(self, "times", freeze(times))
-        set_field(self, "visits", own(visits))
+        set_field(self, "times", arrays.freeze(times))
+        set_field(self, "visits", arrays.own(visits))
         set_field(self, "rewards", read_rewards(self, self.rewards))
-        set_field(self, "starts", freeze(read_starts(pairs, self.starts)))
-        set_field(self, "terminal", freeze(read_terminal(pairs, visits, self.terminal)))
+        set_field(self, "starts", arrays.freeze(read_starts(pairs, self.starts)))
+        set_field(self, "terminal", arrays.freeze(read_terminal(pairs, visits, self.terminal)))
 
     @classmethod
     def from_dense(
@@ -148,7 +131,7 @@ class Counts:
         (default: one episode, from state 0); `enabled` [S, A] masks actions that do not exist;
         `terminal` [S] marks states in which episodes are known to end.
         """
-        cube = whole_numbers("C", C, None, InvalidCounts)
+        cube = arrays.whole_numbers("C", C, None, InvalidCounts)
         if cube.ndim != 3 or cube.shape[0] != cube.shape[2] or 0 in cube.shape:
             raise InvalidCounts(f"C has shape {cube.shape}, expected [states, actions, states]")
         if (rewards is None) == (reward_sums is None):
@@ -160,7 +143,7 @@ class Counts:
             )
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         lost = cube.any(axis=2) & ~pairs.enabled()
-        refuse_where(
+        arrays.refuse_where(
             lost,
             lambda i: (
                 f"C counts visits of {pairs.state_name(i // pairs.num_actions)}, "
@@ -172,8 +155,8 @@ class Counts:
         rows = cube[pairs.state, pairs.action]  # [K, S]
         known = rewards is not None
         what, table = ("rewards", rewards) if known else ("reward_sums", reward_sums)
-        values = numbers(what, table, InvalidCounts)
-        ends = [numbers("reward_ranges", end, InvalidCounts) for end in reward_ranges or ()]
+        values = arrays.numbers(what, table, InvalidCounts)
+        ends = [arrays.numbers("reward_ranges", end, InvalidCounts) for end in reward_ranges or ()]
         for end in ends:
             if end.shape != values.shape:
                 raise InvalidCounts(
@@ -186,7 +169,7 @@ class Counts:
         if values.shape == cube.shape:
             chosen = values[pairs.state, pairs.action]
             if not known:
-                refuse_where(
+                arrays.refuse_where(
                     (rows == 0) & (chosen != 0),
                     lambda i: (
                         f"reward_sums holds {chosen.flat[i]} for "
@@ -210,7 +193,7 @@ class Counts:
             starts = np.eye(1, pairs.num_states, dtype=np.int64)[0]
         return cls(
             pairs,
-            offsets_of(np.count_nonzero(stored, axis=1)),
+            arrays.offsets_of(np.count_nonzero(stored, axis=1)),
             successor,
             rows[pair, successor],
             logged,
@@ -220,7 +203,7 @@ class Counts:
 
     def mean_reward(self) -> FloatArray:
         """Returns the reward of each transition [T]: known, or the mean of what was observed."""
-        values, lengths = self.rewards.values, run_lengths(self.offsets)
+        values, lengths = self.rewards.values, arrays.run_lengths(self.offsets)
         per_pair = self.rewards.per == "pair"
         if not self.rewards.known:
             values = values / np.maximum(self.visits if per_pair else self.times, 1)
@@ -251,9 +234,9 @@ class Counts:
             return NotImplemented
         return merge(self, other)
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 def merge(first: Counts, second: Counts) -> Counts:
@@ -264,7 +247,7 @@ def merge(first: Counts, second: Counts) -> Counts:
         raise ShapeMismatch(
             f"the first counts have {describe_rewards(ours)}, the second {describe_rewards(theirs)}"
         )
-    pair = np.concatenate([run_owners(first.offsets), run_owners(second.offsets)])
+    pair = np.concatenate([arrays.run_owners(first.offsets), arrays.run_owners(second.offsets)])
     successor = np.concatenate([first.successor, second.successor])
     order = np.lexsort((successor, pair))
     pair, successor = pair[order], successor[order]
@@ -272,7 +255,7 @@ def merge(first: Counts, second: Counts) -> Counts:
     new[1:] = (pair[1:] != pair[:-1]) | (successor[1:] != successor[:-1])
     groups = np.append(np.flatnonzero(new), pair.size)
     times = np.concatenate([first.times, second.times])[order]
-    offsets = offsets_of(np.bincount(pair[new], minlength=first.pairs.num_pairs))
+    offsets = arrays.offsets_of(np.bincount(pair[new], minlength=first.pairs.num_pairs))
     ends: tuple[FloatArray, ...] = ()
     if ours.least is not None:
         ends = merged_ends(first, second, order, groups)
@@ -280,7 +263,7 @@ def merge(first: Counts, second: Counts) -> Counts:
         logged = np.concatenate([ours.values, theirs.values])[order]
         if ours.known:
             conflict = ~new & (logged != np.roll(logged, 1))
-            refuse_where(
+            arrays.refuse_where(
                 conflict,
                 lambda t: (
                     f"the known reward of {first.pairs.pair_name(int(pair[t]))} → "
@@ -293,9 +276,9 @@ def merge(first: Counts, second: Counts) -> Counts:
             values = logged[new]
         else:
             with np.errstate(over="ignore"):  # an infinite sum is refused by name below
-                values = run_sums(logged, groups)
+                values = arrays.run_sums(logged, groups)
     elif ours.known:
-        refuse_where(
+        arrays.refuse_where(
             ours.values != theirs.values,
             lambda k: (
                 f"the known reward of {first.pairs.pair_name(k)} is {ours.values[k]} in the first "
@@ -312,7 +295,7 @@ def merge(first: Counts, second: Counts) -> Counts:
         with_labels_of_both(first.pairs, second.pairs),
         offsets,
         successor[new],
-        run_sums(times, groups),
+        arrays.run_sums(times, groups),
         LoggedRewards(values, ours.per, ours.known, *ends),
         first.starts + second.starts,
         first.terminal | second.terminal,
@@ -370,9 +353,9 @@ def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
 
     observed = counts.visits if rewards.per == "pair" else counts.times
     what = "reward" if rewards.known else "reward sum"
-    values = floats(what, rewards.values, observed.shape, InvalidCounts, name)
+    values = arrays.floats(what, rewards.values, observed.shape, InvalidCounts, name)
     if not rewards.known:
-        refuse_where(
+        arrays.refuse_where(
             (observed == 0) & (values != 0),
             lambda i: (
                 f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected 0"
@@ -381,7 +364,7 @@ def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
             InvalidCounts,
         )
     ends = read_ends(rewards, values, observed, name)
-    return LoggedRewards(freeze(values), rewards.per, bool(rewards.known), *ends)
+    return LoggedRewards(arrays.freeze(values), rewards.per, bool(rewards.known), *ends)
 
 
 def read_ends(
@@ -394,10 +377,10 @@ def read_ends(
     if rewards.least is None:
         return ()
     least, greatest = (
-        floats(what, end, observed.shape, InvalidCounts, name)
+        arrays.floats(what, end, observed.shape, InvalidCounts, name)
         for what, end in (("least reward", rewards.least), ("greatest reward", rewards.greatest))
     )
-    refuse_where(
+    arrays.refuse_where(
         (observed == 0) & ((least != 0) | (greatest != 0)),
         lambda i: (
             f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, but it was never "
@@ -408,7 +391,7 @@ def read_ends(
     )
     mean = values / np.maximum(observed, 1)
     slack = MEAN_SLACK * np.maximum(np.abs(least), np.abs(greatest))
-    refuse_where(
+    arrays.refuse_where(
         (least > greatest) | (mean < least - slack) | (mean > greatest + slack),
         lambda i: (
             f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, and their mean is "
@@ -417,13 +400,15 @@ def read_ends(
         "value",
         InvalidCounts,
     )
-    return freeze(least), freeze(greatest)
+    return arrays.freeze(least), arrays.freeze(greatest)
 
 
 def read_starts(pairs: Pairs, values: object) -> IntArray:
     """Checks and returns the episodes that started in each state [S], at least one in all."""
-    starts = whole_numbers("starts", values, (pairs.num_states,), InvalidCounts, pairs.state_name)
-    refuse_where(
+    starts = arrays.whole_numbers(
+        "starts", values, (pairs.num_states,), InvalidCounts, pairs.state_name
+    )
+    arrays.refuse_where(
         starts < 0,
         lambda s: f"starts of {pairs.state_name(s)} is {starts[s]}, expected 0 or more",
         "state",
@@ -441,9 +426,9 @@ def read_terminal(pairs: Pairs, visits: IntArray, values: object) -> BoolArray:
     """States [S] in which episodes end, which therefore have no visits."""
     if values is None:
         return np.zeros(pairs.num_states, np.bool_)
-    terminal = booleans("terminal", values, (pairs.num_states,), InvalidCounts)
-    refuse_where(
-        terminal & (run_sums(visits, pairs.offsets) > 0),
+    terminal = arrays.booleans("terminal", values, (pairs.num_states,), InvalidCounts)
+    arrays.refuse_where(
+        terminal & (arrays.run_sums(visits, pairs.offsets) > 0),
         lambda s: f"{pairs.state_name(s)} is marked as terminal, but decisions were made there",
         "state",
         InvalidCounts,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, is_number, offsets_of, own, run_lengths, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP, spread_discount
@@ -18,18 +19,18 @@ def estimate_mdp(counts: Counts, discount: float | FloatArray) -> FiniteMDP:
     number, or one a pair [K]. Episodes end where the log says so: what goes on for ever without a
     discount has no value, even where it earns nothing.
     """
-    expect("counts", counts, Counts)
-    visited = np.repeat(counts.visits, run_lengths(counts.offsets))
+    arrays.expect("counts", counts, Counts)
+    visited = np.repeat(counts.visits, arrays.run_lengths(counts.offsets))
     seen = counts.times > 0
     offsets = counts.offsets
     if not seen.all():
-        offsets = offsets_of(run_sums(seen.astype(np.int64), counts.offsets))
+        offsets = arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), counts.offsets))
     return FiniteMDP(
         counts.pairs,
         offsets,
         counts.successor[seen],
-        probability=own(counts.times[seen] / visited[seen]),
-        reward=own(counts.mean_reward()[seen]),
+        probability=arrays.own(counts.times[seen] / visited[seen]),
+        reward=arrays.own(counts.mean_reward()[seen]),
         discount=spread_discount(counts.pairs, discount),
         initial=counts.starts / counts.starts.sum(),
         ending_reward=counts.unseen_reward(),
@@ -43,11 +44,11 @@ def estimate_behavior(counts: Counts, smoothing: float = 0.0) -> Policy:
     `smoothing` is a pseudo-count that every enabled action gets; a state never visited gets the
     uniform distribution (Simão, Laroche, Tachet des Combes 2020).
     """
-    expect("counts", counts, Counts)
-    if not (is_number(smoothing) and 0 <= smoothing < np.inf):
+    arrays.expect("counts", counts, Counts)
+    if not (arrays.is_number(smoothing) and 0 <= smoothing < np.inf):
         raise InvalidParameter(f"smoothing is {smoothing!r}, expected a finite number of 0 or more")
     pairs = counts.pairs
-    lengths = run_lengths(pairs.offsets)
+    lengths = arrays.run_lengths(pairs.offsets)
     weight = counts.visits + float(smoothing)
     largest = np.maximum.reduceat(weight, pairs.offsets[:-1])
     unknown = np.repeat(largest == 0, lengths)
@@ -55,4 +56,6 @@ def estimate_behavior(counts: Counts, smoothing: float = 0.0) -> Policy:
     share = np.where(
         unknown, 1.0, weight / np.repeat(np.where(largest == 0, 1.0, largest), lengths)
     )
-    return Policy(pairs, share / np.repeat(run_sums(share, pairs.offsets), lengths), estimated=True)
+    return Policy(
+        pairs, share / np.repeat(arrays.run_sums(share, pairs.offsets), lengths), estimated=True
+    )

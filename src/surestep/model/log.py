@@ -8,29 +8,8 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from surestep._arrays import (
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    Remembering,
-    booleans,
-    equal_by_value,
-    floats,
-    freeze,
-    indices,
-    numbers,
-    offsets_of,
-    own,
-    read_offsets,
-    refuse_where,
-    restore_frozen,
-    run_lengths,
-    run_sums,
-    shaped,
-    whole_numbers,
-)
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, Remembering
 from surestep._reprs import short_repr
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
@@ -77,28 +56,31 @@ class DecisionLog(Remembering):
         pairs = self.pairs
         if not isinstance(pairs, Pairs):
             raise InvalidLog(f"pairs is of type {type(pairs).__name__}, expected Pairs")
-        shape = (numbers("state", self.state, InvalidLog).size,)
+        shape = (arrays.numbers("state", self.state, InvalidLog).size,)
         offsets = read_episodes(self.episode_offsets, shape[0])
 
         def name(row: int) -> str:
             return row_name(offsets, row)
 
         def column(what: str, values: object, below: int) -> IndexArray:
-            flat = shaped(what, numbers(what, values, InvalidLog), shape, InvalidLog)
-            return indices(what, flat, below, InvalidLog, name)
+            flat = arrays.shaped(what, arrays.numbers(what, values, InvalidLog), shape, InvalidLog)
+            return arrays.indices(what, flat, below, InvalidLog, name)
 
         state = column("state", self.state, pairs.num_states)
         action = column("action", self.action, pairs.num_actions)
-        led = shaped(
-            "next_state", numbers("next_state", self.next_state, InvalidLog), shape, InvalidLog
+        led = arrays.shaped(
+            "next_state",
+            arrays.numbers("next_state", self.next_state, InvalidLog),
+            shape,
+            InvalidLog,
         )
         next_state = column("next_state", np.where(led == UNKNOWN, 0, led), pairs.num_states)
         next_state[led == UNKNOWN] = UNKNOWN
-        reward = floats("reward", self.reward, shape, InvalidLog, name)
-        terminated = booleans("terminated", self.terminated, shape, InvalidLog)
-        truncated = booleans("truncated", self.truncated, shape, InvalidLog)
+        reward = arrays.floats("reward", self.reward, shape, InvalidLog, name)
+        terminated = arrays.booleans("terminated", self.terminated, shape, InvalidLog)
+        truncated = arrays.booleans("truncated", self.truncated, shape, InvalidLog)
         pair = pairs.find(state, action)
-        refuse_where(
+        arrays.refuse_where(
             pair < 0,
             lambda i: (
                 f"{pairs.action_name(int(action[i]))} of {name(i)} is not enabled in "
@@ -112,25 +94,27 @@ class DecisionLog(Remembering):
         propensity = read_propensity(self.propensity, shape, name)
         order, continued, cut = self.order, self.continued, self.cut
         if order is not None:
-            order = freeze(whole_numbers("order", order, shape, InvalidLog, name))
+            order = arrays.freeze(arrays.whole_numbers("order", order, shape, InvalidLog, name))
         if continued is not None:
-            continued = freeze(booleans("continued", continued, (offsets.size - 1,), InvalidLog))
+            continued = arrays.freeze(
+                arrays.booleans("continued", continued, (offsets.size - 1,), InvalidLog)
+            )
         if cut is not None:
-            cut = freeze(booleans("cut", cut, (offsets.size - 1,), InvalidLog))
+            cut = arrays.freeze(arrays.booleans("cut", cut, (offsets.size - 1,), InvalidLog))
         check_ranks(offsets, order, continued)
         set_field = object.__setattr__
-        set_field(self, "state", own(state))
-        set_field(self, "action", own(action))
-        set_field(self, "reward", freeze(reward))
-        set_field(self, "next_state", own(next_state))
-        set_field(self, "terminated", freeze(terminated))
-        set_field(self, "truncated", freeze(truncated))
-        set_field(self, "episode_offsets", freeze(offsets))
+        set_field(self, "state", arrays.own(state))
+        set_field(self, "action", arrays.own(action))
+        set_field(self, "reward", arrays.freeze(reward))
+        set_field(self, "next_state", arrays.own(next_state))
+        set_field(self, "terminated", arrays.freeze(terminated))
+        set_field(self, "truncated", arrays.freeze(truncated))
+        set_field(self, "episode_offsets", arrays.freeze(offsets))
         set_field(self, "propensity", propensity)
         set_field(self, "order", order)
         set_field(self, "continued", continued)
         set_field(self, "cut", cut)
-        set_field(self, "pair", own(pair))
+        set_field(self, "pair", arrays.own(pair))
 
     @property
     def num_steps(self) -> int:
@@ -145,7 +129,7 @@ class DecisionLog(Remembering):
     @property
     def step(self) -> IntArray:
         """Counts the steps of its episode that came before each row [N]."""
-        starts = np.repeat(self.episode_offsets[:-1], run_lengths(self.episode_offsets))
+        starts = np.repeat(self.episode_offsets[:-1], arrays.run_lengths(self.episode_offsets))
         return np.arange(self.num_steps) - starts
 
     @property
@@ -180,9 +164,9 @@ class DecisionLog(Remembering):
             raise InvalidLog(
                 "no row of the log is left, or says where it led; expected at least one"
             )
-        lengths = run_sums(kept.astype(np.int64), self.episode_offsets)
+        lengths = arrays.run_sums(kept.astype(np.int64), self.episode_offsets)
         there = lengths > 0
-        offsets = offsets_of(lengths[there])
+        offsets = arrays.offsets_of(lengths[there])
         part = self._of_rows(kept, offsets)
         last = offsets[1:] - 1
         truncated = part.truncated.copy()
@@ -190,10 +174,10 @@ class DecisionLog(Remembering):
         continued = ~kept[self.episode_offsets[:-1]][there]
         if self.continued is not None:
             continued |= self.continued[there]
-        object.__setattr__(part, "truncated", own(truncated))
-        object.__setattr__(part, "continued", own(continued) if continued.any() else None)
+        object.__setattr__(part, "truncated", arrays.own(truncated))
+        object.__setattr__(part, "continued", arrays.own(continued) if continued.any() else None)
         if self.cut is not None:
-            object.__setattr__(part, "cut", own(self.cut[there]))
+            object.__setattr__(part, "cut", arrays.own(self.cut[there]))
         return part
 
     def counts(self, rewards: object = None) -> Counts:
@@ -206,7 +190,7 @@ class DecisionLog(Remembering):
         """
         if rewards is None:
             return self.remembered("counts", lambda: self._counts(None))
-        return self._counts(numbers("rewards", rewards, InvalidLog))
+        return self._counts(arrays.numbers("rewards", rewards, InvalidLog))
 
     def _counts(self, table: AnyArray | None) -> Counts:
         """Returns the counts, with rewards as the table knows them."""
@@ -226,14 +210,14 @@ class DecisionLog(Remembering):
                 reward = self.reward[known]
                 sums = np.bincount(place, weights=reward).astype(np.float64, copy=False)
                 ends = least_and_greatest(reward, place, shown.size)
-                logged = LoggedRewards(own(sums), "transition", False, *ends)
+                logged = LoggedRewards(arrays.own(sums), "transition", False, *ends)
             else:
                 logged = LoggedRewards(pairs.flat("rewards", table, InvalidLog), "pair", True)
         return Counts(
             pairs,
-            own(offsets_of(np.bincount(shown // size, minlength=pairs.num_pairs))),
+            arrays.own(arrays.offsets_of(np.bincount(shown // size, minlength=pairs.num_pairs))),
             shown % size,
-            own(times),
+            arrays.own(times),
             logged,
             np.bincount(self.starts, minlength=pairs.num_states),
             ends_of(self),
@@ -245,14 +229,14 @@ class DecisionLog(Remembering):
         In another order than they have here, rows count as decided in the order in which they lie.
         """
         chosen = chosen_episodes(which, self.num_episodes)
-        lengths = run_lengths(self.episode_offsets)[chosen]
-        offsets = offsets_of(lengths)
+        lengths = arrays.run_lengths(self.episode_offsets)[chosen]
+        offsets = arrays.offsets_of(lengths)
         rows = np.arange(offsets[-1])
         rows += np.repeat(self.episode_offsets[chosen] - offsets[:-1], lengths)
         part = self._of_rows(rows, offsets)
         for name in ("continued", "cut"):
             if (marks := getattr(self, name)) is not None:
-                object.__setattr__(part, name, own(marks[chosen]))
+                object.__setattr__(part, name, arrays.own(marks[chosen]))
         if not (chosen[1:] > chosen[:-1]).all():
             object.__setattr__(part, "order", None)
         return part
@@ -263,14 +247,14 @@ class DecisionLog(Remembering):
         for column in fields(self):
             values = getattr(self, column.name)
             if column.name == "episode_offsets":
-                object.__setattr__(part, column.name, own(offsets))
+                object.__setattr__(part, column.name, arrays.own(offsets))
             elif isinstance(values, np.ndarray) and column.name not in ("continued", "cut"):
-                object.__setattr__(part, column.name, own(values[rows]))
+                object.__setattr__(part, column.name, arrays.own(values[rows]))
         return part
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 def least_and_greatest(
@@ -281,17 +265,17 @@ def least_and_greatest(
     np.minimum.at(least, place, reward)
     np.maximum.at(greatest, place, reward)
     unseen = least > greatest
-    return own(np.where(unseen, 0.0, least)), own(np.where(unseen, 0.0, greatest))
+    return arrays.own(np.where(unseen, 0.0, least)), arrays.own(np.where(unseen, 0.0, greatest))
 
 
 def read_episodes(values: object, num_steps: int) -> IntArray:
     """Offsets of at least one episode, each of at least one step."""
-    num_episodes = numbers("episode_offsets", values, InvalidLog).size - 1
+    num_episodes = arrays.numbers("episode_offsets", values, InvalidLog).size - 1
     if num_episodes < 1:
         raise InvalidLog("the log has no episode, expected at least one")
-    offsets = read_offsets("episode_offsets", values, num_episodes, num_steps, InvalidLog)
-    refuse_where(
-        run_lengths(offsets) == 0,
+    offsets = arrays.read_offsets("episode_offsets", values, num_episodes, num_steps, InvalidLog)
+    arrays.refuse_where(
+        arrays.run_lengths(offsets) == 0,
         lambda e: f"episode {e} has no step, expected at least one",
         "episode",
         InvalidLog,
@@ -305,8 +289,8 @@ def read_propensity(
     """Returns probabilities of actions that were taken, which are above 0; None where none are."""
     if values is None:
         return None
-    propensity = floats("propensity", values, shape, InvalidLog, name)
-    refuse_where(
+    propensity = arrays.floats("propensity", values, shape, InvalidLog, name)
+    arrays.refuse_where(
         ~((propensity > 0) & (propensity <= 1)),
         lambda i: (
             f"the propensity of {name(i)} is {propensity[i]}, expected above 0 and at most 1: it "
@@ -315,7 +299,7 @@ def read_propensity(
         "step",
         InvalidLog,
     )
-    return freeze(propensity)
+    return arrays.freeze(propensity)
 
 
 def row_name(offsets: IntArray, row: int) -> str:
@@ -328,7 +312,7 @@ def check_order(pairs: Pairs, offsets: IntArray, state: IndexArray, next_state: 
     """Checks that within an episode a step begins where the one before it led to."""
     torn = next_state[:-1] != state[1:]
     torn[offsets[1:-1] - 1] = False  # the next row belongs to the next episode
-    refuse_where(
+    arrays.refuse_where(
         torn,
         lambda i: (
             f"{row_name(offsets, i)} leads to {pairs.state_name(int(next_state[i]))}, but the next "
@@ -348,7 +332,7 @@ def check_flags(
     last = offsets[1:] - 1
     misplaced = unknown.copy()
     misplaced[last] &= flagged[last]
-    refuse_where(
+    arrays.refuse_where(
         misplaced,
         lambda i: (
             f"next_state of {row_name(offsets, i)} is {UNKNOWN}, unknown; expected the state that "
@@ -359,7 +343,7 @@ def check_flags(
     )
     early = flagged.copy()
     early[last] = False
-    refuse_where(
+    arrays.refuse_where(
         early,
         lambda i: (
             f"{row_name(offsets, i)} is {'terminated' if terminated[i] else 'truncated'}, but "
@@ -369,7 +353,7 @@ def check_flags(
         "step",
         InvalidLog,
     )
-    refuse_where(
+    arrays.refuse_where(
         ~flagged[last] & ~unknown[last],
         lambda e: (
             f"{row_name(offsets, int(last[e]))} is the last step, but neither terminated nor "
@@ -390,7 +374,7 @@ def check_ranks(offsets: IntArray, order: IntArray | None, continued: BoolArray 
     early[1:] = order[1:] <= order[:-1]
     early[offsets[:-1]] = False
     early[first[1:]] = order[first[1:]] <= order[first[:-1]]
-    refuse_where(
+    arrays.refuse_where(
         early,
         lambda i: (
             f"order of {row_name(offsets, i)} is {order[i]}, not above that of the step before it, "
@@ -410,11 +394,11 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
         except (TypeError, ValueError) as problem:
             raise InvalidParameter(f"the slice {which} selects no episodes: {problem}") from None
     else:
-        chosen = numbers("the selection of episodes", which, InvalidParameter)
+        chosen = arrays.numbers("the selection of episodes", which, InvalidParameter)
         if chosen.dtype == np.bool_:
-            mask = shaped("the mask of episodes", chosen, (num_episodes,), InvalidParameter)
+            mask = arrays.shaped("the mask of episodes", chosen, (num_episodes,), InvalidParameter)
             chosen = np.flatnonzero(mask)
-        chosen = indices("the selection of episodes", chosen, num_episodes, InvalidParameter)
+        chosen = arrays.indices("the selection of episodes", chosen, num_episodes, InvalidParameter)
     if chosen.size == 0:
         raise InvalidParameter("the selection holds no episode, expected at least one")
     return chosen.astype(np.int64)
@@ -423,7 +407,7 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
 def flat_cube(pairs: Pairs, cube: AnyArray) -> FloatArray:
     """Returns a table [S, A, S] as one row of length S for each enabled pair, flat."""
     shape = (pairs.num_states, pairs.num_actions, pairs.num_states)
-    rows: FloatArray = shaped("rewards", cube, shape, InvalidLog)[pairs.state, pairs.action]
+    rows: FloatArray = arrays.shaped("rewards", cube, shape, InvalidLog)[pairs.state, pairs.action]
     return rows.ravel()
 
 
@@ -444,5 +428,5 @@ def ends_of(log: DecisionLog) -> BoolArray:
             "without decisions (give terminated steps a next state of their own)"
         )
 
-    refuse_where(over & decided, conflict, "state", InvalidLog)
-    return own(over)
+    arrays.refuse_where(over & decided, conflict, "state", InvalidLog)
+    return arrays.own(over)

@@ -8,26 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    RunWords,
-    booleans,
-    equal_by_value,
-    floats,
-    freeze,
-    normalised_runs,
-    numbers,
-    offsets_of,
-    own,
-    refuse_where,
-    restore_frozen,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
 from surestep.model.pairs import Labels, Pairs
@@ -97,13 +79,13 @@ class FiniteMDP:
         set_field = object.__setattr__
         set_field(self, "offsets", offsets)
         set_field(self, "successor", successor)
-        set_field(self, "probability", freeze(probability))
-        set_field(self, "reward", freeze(reward))
-        set_field(self, "discount", freeze(discount))
-        set_field(self, "initial", freeze(initial))
-        set_field(self, "ending_reward", freeze(ending))
+        set_field(self, "probability", arrays.freeze(probability))
+        set_field(self, "reward", arrays.freeze(reward))
+        set_field(self, "discount", arrays.freeze(discount))
+        set_field(self, "initial", arrays.freeze(initial))
+        set_field(self, "ending_reward", arrays.freeze(ending))
         set_field(self, "marks", marks)
-        set_field(self, "expected_reward", own(expected))
+        set_field(self, "expected_reward", arrays.own(expected))
 
     @classmethod
     def from_dense(
@@ -123,13 +105,13 @@ class FiniteMDP:
         [S, A, S], in which a pair that ends the episode earns 0; `discount` a number or [S, A];
         `initial` a state or a distribution [S]; `enabled` [S, A] masks actions that do not exist.
         """
-        cube = numbers("P", P, InvalidModel)
+        cube = arrays.numbers("P", P, InvalidModel)
         if cube.ndim != 3 or cube.shape[0] != cube.shape[2] or 0 in cube.shape:
             raise InvalidModel(f"P has shape {cube.shape}, expected [states, actions, states]")
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         rows = cube[pairs.state, pairs.action]  # [K, S]
         pair, successor = np.nonzero(rows)  # NaN is not zero and is refused below
-        rewards = numbers("R", R, InvalidModel)
+        rewards = arrays.numbers("R", R, InvalidModel)
         if rewards.shape == cube.shape:
             reward = rewards[pairs.state, pairs.action][pair, successor]
             per_pair: FloatArray = np.zeros(pairs.num_pairs)
@@ -143,7 +125,7 @@ class FiniteMDP:
         lengths = np.count_nonzero(rows, axis=1)
         return cls(
             pairs,
-            offsets_of(lengths),
+            arrays.offsets_of(lengths),
             successor,
             rows[pair, successor],
             reward,
@@ -176,7 +158,7 @@ class FiniteMDP:
             (matrices[0].shape[0], len(matrices)), enabled, state_labels, action_labels
         )
         lengths, successor, probability = stacked(matrices, pairs)
-        offsets = offsets_of(lengths)
+        offsets = arrays.offsets_of(lengths)
         if isinstance(R, Sequence) and len(R) > 0 and hasattr(R[0], "tocsr"):
             per_pair: FloatArray = np.zeros(pairs.num_pairs)
             reward = rewards_at(read_matrices("R", R), pairs, offsets, successor)
@@ -197,14 +179,14 @@ class FiniteMDP:
     def dense(self) -> DenseMDP:
         """Returns the MDP as tables: `FiniteMDP.from_dense(*mdp.dense())` is the same MDP."""
         pairs = self.pairs
-        lengths = run_lengths(self.offsets)
+        lengths = arrays.run_lengths(self.offsets)
         first = np.minimum(self.offsets[:-1], max(self.successor.size - 1, 0))
         per_pair = self.reward[first] if self.reward.size else np.zeros(pairs.num_pairs)
         per_pair = np.where(lengths > 0, per_pair, self.ending_reward)
         if np.array_equal(np.repeat(per_pair, lengths), self.reward):
             rewards = pairs.dense(per_pair)
         else:
-            refuse_where(
+            arrays.refuse_where(
                 (lengths == 0) & (per_pair != 0),
                 lambda k: (
                     f"{pairs.pair_name(k)} ends the episode with reward {per_pair[k]} while other "
@@ -231,11 +213,11 @@ class FiniteMDP:
 
         Rewards of transitions [T] are given as `dataclasses.replace(mdp, reward=...)`.
         """
-        pairs, lengths = self.pairs, run_lengths(self.offsets)
-        rewards = numbers("R", R, InvalidModel)
+        pairs, lengths = self.pairs, arrays.run_lengths(self.offsets)
+        rewards = arrays.numbers("R", R, InvalidModel)
         if rewards.shape == (pairs.num_states, pairs.num_actions, pairs.num_states):
             per_pair: FloatArray = np.zeros(pairs.num_pairs)
-            owner = run_owners(self.offsets)
+            owner = arrays.run_owners(self.offsets)
             reward = rewards[pairs.state[owner], pairs.action[owner], self.successor]
         else:
             per_pair = pairs.flat("R", rewards, InvalidModel)
@@ -243,9 +225,9 @@ class FiniteMDP:
         ending = np.where(lengths == 0, per_pair, 0.0)
         return replace(self, reward=reward, ending_reward=ending)
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     @property
     def num_states(self) -> int:
@@ -270,7 +252,7 @@ def dense_pairs(
     states, actions = shape
     if enabled is None:
         return Pairs.full(states, actions, state_labels=state_labels, action_labels=action_labels)
-    mask = numbers("enabled", enabled, InvalidModel)
+    mask = arrays.numbers("enabled", enabled, InvalidModel)
     if mask.shape != shape:
         raise InvalidModel(f"enabled has shape {mask.shape}, expected {shape}")
     return Pairs.from_enabled(mask, state_labels=state_labels, action_labels=action_labels)
@@ -278,7 +260,7 @@ def dense_pairs(
 
 def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
     """One discount for all pairs, or one each ([S, A] or [K]), as [K]."""
-    values = numbers("discount", discount, InvalidModel)
+    values = arrays.numbers("discount", discount, InvalidModel)
     if values.ndim == 0:
         return np.full(pairs.num_pairs, float(values))
     return pairs.flat("discount", values, InvalidModel)
@@ -286,7 +268,7 @@ def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
 
 def spread_initial(pairs: PairNames, initial: object) -> FloatArray:
     """Returns a start state, or a distribution over states, as [S]."""
-    values = numbers("initial", initial, InvalidModel)
+    values = arrays.numbers("initial", initial, InvalidModel)
     if values.ndim > 0:
         return values.astype(np.float64)
     state = float(values)
@@ -314,8 +296,8 @@ def read_probability(
         name,
         " (or no successor at all, to end the episode)",
     )
-    probability = floats("probability", values, (successor.size,), InvalidModel, name)
-    return normalised_runs(probability, offsets, words, InvalidModel)
+    probability = arrays.floats("probability", values, (successor.size,), InvalidModel, name)
+    return arrays.normalised_runs(probability, offsets, words, InvalidModel)
 
 
 def read_reward(
@@ -326,7 +308,7 @@ def read_reward(
     def name(transition: int) -> str:
         return transition_name(pairs, offsets, successor, transition)
 
-    return floats("reward", values, (successor.size,), InvalidModel, name)
+    return arrays.floats("reward", values, (successor.size,), InvalidModel, name)
 
 
 def expected_rewards(
@@ -338,8 +320,8 @@ def expected_rewards(
 ) -> FloatArray:
     """Σ_s' P(s'|s,a) R(s,a,s') [K], and the ending reward where there is no successor."""
     with np.errstate(over="ignore"):
-        expected = run_sums(probability * reward, offsets) + ending
-    refuse_where(
+        expected = arrays.run_sums(probability * reward, offsets) + ending
+    arrays.refuse_where(
         ~np.isfinite(expected),
         lambda k: f"the expected reward of {pairs.pair_name(k)} is too large for a double",
         "pair",
@@ -350,23 +332,25 @@ def expected_rewards(
 
 def read_initial(pairs: PairNames, initial: object) -> FloatArray:
     """Returns a distribution over states [S]."""
-    values = floats("initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name)
+    values = arrays.floats("initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name)
     words = RunWords(
         "probabilities",
         "distribution",
         lambda _: "the initial distribution",
         lambda s: f"starting in {pairs.state_name(s)}",
     )
-    return normalised_runs(values, np.array([0, values.size]), words, InvalidModel)
+    return arrays.normalised_runs(values, np.array([0, values.size]), words, InvalidModel)
 
 
 def read_ending_reward(pairs: PairNames, offsets: IntArray, values: object) -> FloatArray:
     """Returns the reward [K] of the pairs without successors; other pairs must not have one."""
     if values is None:
         return np.zeros(pairs.num_pairs)
-    ending = floats("ending reward", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)
-    refuse_where(
-        (ending != 0) & (run_lengths(offsets) > 0),
+    ending = arrays.floats(
+        "ending reward", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name
+    )
+    arrays.refuse_where(
+        (ending != 0) & (arrays.run_lengths(offsets) > 0),
         lambda k: (
             f"the ending reward of {pairs.pair_name(k)} is {ending[k]}, but the pair has "
             "successors; expected 0 (its rewards are those of its transitions)"
@@ -379,8 +363,8 @@ def read_ending_reward(pairs: PairNames, offsets: IntArray, values: object) -> F
 
 def read_discount(pairs: PairNames, values: object) -> FloatArray:
     """Discounts [K] in [0, 1]."""
-    discount = floats("discount", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)
-    refuse_where(
+    discount = arrays.floats("discount", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)
+    arrays.refuse_where(
         (discount < 0) | (discount > 1),
         lambda k: f"discount of {pairs.pair_name(k)} is {discount[k]}, expected 0 to 1",
         "pair",
@@ -413,9 +397,9 @@ class Marks(Mapping[str, BoolArray]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 def read_marks(marks: object, num_states: int) -> Marks:
@@ -431,5 +415,5 @@ def read_marks(marks: object, num_states: int) -> Marks:
     labels = tuple(sorted(given))
     states = np.zeros((len(labels), num_states), np.bool_)
     for row, label in enumerate(labels):
-        states[row] = booleans(f"mark {label!r}", given[label], (num_states,), InvalidModel)
-    return Marks(labels, own(states))
+        states[row] = arrays.booleans(f"mark {label!r}", given[label], (num_states,), InvalidModel)
+    return Marks(labels, arrays.own(states))

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, IntArray, offsets_of, own
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, IntArray
 from surestep.model.log import DecisionLog
 from surestep.model.pairs import Labels, Pairs
 from surestep.model.policy import Policy
@@ -42,7 +43,7 @@ class Numbering(NamedTuple):
             action,
             order,
             Pairs(
-                offsets_of(np.bincount(moved[0], minlength=pairs.num_states)),
+                arrays.offsets_of(np.bincount(moved[0], minlength=pairs.num_states)),
                 moved[1][order],
                 pairs.num_actions,
                 labels_at(pairs.state_labels, state),
@@ -58,10 +59,10 @@ class Numbering(NamedTuple):
         part = copy.copy(log)
         for name, values in (
             ("pairs", self.pairs),
-            ("state", own(state[log.state].astype(log.state.dtype))),
-            ("action", own(action[log.action].astype(log.action.dtype))),
-            ("next_state", own(following.astype(log.next_state.dtype))),
-            ("pair", own(pair[log.pair])),
+            ("state", arrays.own(state[log.state].astype(log.state.dtype))),
+            ("action", arrays.own(action[log.action].astype(log.action.dtype))),
+            ("next_state", arrays.own(following.astype(log.next_state.dtype))),
+            ("pair", arrays.own(pair[log.pair])),
         ):
             object.__setattr__(part, name, values)
         return part

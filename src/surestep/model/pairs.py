@@ -9,26 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from surestep._arrays import (
-    LARGEST_INDEX,
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    booleans,
-    equal_by_value,
-    floats,
-    freeze,
-    indices,
-    numbers,
-    offsets_of,
-    own,
-    read_offsets,
-    refuse_where,
-    restore_frozen,
-    run_lengths,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import LARGEST_INDEX, BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
 
@@ -58,15 +40,19 @@ class Pairs:
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
         num_actions = count("num_actions", self.num_actions)
-        action = indices("action", self.action, num_actions, InvalidModel)
-        num_states = max(len(numbers("pair offsets", self.offsets, InvalidModel).ravel()) - 1, 0)
+        action = arrays.indices("action", self.action, num_actions, InvalidModel)
+        num_states = max(
+            len(arrays.numbers("pair offsets", self.offsets, InvalidModel).ravel()) - 1, 0
+        )
         if not 1 <= num_states <= LARGEST_INDEX:
             raise InvalidModel(f"the model has {num_states} states, expected 1 to {LARGEST_INDEX}")
-        offsets = read_offsets("pair offsets", self.offsets, num_states, action.size, InvalidModel)
+        offsets = arrays.read_offsets(
+            "pair offsets", self.offsets, num_states, action.size, InvalidModel
+        )
         state_labels = read_labels("state", self.state_labels, num_states)
         action_labels = read_labels("action", self.action_labels, num_actions)
-        refuse_where(
-            run_lengths(offsets) == 0,
+        arrays.refuse_where(
+            arrays.run_lengths(offsets) == 0,
             lambda s: (
                 f"{label('state', state_labels, s)} has no action, expected at least one "
                 "(a state that ends the episode has an action without successors)"
@@ -74,8 +60,8 @@ class Pairs:
             "state",
             InvalidModel,
         )
-        owners = run_owners(offsets)
-        refuse_where(
+        owners = arrays.run_owners(offsets)
+        arrays.refuse_where(
             (action[1:] <= action[:-1]) & (owners[1:] == owners[:-1]),
             lambda k: (
                 f"the actions of {label('state', state_labels, int(owners[k]))} are not rising: "
@@ -86,8 +72,8 @@ class Pairs:
         )
         set_field = object.__setattr__
         set_field(self, "num_actions", num_actions)
-        set_field(self, "offsets", freeze(offsets))
-        set_field(self, "action", own(action))
+        set_field(self, "offsets", arrays.freeze(offsets))
+        set_field(self, "action", arrays.own(action))
         set_field(self, "state_labels", state_labels)
         set_field(self, "action_labels", action_labels)
 
@@ -104,23 +90,23 @@ class Pairs:
         num_states, num_actions = count("num_states", num_states), count("num_actions", num_actions)
         offsets = np.arange(num_states + 1) * num_actions
         action = np.tile(np.arange(num_actions), num_states)
-        return cls(own(offsets), action, num_actions, state_labels, action_labels)
+        return cls(arrays.own(offsets), action, num_actions, state_labels, action_labels)
 
     @classmethod
     def from_enabled(
         cls, enabled: BoolArray, *, state_labels: Labels = None, action_labels: Labels = None
     ) -> Pairs:
         """Returns the pairs for which the mask `enabled` [S, A] is true."""
-        shape = numbers("enabled", enabled, InvalidModel).shape
+        shape = arrays.numbers("enabled", enabled, InvalidModel).shape
         if len(shape) != 2 or 0 in shape:
             raise InvalidModel(f"enabled has shape {shape}, expected [states, actions]")
-        mask = booleans("enabled", enabled, shape, InvalidModel)
-        offsets = offsets_of(np.count_nonzero(mask, axis=1))
-        return cls(own(offsets), np.nonzero(mask)[1], shape[1], state_labels, action_labels)
+        mask = arrays.booleans("enabled", enabled, shape, InvalidModel)
+        offsets = arrays.offsets_of(np.count_nonzero(mask, axis=1))
+        return cls(arrays.own(offsets), np.nonzero(mask)[1], shape[1], state_labels, action_labels)
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     @property
     def num_states(self) -> int:
@@ -135,7 +121,7 @@ class Pairs:
     @property
     def state(self) -> IntArray:
         """Returns the state of each pair [K]."""
-        return run_owners(self.offsets)
+        return arrays.run_owners(self.offsets)
 
     def enabled(self) -> BoolArray:
         """Returns the mask [S, A] of enabled actions."""
@@ -172,12 +158,12 @@ class Pairs:
 
         Entries of disabled actions are ignored, or must be 0 where `zero_elsewhere` says so.
         """
-        values: AnyArray = numbers(name, table, error)
+        values: AnyArray = arrays.numbers(name, table, error)
         dense_shape = (self.num_states, self.num_actions)
         if values.ndim == 2 and values.shape == dense_shape:
             if zero_elsewhere:
                 disabled = ~self.enabled() & (values != 0)
-                refuse_where(
+                arrays.refuse_where(
                     disabled,
                     lambda i: (
                         f"{name} gives {values.flat[i]} to "
@@ -194,7 +180,7 @@ class Pairs:
                 f"{name} has shape {values.shape}, expected {dense_shape} (states × actions) "
                 f"or {(self.num_pairs,)} (enabled pairs)"
             )
-        return floats(name, values, (self.num_pairs,), error, self.pair_name)
+        return arrays.floats(name, values, (self.num_pairs,), error, self.pair_name)
 
     def dense(self, values: FloatArray) -> FloatArray:
         """Returns a flat array [K] as a table [S, A], 0 at disabled actions."""
@@ -236,7 +222,7 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
     differs = first.num_pairs != second.num_pairs or not np.array_equal(first.action, second.action)
     if differs or not np.array_equal(first.offsets, second.offsets):
         differing = np.any(first.enabled() != second.enabled(), axis=1)
-        refuse_where(
+        arrays.refuse_where(
             differing,
             lambda s: (
                 f"{first_name} and {second_name} enable different actions in {first.state_name(s)}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from surestep._arrays import FloatArray, IndexArray, freeze, restore_frozen
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IndexArray
 from surestep._reprs import short_repr
 from surestep.model.policy import Policy
 
@@ -31,10 +32,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Freezes the arrays."""
-        object.__setattr__(self, "value", freeze(self.value))
-        object.__setattr__(self, "q", None if self.q is None else freeze(self.q))
+        object.__setattr__(self, "value", arrays.freeze(self.value))
+        object.__setattr__(self, "q", None if self.q is None else arrays.freeze(self.q))
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 def negated(plan: Plan) -> Plan:
@@ -56,7 +57,7 @@ class MappedPlan:
 
     def __post_init__(self) -> None:
         """Freezes the arrays."""
-        object.__setattr__(self, "action", freeze(self.action))
-        object.__setattr__(self, "value", freeze(self.value))
+        object.__setattr__(self, "action", arrays.freeze(self.action))
+        object.__setattr__(self, "value", arrays.freeze(self.value))
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen

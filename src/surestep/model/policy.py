@@ -7,21 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surestep._arrays import (
-    AnyArray,
-    FloatArray,
-    RunWords,
-    equal_by_value,
-    floats,
-    freeze,
-    is_number,
-    normalised_runs,
-    refuse_where,
-    restore_frozen,
-    run_lengths,
-    run_sums,
-    whole_numbers,
-)
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, FloatArray, RunWords
 from surestep._reprs import frame_of, short_repr
 from surestep.errors import InvalidParameter, InvalidPolicy
 from surestep.model.pairs import HasPairs, Pairs, check_same_pairs, pairs_of
@@ -56,12 +43,12 @@ class Policy:
             raise InvalidPolicy(f"pairs is of type {type(pairs).__name__}, expected Pairs")
         if not isinstance(self.estimated, bool | np.bool_):
             raise InvalidPolicy(f"estimated is {self.estimated!r}, expected True or False")
-        values = floats(
+        values = arrays.floats(
             "probability", self.probability, (pairs.num_pairs,), InvalidPolicy, pairs.pair_name
         )
         words = RunWords("action probabilities", "state", pairs.state_name, pairs.pair_name)
-        probability = normalised_runs(values, pairs.offsets, words, InvalidPolicy)
-        object.__setattr__(self, "probability", freeze(probability))
+        probability = arrays.normalised_runs(values, pairs.offsets, words, InvalidPolicy)
+        object.__setattr__(self, "probability", arrays.freeze(probability))
         object.__setattr__(self, "estimated", bool(self.estimated))
 
     @classmethod
@@ -74,19 +61,19 @@ class Policy:
     def uniform(cls, source: Pairs | HasPairs) -> Policy:
         """Every enabled action with the same probability."""
         pairs = pairs_of(source)
-        lengths = run_lengths(pairs.offsets)
+        lengths = arrays.run_lengths(pairs.offsets)
         return cls(pairs, np.repeat(1.0 / lengths, lengths))
 
     @classmethod
     def deterministic(cls, source: Pairs | HasPairs, actions: object) -> Policy:
         """Returns the policy that takes action `actions[s]` in state s."""
         pairs = pairs_of(source)
-        chosen = whole_numbers(
+        chosen = arrays.whole_numbers(
             "actions", actions, (pairs.num_states,), InvalidPolicy, pairs.state_name
         )
-        hit = pairs.action == np.repeat(chosen, run_lengths(pairs.offsets))
-        refuse_where(
-            run_sums(hit.astype(np.int64), pairs.offsets) == 0,
+        hit = pairs.action == np.repeat(chosen, arrays.run_lengths(pairs.offsets))
+        arrays.refuse_where(
+            arrays.run_sums(hit.astype(np.int64), pairs.offsets) == 0,
             lambda s: (
                 f"actions gives {chosen[s]} to {pairs.state_name(s)}, expected one of its enabled "
                 f"actions {pairs.action[pairs.offsets[s] : pairs.offsets[s + 1]].tolist()}"
@@ -100,22 +87,22 @@ class Policy:
     def softmax(cls, source: Pairs | HasPairs, q: object, temperature: float = 1.0) -> Policy:
         """π(a|s) ∝ exp(q(s,a) / temperature), for `q` [K] or [S, A]."""
         pairs = pairs_of(source)
-        if not (is_number(temperature) and temperature > 0):
+        if not (arrays.is_number(temperature) and temperature > 0):
             raise InvalidParameter(f"temperature is {temperature!r}, expected a number above 0")
         values = pairs.flat("q", q, InvalidPolicy)
-        lengths = run_lengths(pairs.offsets)
+        lengths = arrays.run_lengths(pairs.offsets)
         best = np.maximum.reduceat(values, pairs.offsets[:-1])
         half_gap = values / 2 - np.repeat(best / 2, lengths)  # a whole gap might overflow
         with np.errstate(over="ignore"):  # an exponent that overflows is an action never taken
             weight = np.exp(half_gap / float(temperature) * 2)
-        return cls(pairs, weight / np.repeat(run_sums(weight, pairs.offsets), lengths))
+        return cls(pairs, weight / np.repeat(arrays.run_sums(weight, pairs.offsets), lengths))
 
     def mix(self, other: Policy, weight: float) -> Policy:
         """(1 − weight) · self + weight · other, state by state."""
         if not isinstance(other, Policy):
             raise InvalidPolicy(f"other is of type {type(other).__name__}, expected Policy")
         check_same_pairs("the first policy", self.pairs, "the second policy", other.pairs)
-        if not (is_number(weight) and 0 <= weight <= 1):
+        if not (arrays.is_number(weight) and 0 <= weight <= 1):
             raise InvalidParameter(f"weight is {weight!r}, expected 0 to 1")
         share = float(weight)
         return Policy(
@@ -143,9 +130,9 @@ class Policy:
         )
         return frame_of({"state": state, "action": action, "probability": self.probability})
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 PolicyLike = Policy | HasPolicy | AnyArray | list[Any]

@@ -9,22 +9,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from surestep._arrays import (
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    booleans,
-    expect,
-    floats,
-    freeze,
-    is_number,
-    read_discount,
-    refuse_where,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts
@@ -87,7 +73,7 @@ class Problem:
         bounds = self.value_bounds
         if not (isinstance(bounds, tuple | list) and len(bounds) == 2):
             raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
-        low, high = (float(bound) if is_number(bound) else np.nan for bound in bounds)
+        low, high = (float(bound) if arrays.is_number(bound) else np.nan for bound in bounds)
         if not -np.inf < low <= high < np.inf:
             raise InvalidParameter(
                 f"value_bounds is {bounds!r}, expected two finite numbers, the lower one first"
@@ -97,15 +83,17 @@ class Problem:
                 f"unseen is {self.unseen!r}, expected one of {', '.join(get_args(UnseenRule))}"
             )
         if self.log is not None:
-            expect("log", self.log, DecisionLog)
+            arrays.expect("log", self.log, DecisionLog)
             check_counts_of_log(self.counts, self.log)
         if self.support is not None:
-            expect("support", self.support, Successors)
+            arrays.expect("support", self.support, Successors)
             check_support(self.counts, self.support)
         if self.closed is not None:
             shape = (self.counts.pairs.num_pairs,)
             set_field(
-                self, "closed", freeze(booleans("closed", self.closed, shape, InvalidParameter))
+                self,
+                "closed",
+                arrays.freeze(arrays.booleans("closed", self.closed, shape, InvalidParameter)),
             )
         premises = read_statements("premises", self.premises, InvalidParameter)
         set_field(self, "premises", premises)
@@ -142,7 +130,7 @@ class Problem:
         All else was checked before, and that takes its time with a long log.
         """
         limited = copy.copy(self)
-        object.__setattr__(limited, "closed", freeze(closed | ~self.open_pairs()))
+        object.__setattr__(limited, "closed", arrays.freeze(closed | ~self.open_pairs()))
         return limited
 
     def open_pairs(self) -> BoolArray:
@@ -166,7 +154,7 @@ class Problem:
 
     def stored_sizes(self) -> IntArray:
         """Counts, of the states that each pair may lead to, those that the counts store [K]."""
-        return run_sums(self.possible().astype(np.int64), self.counts.offsets)
+        return arrays.run_sums(self.possible().astype(np.int64), self.counts.offsets)
 
     def estimate(self) -> FiniteMDP:
         """Returns the MLE-MDP of the counts, with unseen pairs worth what `unseen` says.
@@ -209,8 +197,8 @@ class Improvement:
 
     def __post_init__(self) -> None:
         """Checks the types."""
-        expect("policy", self.policy, Policy)
-        expect("plan", self.plan, Plan)
+        arrays.expect("policy", self.policy, Policy)
+        arrays.expect("plan", self.plan, Plan)
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, n_wedge: int | None = None) -> Improvement:
@@ -225,21 +213,23 @@ class Improvement:
 
 def most_actions(pairs: Pairs) -> int:
     """Returns the largest number of enabled actions of a state."""
-    return int(run_lengths(pairs.offsets).max())
+    return int(arrays.run_lengths(pairs.offsets).max())
 
 
 def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
     """Returns one discount in [0, 1], or one a pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
-        return read_discount(discount)
-    per_pair = floats("discount", discount, (pairs.num_pairs,), InvalidParameter, pairs.pair_name)
-    refuse_where(
+        return arrays.read_discount(discount)
+    per_pair = arrays.floats(
+        "discount", discount, (pairs.num_pairs,), InvalidParameter, pairs.pair_name
+    )
+    arrays.refuse_where(
         (per_pair < 0) | (per_pair > 1),
         lambda k: f"discount of {pairs.pair_name(k)} is {per_pair[k]}, expected 0 to 1",
         "pair",
         InvalidParameter,
     )
-    return freeze(per_pair)
+    return arrays.freeze(per_pair)
 
 
 def one_discount(discount: float | FloatArray) -> float:
@@ -262,7 +252,7 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     check_same_pairs("the counts", pairs, "the log", log.pairs)
     logged = log.counts()
     size = np.int64(pairs.num_states)
-    keys = [run_owners(part.offsets) * size + part.successor for part in (counts, logged)]
+    keys = [arrays.run_owners(part.offsets) * size + part.successor for part in (counts, logged)]
     union = np.unique(np.concatenate(keys))
 
     def spread(values: AnyArray, key: IntArray) -> AnyArray:
@@ -277,7 +267,7 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     times = spread(logged.times, keys[1])
     must_agree("count", transition, spread(counts.times, keys[0]), times)
     must_agree("starts", pairs.state_name, counts.starts, logged.starts)
-    refuse_where(
+    arrays.refuse_where(
         logged.terminal & ~counts.terminal,
         lambda s: (
             f"episodes of the log terminate in {pairs.state_name(s)}, which the counts do not mark "
@@ -291,7 +281,7 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     slack = SUM_SLACK * float(np.abs(log.reward).max())
     name: Callable[[int], str] = pairs.pair_name
     seen = logged.visits
-    rewards, sums = counts.rewards, run_sums(logged.rewards.values, logged.offsets)
+    rewards, sums = counts.rewards, arrays.run_sums(logged.rewards.values, logged.offsets)
     known = log.with_outcomes()
     ends = least_and_greatest(known.reward, known.pair, pairs.num_pairs)
     if rewards.per == "transition":
@@ -316,7 +306,7 @@ def must_agree(
     """Refuses counts that say something else than the log, naming the first difference."""
     with np.errstate(over="ignore"):  # an infinite difference is one too
         differs = np.abs(counted - expected) > slack
-    refuse_where(
+    arrays.refuse_where(
         differs,
         lambda i: (
             f"{what} of {name(i)} is {counted[i]} in the counts, but {expected[i]} in the log"

@@ -7,22 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    expect,
-    floats,
-    freeze,
-    offsets_of,
-    own,
-    refuse_where,
-    restore_frozen,
-    run_lengths,
-    run_owners,
-    whole_numbers,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, InvalidParameter
 from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_ends, read_terminal
@@ -52,24 +38,26 @@ class CountsBatch:
 
     __repr__ = short_repr("num_data_sets", "pairs.num_states", "pairs.num_pairs", "visits")
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
-        expect("pairs", self.pairs, Pairs)
-        expect("rewards", self.rewards, LoggedRewards)
+        arrays.expect("pairs", self.pairs, Pairs)
+        arrays.expect("rewards", self.rewards, LoggedRewards)
         offsets, successor = read_successors(
             self.pairs, self.offsets, self.successor, InvalidCounts
         )
-        times = whole_numbers("count", self.times, None, InvalidCounts)
+        times = arrays.whole_numbers("count", self.times, None, InvalidCounts)
         if times.ndim != 2 or times.shape[0] == 0 or times.shape[1] != successor.size:
             raise InvalidCounts(
                 f"times has shape {times.shape}, expected [data sets, {successor.size}]"
             )
         size = times.shape[0]
-        starts = whole_numbers("starts", self.starts, (size, self.pairs.num_states), InvalidCounts)
+        starts = arrays.whole_numbers(
+            "starts", self.starts, (size, self.pairs.num_states), InvalidCounts
+        )
         for name, values in (("count", times), ("starts", starts)):
-            refuse_where(
+            arrays.refuse_where(
                 values < 0,
                 lambda i, name=name, values=values: (  # type: ignore[misc]
                     f"{name} {values.flat[i]} of data set {i // values.shape[1]} is negative"
@@ -79,24 +67,24 @@ class CountsBatch:
             )
             if values.astype(np.float64).sum(axis=1).max() > LARGEST_TOTAL:
                 raise InvalidCounts(f"{name} of a data set add up to more than {LARGEST_TOTAL}")
-        refuse_where(
+        arrays.refuse_where(
             starts.sum(axis=1) == 0,
             lambda b: f"starts of data set {b} add up to 0, expected at least 1 episode",
             "data set",
             InvalidCounts,
         )
         visits = np.zeros((size, self.pairs.num_pairs), np.int64)
-        filled = run_lengths(offsets) > 0
+        filled = arrays.run_lengths(offsets) > 0
         if successor.size:
             visits[:, filled] = np.add.reduceat(times, offsets[:-1][filled], axis=1)
         terminal = read_terminal(self.pairs, visits.max(axis=0), self.terminal)
         set_field = object.__setattr__
         set_field(self, "offsets", offsets)
         set_field(self, "successor", successor)
-        set_field(self, "times", freeze(times))
-        set_field(self, "starts", freeze(starts))
-        set_field(self, "visits", own(visits))
-        set_field(self, "terminal", freeze(terminal))
+        set_field(self, "times", arrays.freeze(times))
+        set_field(self, "starts", arrays.freeze(starts))
+        set_field(self, "visits", arrays.own(visits))
+        set_field(self, "terminal", arrays.freeze(terminal))
         set_field(self, "rewards", read_batch_rewards(self))
 
     @property
@@ -131,7 +119,7 @@ class CountsBatch:
         if logged.per == "pair":
             return np.where(seen, logged.values if logged.known else logged.values / visits, 0.0)
         earned = self.times * logged.values if logged.known else logged.values
-        sums, filled = np.zeros(visits.shape), run_lengths(self.offsets) > 0
+        sums, filled = np.zeros(visits.shape), arrays.run_lengths(self.offsets) > 0
         if earned.size:
             sums[:, filled] = np.add.reduceat(earned, self.offsets[:-1][filled], axis=1)
         return np.where(seen, sums / visits, 0.0)
@@ -142,7 +130,7 @@ def read_batch_rewards(counts: CountsBatch) -> LoggedRewards:
     rewards = counts.rewards
     observed = counts.visits if rewards.per == "pair" else counts.times
     shape = observed.shape[1:] if rewards.known else observed.shape
-    values = floats("reward", rewards.values, shape, InvalidCounts)
+    values = arrays.floats("reward", rewards.values, shape, InvalidCounts)
 
     def name(index: int) -> str:
         if rewards.per == "pair":
@@ -152,7 +140,7 @@ def read_batch_rewards(counts: CountsBatch) -> LoggedRewards:
         )
 
     if not rewards.known:
-        refuse_where(
+        arrays.refuse_where(
             (observed == 0) & (values != 0),
             lambda i: (
                 f"reward sum of {name(i)} in data set {i // observed.shape[1]} "
@@ -162,7 +150,7 @@ def read_batch_rewards(counts: CountsBatch) -> LoggedRewards:
             InvalidCounts,
         )
     ends = read_ends(rewards, values, observed, name)
-    return LoggedRewards(freeze(values), rewards.per, bool(rewards.known), *ends)
+    return LoggedRewards(arrays.freeze(values), rewards.per, bool(rewards.known), *ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -181,8 +169,8 @@ class ProblemBatch:
 
     def __post_init__(self) -> None:
         """Checks the terms, as those of the first problem."""
-        expect("counts", self.counts, CountsBatch)
-        expect("behavior", self.behavior, Policy)
+        arrays.expect("counts", self.counts, CountsBatch)
+        arrays.expect("behavior", self.behavior, Policy)
         check_same_pairs(
             "the counts", self.counts.pairs, "the behavior policy", self.behavior.pairs
         )
@@ -209,7 +197,7 @@ class ProblemBatch:
         first, every = problems[0], [problem.counts for problem in problems]
         pairs, rewards = first.counts.pairs, first.counts.rewards
         size = np.int64(pairs.num_states)
-        keys = [run_owners(counts.offsets) * size + counts.successor for counts in every]
+        keys = [arrays.run_owners(counts.offsets) * size + counts.successor for counts in every]
         union = np.unique(np.concatenate(keys))
         times = np.zeros((len(every), union.size), np.int64)
         earned = np.zeros(times.shape)
@@ -226,9 +214,11 @@ class ProblemBatch:
         return cls(
             counts=CountsBatch(
                 pairs,
-                own(offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))),
+                arrays.own(
+                    arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))
+                ),
                 (union % size).astype(np.int32),
-                own(times),
+                arrays.own(times),
                 rewards,
                 np.stack([counts.starts for counts in every]),
                 first.counts.terminal,

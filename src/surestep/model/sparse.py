@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from surestep._arrays import FloatArray, IntArray, run_owners
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.errors import InvalidModel
 from surestep.model.pairs import Pairs
 
@@ -47,7 +48,7 @@ def stacked(matrices: list[csr_array], pairs: Pairs) -> tuple[IntArray, IntArray
         pair_of_state = np.full(pairs.num_states, -1, np.int64)
         mine = np.flatnonzero(pairs.action == action)
         pair_of_state[pairs.state[mine]] = mine
-        pair = pair_of_state[run_owners(matrix.indptr.astype(np.int64))]
+        pair = pair_of_state[arrays.run_owners(matrix.indptr.astype(np.int64))]
         kept = pair >= 0
         pieces.append((pair[kept], matrix.indices[kept], matrix.data[kept]))
         lengths += np.bincount(pair[kept], minlength=pairs.num_pairs)
@@ -68,7 +69,7 @@ def rewards_at(
             f"R has {len(matrices)} matrices of {matrices[0].shape[0]} states, expected "
             f"{expected[0]} of {expected[1]}"
         )
-    pair = run_owners(offsets)
+    pair = arrays.run_owners(offsets)
     reward = np.zeros(successor.size)
     for action, matrix in enumerate(matrices):
         mine = np.flatnonzero(pairs.action[pair] == action)

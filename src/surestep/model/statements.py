@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from surestep._arrays import shown
+import surestep._arrays as arrays
 from surestep.errors import InvalidCertificate, SurestepError
 from surestep.model.scalars import Scalar, read_scalars
 
@@ -320,16 +320,16 @@ class Statement:
         """Checks that there is a sentence of this code and these values."""
         if not isinstance(self.code, str) or self.code not in SENTENCES:
             raise InvalidCertificate(
-                f"code is {shown(self.code)}, which no statement of this version of surestep has; "
-                f"expected {OWN_WORDS!r} for a sentence of your own"
+                f"code is {arrays.shown(self.code)}, which no statement of this version of "
+                f"surestep has; expected {OWN_WORDS!r} for a sentence of your own"
             )
         object.__setattr__(self, "values", read_scalars("values", self.values))
         try:
             str(self)
         except (TypeError, ValueError, KeyError, OverflowError) as problem:
             raise InvalidCertificate(
-                f"values is {shown(dict(self.values))}, of which {self.code} makes no sentence: "
-                f"{problem}"
+                f"values is {arrays.shown(dict(self.values))}, of which {self.code} makes no "
+                f"sentence: {problem}"
             ) from None
 
     def __str__(self) -> str:
@@ -358,15 +358,17 @@ STOPPING = Statement("stopping-tells-nothing")
 def statement_from_json(path: str, content: object) -> Statement:
     """Returns the statement that `to_json` wrote; refused where its sentence says another thing."""
     if not isinstance(content, dict) or set(content) != {"code", "values", "sentence"}:
-        raise InvalidCertificate(f"{path} is {shown(content)}, expected code, values and sentence")
+        raise InvalidCertificate(
+            f"{path} is {arrays.shown(content)}, expected code, values and sentence"
+        )
     try:
         statement = Statement(content["code"], content["values"])
     except InvalidCertificate as problem:
         raise InvalidCertificate(f"{path}: {problem}") from None
     if content["sentence"] != str(statement):
         raise InvalidCertificate(
-            f"{path}: sentence is {shown(content['sentence'])}, expected {str(statement)!r}, as "
-            "code and values say"
+            f"{path}: sentence is {arrays.shown(content['sentence'])}, expected "
+            f"{str(statement)!r}, as code and values say"
         )
     return statement
 
@@ -374,12 +376,13 @@ def statement_from_json(path: str, content: object) -> Statement:
 def read_statements(name: str, given: object, error: type[SurestepError]) -> tuple[Statement, ...]:
     """Returns several statements; texts among them are sentences in somebody's own words."""
     if not isinstance(given, list | tuple):
-        raise error(f"{name} is {shown(given)}, expected a list of statements or sentences")
+        raise error(f"{name} is {arrays.shown(given)}, expected a list of statements or sentences")
     statements = []
     for place, said in enumerate(given):
         if not isinstance(said, str | Statement) or said == "":
             raise error(
-                f"{name}[{place}] is {shown(said)}, expected a Statement, or a sentence of your own"
+                f"{name}[{place}] is {arrays.shown(said)}, expected a Statement, or a sentence of "
+                "your own"
             )
         statements.append(
             said if isinstance(said, Statement) else Statement(OWN_WORDS, {"sentence": said})

@@ -6,20 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    equal_by_value,
-    floats,
-    freeze,
-    refuse_where,
-    restore_frozen,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
@@ -55,8 +43,8 @@ class Successors:
         def name(transition: int) -> str:
             return transition_name(pairs, offsets, successor, transition)
 
-        owner = run_owners(offsets)
-        refuse_where(
+        owner = arrays.run_owners(offsets)
+        arrays.refuse_where(
             (successor[1:] < successor[:-1]) & (owner[1:] == owner[:-1]),
             lambda t: f"{name(t + 1)} is listed after {name(t)}; expected successors that rise",
             "successor",
@@ -67,8 +55,8 @@ class Successors:
         set_field(self, "successor", successor)
         if self.weight is None:
             return
-        weight = floats("weight", self.weight, (successor.size,), InvalidModel, name)
-        refuse_where(
+        weight = arrays.floats("weight", self.weight, (successor.size,), InvalidModel, name)
+        arrays.refuse_where(
             (weight < LIGHTEST) | (weight > HEAVIEST),
             lambda t: (
                 f"weight of {name(t)} is {weight[t]}, expected {LIGHTEST:g} to {HEAVIEST:g}; leave "
@@ -77,12 +65,12 @@ class Successors:
             "successor",
             InvalidModel,
         )
-        set_field(self, "weight", freeze(weight))
+        set_field(self, "weight", arrays.freeze(weight))
 
     @property
     def sizes(self) -> IntArray:
         """Counts the states that each pair may lead to [K]."""
-        return run_lengths(self.offsets)
+        return arrays.run_lengths(self.offsets)
 
     def statement(self) -> Statement:
         """Returns the assumption of a certificate that uses these successors."""
@@ -90,7 +78,7 @@ class Successors:
 
     def ends(self) -> BoolArray:
         """Returns the states [S] whose pairs all end the episode."""
-        over: BoolArray = run_sums(self.sizes, self.pairs.offsets) == 0
+        over: BoolArray = arrays.run_sums(self.sizes, self.pairs.offsets) == 0
         return over
 
     def places(self, counts: Counts) -> IntArray:
@@ -100,7 +88,7 @@ class Successors:
         """
         size = np.int64(self.pairs.num_states)
         given, stored = (
-            run_owners(part.offsets) * size + part.successor for part in (self, counts)
+            arrays.run_owners(part.offsets) * size + part.successor for part in (self, counts)
         )
         if given.size == 0:
             return np.full(stored.size, -1)
@@ -114,16 +102,16 @@ class Successors:
         times[place[place >= 0]] = counts.times[place >= 0]
         return times
 
-    __eq__ = equal_by_value
+    __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 def check_support(counts: Counts, support: Successors) -> None:
     """Refuses successors that the counts contradict: an observed one is missing, or all are."""
     pairs = counts.pairs
     check_same_pairs("the counts", pairs, "the support", support.pairs)
-    refuse_where(
+    arrays.refuse_where(
         (counts.times > 0) & (support.places(counts) < 0),
         lambda t: (
             f"{transition_name(pairs, counts.offsets, counts.successor, t)} was observed "
@@ -132,7 +120,7 @@ def check_support(counts: Counts, support: Successors) -> None:
         "transition",
         ShapeMismatch,
     )
-    refuse_where(
+    arrays.refuse_where(
         (support.sizes == 0) & ~counts.terminal[pairs.state],
         lambda k: (
             f"the support of {pairs.pair_name(k)} is empty, but its state is not marked as "

@@ -6,20 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from surestep._arrays import (
-    ErrorType,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    freeze,
-    indices,
-    numbers,
-    own,
-    read_offsets,
-    refuse_where,
-    repeated_in_run,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import ErrorType, FloatArray, IndexArray, IntArray
 from surestep.model.pairs import Pairs
 
 
@@ -49,17 +37,17 @@ def read_successors(
     pairs: PairNames, offsets: object, successor: object, error: ErrorType
 ) -> tuple[IntArray, IndexArray]:
     """Frozen offsets [K+1] and successors [T]; each successor once in its pair's run."""
-    total = numbers("successor", successor, error).size
-    starts = read_offsets("transition offsets", offsets, pairs.num_pairs, total, error)
-    states = indices(
+    total = arrays.numbers("successor", successor, error).size
+    starts = arrays.read_offsets("transition offsets", offsets, pairs.num_pairs, total, error)
+    states = arrays.indices(
         "successor",
         successor,
         pairs.num_states,
         error,
         lambda t: pairs.pair_name(owner(starts, t)),
     )
-    refuse_where(
-        repeated_in_run(states, starts),
+    arrays.refuse_where(
+        arrays.repeated_in_run(states, starts),
         lambda t: (
             f"successor {states[t]} of {pairs.pair_name(owner(starts, t))} is listed twice; "
             "expected each successor once (add the probabilities or counts up)"
@@ -67,7 +55,7 @@ def read_successors(
         "transition",
         error,
     )
-    return freeze(starts), own(states)
+    return arrays.freeze(starts), arrays.own(states)
 
 
 def owner(offsets: IntArray, element: int) -> int:
@@ -85,6 +73,6 @@ def dense_cube(
 ) -> FloatArray:
     """Values per transition [T] as a table [S, A, S], 0 elsewhere."""
     cube = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states))
-    pair = run_owners(offsets)
+    pair = arrays.run_owners(offsets)
     cube[pairs.state[pair], pairs.action[pair], successor] = values
     return cube

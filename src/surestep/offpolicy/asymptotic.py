@@ -8,15 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from surestep._arrays import (
-    FloatArray,
-    IntArray,
-    expect,
-    expect_count,
-    generator,
-    in_digits,
-    least_draws,
-)
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.errors import InvalidParameter
 from surestep.offpolicy.bounded import log_inverse, read_values
 from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
@@ -40,16 +33,16 @@ def bca_bootstrap(
     The α-quantile of the estimates of logs resampled episode by episode, with
     α = Φ(z₀ + (z₀ + z_δ) / (1 − a (z₀ + z_δ))): z₀ corrects the bias and a the skewness.
     """
-    expect("estimate", estimate, (MeanEstimate, RatioEstimate))
-    rng = generator(rng)
-    expect_count("resamples", resamples)
+    arrays.expect("estimate", estimate, (MeanEstimate, RatioEstimate))
+    rng = arrays.generator(rng)
+    arrays.expect_count("resamples", resamples)
     values = read_values(estimate.values, 2)
     log_inverse(delta)
-    needed = least_draws(delta) + 1
+    needed = arrays.least_draws(delta) + 1
     if resamples < needed:
         raise InvalidParameter(
-            f"resamples is {resamples}, expected at least 1/delta = {in_digits(needed)}: fewer do "
-            "not show what happens so rarely"
+            f"resamples is {resamples}, expected at least 1/delta = {arrays.in_digits(needed)}: "
+            "fewer do not show what happens so rarely"
         )
     parts = multiplicities(values.size, resamples, rng)
     drawn = np.sort(np.concatenate([estimate.resampled(part) for part in parts]))

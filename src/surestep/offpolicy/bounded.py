@@ -10,14 +10,8 @@ import math
 
 import numpy as np
 
-from surestep._arrays import (
-    ROUNDING_SLACK,
-    FloatArray,
-    expect_count,
-    floats,
-    is_number,
-    refuse_where,
-)
+import surestep._arrays as arrays
+from surestep._arrays import ROUNDING_SLACK, FloatArray
 from surestep.errors import InvalidParameter
 
 LARGEST = 1e150  # values and bounds up to here have squares that are doubles
@@ -50,7 +44,7 @@ def truncated_bernstein(values: object, low: float, threshold: float, delta: flo
     values: take it from others, with `choose_threshold`.
     """
     data = read_values(values, 2, low)
-    if not (is_number(threshold) and low <= float(threshold) <= LARGEST):
+    if not (arrays.is_number(threshold) and low <= float(threshold) <= LARGEST):
         raise InvalidParameter(
             f"threshold is {threshold!r}, expected a number from {low:.10g} to {LARGEST:g}"
         )
@@ -63,7 +57,7 @@ def choose_threshold(training: object, low: float, size: int, delta: float) -> f
     One of the training values, or `low`, where every other one predicts a bound below `low`.
     """
     ordered, low = np.sort(read_values(training, 2, low)), float(low)
-    expect_count("size", size)
+    arrays.expect_count("size", size)
     term = math.log(2.0) + log_inverse(delta)
     scale = float(ordered[-1] - low)
     if scale == 0 or size == 1:
@@ -86,15 +80,15 @@ def read_values(
     What is outside by no more than rounding is moved onto the bound.
     """
     for name, bound in (("low", low), ("high", high)):
-        if not (is_number(bound) and abs(float(bound)) <= LARGEST):
+        if not (arrays.is_number(bound) and abs(float(bound)) <= LARGEST):
             raise InvalidParameter(f"{name} is {bound!r}, expected a number within ±{LARGEST:g}")
-    data = floats("values", values, None, InvalidParameter)
+    data = arrays.floats("values", values, None, InvalidParameter)
     if data.ndim != 1 or data.size < at_least:
         raise InvalidParameter(
             f"values have shape {data.shape}, expected a flat array of at least {at_least}"
         )
     within = np.clip(data, float(low), float(high))
-    refuse_where(
+    arrays.refuse_where(
         np.abs(within - data) > ROUNDING_SLACK * np.abs(within),
         lambda i: f"values[{i}] is {data[i]}, expected {low:.10g} to {high:.10g}",
         "value",
@@ -105,6 +99,6 @@ def read_values(
 
 def log_inverse(delta: object) -> float:
     """ln(1/δ) for a δ strictly between 0 and 1."""
-    if not (is_number(delta) and 0 < delta < 1):
+    if not (arrays.is_number(delta) and 0 < delta < 1):
         raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
     return -math.log(float(delta))

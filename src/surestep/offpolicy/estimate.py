@@ -11,17 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from surestep._arrays import (
-    AnyArray,
-    FloatArray,
-    IntArray,
-    freeze,
-    numbers,
-    own,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 
@@ -55,13 +46,15 @@ class MeanEstimate:
 
     def __post_init__(self) -> None:
         """Takes the mean."""
-        values = numbers("values", self.values, InvalidParameter).astype(np.float64, copy=False)
+        values = arrays.numbers("values", self.values, InvalidParameter).astype(
+            np.float64, copy=False
+        )
         if values.ndim != 1 or values.size == 0:
             raise InvalidParameter(f"values have shape {values.shape}, expected one an episode")
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(values.mean())
         check_finite(np.array(mean))
-        object.__setattr__(self, "values", freeze(values))
+        object.__setattr__(self, "values", arrays.freeze(values))
         object.__setattr__(self, "value", mean)
 
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
@@ -90,7 +83,7 @@ class RatioEstimate:
 
     def __post_init__(self) -> None:
         """Adds up the terms."""
-        lengths = run_lengths(self.offsets)
+        lengths = arrays.run_lengths(self.offsets)
         size, last = int(lengths.max()), self.weight[self.offsets[1:] - 1]
         step = self.steps()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -102,23 +95,23 @@ class RatioEstimate:
             ratio = sums / totals
             scale = lengths.size / totals
             later = np.append(np.cumsum((ratio * scale)[::-1])[::-1], 0.0)
-            linear = run_sums(
+            linear = arrays.run_sums(
                 self.term * scale[step] - self.weight * (ratio * scale)[step], self.offsets
             )
             values = ratio.sum() + (linear - last * later[lengths])
         check_finite(values)
         object.__setattr__(self, "value", float(ratio.sum()))
-        object.__setattr__(self, "values", own(values))
+        object.__setattr__(self, "values", arrays.own(values))
 
     def steps(self) -> IntArray:
         """Returns the step t of each term."""
-        return np.arange(self.term.size) - self.offsets[run_owners(self.offsets)]
+        return np.arange(self.term.size) - self.offsets[arrays.run_owners(self.offsets)]
 
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
         """Estimates with weighted episodes; a step without any weight left counts as 0."""
         from scipy.sparse import csr_array
 
-        lengths = run_lengths(self.offsets)
+        lengths = arrays.run_lengths(self.offsets)
         shape = (lengths.size, int(lengths.max()))
         step, m = self.steps(), multiplicity.astype(np.float64)
         ended = np.flatnonzero(lengths < shape[1])

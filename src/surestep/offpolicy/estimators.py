@@ -11,7 +11,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, read_discount, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
 from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
@@ -51,7 +52,9 @@ class PerDecision:
         """(1/E) Σ_i Σ_t γ^t w_{i,0:t} r_it."""
         earned = discounted_rewards(weights, discount)
         with np.errstate(over="ignore", invalid="ignore"):
-            return MeanEstimate(run_sums(weights.cumulative * earned, weights.log.episode_offsets))
+            return MeanEstimate(
+                arrays.run_sums(weights.cumulative * earned, weights.log.episode_offsets)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +110,11 @@ class DoublyRobust:
         log, pairs = weights.log, weights.log.pairs
         q = pairs.flat("q", self.q, InvalidParameter)
         with np.errstate(over="ignore", invalid="ignore"):
-            value = run_sums(weights.policy.probability * q, pairs.offsets)
+            value = arrays.run_sums(weights.policy.probability * q, pairs.offsets)
             surprise = value[log.state] + weights.ratio * (log.reward - q[log.pair])
             before = np.roll(weights.cumulative, 1)
             before[log.episode_offsets[:-1]] = 1.0
-            return MeanEstimate(run_sums(powers * before * surprise, log.episode_offsets))
+            return MeanEstimate(arrays.run_sums(powers * before * surprise, log.episode_offsets))
 
 
 ESTIMATORS: dict[str, type[Estimator]] = {
@@ -125,8 +128,8 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 
 def discount_powers(weights: ImportanceWeights, discount: float) -> FloatArray:
     """γ^t for every step of the log [N]."""
-    expect("weights", weights, ImportanceWeights)
-    gamma, step = read_discount(discount), weights.log.step
+    arrays.expect("weights", weights, ImportanceWeights)
+    gamma, step = arrays.read_discount(discount), weights.log.step
     powers: FloatArray = np.power(gamma, np.arange(int(step.max()) + 1))[step]
     return powers
 
@@ -140,4 +143,4 @@ def returns(weights: ImportanceWeights, discount: float) -> FloatArray:
     """G = Σ_t γ^t r_t of every episode [E]."""
     earned = discounted_rewards(weights, discount)
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite estimate is refused
-        return run_sums(earned, weights.log.episode_offsets)
+        return arrays.run_sums(earned, weights.log.episode_offsets)

@@ -11,15 +11,8 @@ import math
 
 import numpy as np
 
-from surestep._arrays import (
-    ROUNDING_SLACK,
-    FloatArray,
-    IntArray,
-    is_number,
-    refuse_where,
-    run_lengths,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import ROUNDING_SLACK, FloatArray, IntArray
 from surestep.errors import InvalidParameter
 from surestep.model.log import row_name
 from surestep.offpolicy.estimate import MeanEstimate
@@ -34,7 +27,7 @@ def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> M
     """
     low = read_bound(low)
     earned = returns(weights, discount)
-    refuse_where(
+    arrays.refuse_where(
         ~(earned >= low - ROUNDING_SLACK * abs(low)),  # a sum of γ^t r_min may be rounded
         lambda e: f"the return of episode {e} is {earned[e]}, expected at least low = {low}",
         "episode",
@@ -56,9 +49,9 @@ def paired_rewards(
     """
     low = read_bound(low)
     powers, discount = discount_powers(weights, discount), float(discount)
-    log, lengths = weights.log, run_lengths(weights.log.episode_offsets)
+    log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
     check_horizon(weights, discount, horizon)
-    refuse_where(
+    arrays.refuse_where(
         ~(log.reward >= low),
         lambda i: (
             f"the reward of {row_name(log.episode_offsets, i)} is {log.reward[i]}, expected at "
@@ -67,7 +60,7 @@ def paired_rewards(
         "step",
         InvalidParameter,
     )
-    refuse_where(
+    arrays.refuse_where(
         (lengths < horizon) & (low > 0),
         lambda e: (
             f"low is {low}, but episode {e} earns 0 after its end, at step {lengths[e]} of "
@@ -79,7 +72,7 @@ def paired_rewards(
     with np.errstate(over="ignore", invalid="ignore"):
         terms = powers * (weights.cumulative - 1.0) * (log.reward - low)
         after = (weights.total - 1.0) * -low * remaining_discount(discount, lengths, horizon)
-        return MeanEstimate(run_sums(terms, log.episode_offsets) + after)
+        return MeanEstimate(arrays.run_sums(terms, log.episode_offsets) + after)
 
 
 def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> FloatArray:
@@ -96,25 +89,25 @@ def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> Fl
 
 def read_bound(low: object) -> float:
     """Returns a lower bound, which is a finite number."""
-    if not (is_number(low) and math.isfinite(low)):
+    if not (arrays.is_number(low) and math.isfinite(low)):
         raise InvalidParameter(f"low is {low!r}, expected a finite number")
     return float(low)
 
 
 def check_horizon(weights: ImportanceWeights, discount: float, horizon: object) -> None:
     """Refuses a horizon that is none, or that the log does not reach or does not keep."""
-    if not (is_number(horizon) and horizon >= 1 and horizon in (np.floor(horizon), np.inf)):
+    if not (arrays.is_number(horizon) and horizon >= 1 and horizon in (np.floor(horizon), np.inf)):
         raise InvalidParameter(f"horizon is {horizon!r}, expected a whole number of 1 or more")
     if discount == 1 and horizon == np.inf:
         raise InvalidParameter("horizon is inf, expected a finite one where the discount is 1")
-    log, lengths = weights.log, run_lengths(weights.log.episode_offsets)
-    refuse_where(
+    log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
+    arrays.refuse_where(
         lengths > horizon,
         lambda e: f"episode {e} has {lengths[e]} steps, expected at most horizon = {horizon}",
         "episode",
         InvalidParameter,
     )
-    refuse_where(
+    arrays.refuse_where(
         ~log.terminated[log.episode_offsets[1:] - 1] & (lengths < horizon),
         lambda e: (
             f"episode {e} is truncated after {lengths[e]} steps, before the horizon {horizon}: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import expect, is_number
+import surestep._arrays as arrays
 from surestep.errors import InvalidParameter
 from surestep.model.log import DecisionLog
 
@@ -17,8 +17,8 @@ def split_episodes(
     With a seed, the episodes are shuffled first, so that the order of the log means nothing. Who
     asks again gets the same parts.
     """
-    expect("log", log, DecisionLog)
-    if not (is_number(train_share) and 0 <= train_share <= 1):
+    arrays.expect("log", log, DecisionLog)
+    if not (arrays.is_number(train_share) and 0 <= train_share <= 1):
         raise InvalidParameter(f"train_share is {train_share!r}, expected 0 to 1")
     cut = round(float(train_share) * log.num_episodes)
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, expect, own, refuse_where
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidLog, UnsupportedPolicy
 from surestep.kernels.runs import running_products
@@ -45,9 +46,9 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
     finds them in all states). Refused always: weights too large for a double. A weight too small
     for one is 0.
     """
-    expect("log", log, DecisionLog)
-    expect("policy", policy, Policy)
-    expect("behavior", behavior, Policy)
+    arrays.expect("log", log, DecisionLog)
+    arrays.expect("policy", policy, Policy)
+    arrays.expect("behavior", behavior, Policy)
     pairs = log.pairs
     check_same_pairs("the log", pairs, "the behavior policy", behavior.pairs)
     check_same_pairs("the log", pairs, "the policy", policy.pairs)
@@ -58,7 +59,7 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
         ratio = policy.probability[log.pair] / taken
     cumulative = np.empty(log.num_steps)
     running_products(log.episode_offsets, ratio, cumulative)
-    refuse_where(
+    arrays.refuse_where(
         ~(np.isfinite(ratio) & np.isfinite(cumulative)),
         lambda i: (
             f"the importance weight of {row_name(log.episode_offsets, i)} is too large for a "
@@ -67,13 +68,13 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
         "step",
         UnsupportedPolicy,
     )
-    return ImportanceWeights(log, policy, behavior, own(ratio), own(cumulative))
+    return ImportanceWeights(log, policy, behavior, arrays.own(ratio), arrays.own(cumulative))
 
 
 def check_made_by(log: DecisionLog, policy: Policy, behavior: Policy) -> None:
     """Refuses a log that π_b cannot have made, and a policy of which it says nothing."""
     pairs = log.pairs
-    refuse_where(
+    arrays.refuse_where(
         behavior.probability[log.pair] == 0,
         lambda i: (
             f"{row_name(log.episode_offsets, i)} takes {pairs.pair_name(int(log.pair[i]))}, which "
@@ -84,7 +85,7 @@ def check_made_by(log: DecisionLog, policy: Policy, behavior: Policy) -> None:
     )
     decided = np.zeros(pairs.num_states, np.bool_)
     decided[log.state] = True
-    refuse_where(
+    arrays.refuse_where(
         unsupported_pairs(policy, behavior) & decided[pairs.state],
         lambda k: (
             f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
@@ -98,8 +99,8 @@ def check_made_by(log: DecisionLog, policy: Policy, behavior: Policy) -> None:
 
 def unsupported_pairs(policy: Policy, behavior: Policy) -> BoolArray:
     """Returns the pairs [K] that `policy` may take and `behavior` never does."""
-    expect("policy", policy, Policy)
-    expect("behavior", behavior, Policy)
+    arrays.expect("policy", policy, Policy)
+    arrays.expect("behavior", behavior, Policy)
     check_same_pairs("the policy", policy.pairs, "the behavior policy", behavior.pairs)
     unsupported: BoolArray = (policy.probability > 0) & (behavior.probability == 0)
     return unsupported

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.episodes import parts_of_log, split_of
 from surestep.certificates.stitched import Stitched
 from surestep.checks import Check, check_log
@@ -181,7 +182,7 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
     """Returns the new policy and where it goes in a model; None where it is the current one."""
     if not table.changed.any():
         return None
-    time = run_sums(occupancy(model, table.policy), table.pairs.offsets)
+    time = arrays.run_sums(occupancy(model, table.policy), table.pairs.offsets)
     return GivenPolicy(
         *(table.pairs, table.probability, table.behavior, table.visits, table.held_out_visits),
         *(table.decided, np.where(table.quiet, 0.0, time)),

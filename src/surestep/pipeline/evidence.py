@@ -17,7 +17,8 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from surestep._arrays import BoolArray, freeze
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray
 from surestep._files import read_path
 from surestep._names import unknown
 from surestep.description import (
@@ -368,7 +369,7 @@ def assemble(
     labels = (*deciding, *resting), tuple(taken)
     columns = counts.state_columns, counts.action_columns
     vocabulary = Vocabulary(*columns, *labels, counts.binnings)
-    quiet = freeze(np.arange(len(vocabulary.states)) >= len(deciding))
+    quiet = arrays.freeze(np.arange(len(vocabulary.states)) >= len(deciding))
     alone = np.stack([np.flatnonzero(quiet), np.zeros(len(resting), np.int64)])
     pairs = vocabulary.pairs_of(np.concatenate([enabled, alone], axis=1).T)
     observed, premises = counts.to_counts(pairs), of_recording(counts)
@@ -392,7 +393,7 @@ def within(assembly: Assembly, limits: PairTable) -> Assembly:
             f"{limits.name} has no pair of a state and an action that is possible there, so that "
             "nothing may be recommended; expected at least one"
         )
-    return replace(assembly, allowed=freeze(marked))
+    return replace(assembly, allowed=arrays.freeze(marked))
 
 
 def inferred_policy(

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, freeze, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.algorithms import Algorithm, Limited, Limits
 from surestep.algorithms.limits import NO_LIMITS
 from surestep.certificates import Certifier
@@ -76,14 +77,14 @@ def findings_of(
 
 def decision_visits(estimate: FiniteMDP, policy: Policy, table: PolicyTable) -> FloatArray:
     """Expected discounted visits of each state [S] under the policy; 0 where nothing is decided."""
-    visits: FloatArray = run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
+    visits: FloatArray = arrays.run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
     return np.where(table.quiet, 0.0, visits)
 
 
 def shares(visits: FloatArray) -> FloatArray:
     """Visits as shares of all; 0 where there are none at all."""
     total = float(visits.sum())
-    return freeze(visits / total if total > 0 else np.zeros(visits.size))
+    return arrays.freeze(visits / total if total > 0 else np.zeros(visits.size))
 
 
 def evidence_of(
@@ -111,7 +112,7 @@ def state_changes(
     π_b and the advantage of `PolicyTable`: the performance difference lemma with Q of π_I.
     """
     offsets = table.pairs.offsets
-    advantage = run_sums(table.probability * table.advantage, offsets)
+    advantage = arrays.run_sums(table.probability * table.advantage, offsets)
     contribution, share = visits * advantage, shares(visits)
     changed = np.flatnonzero(table.changed)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]

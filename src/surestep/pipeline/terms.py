@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from msgspec.structs import asdict
 
-from surestep._arrays import BoolArray, expect_count, in_digits, least_draws, plain, shown
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
 from surestep.algorithms.limits import limited
 from surestep.algorithms.provable import Provable
@@ -114,10 +115,10 @@ class Terms:
             least, obstacle = self.least_worlds, self.asked[0].why_not_rehearsed
             if self.worlds < least:
                 yield (
-                    f"worlds is {self.worlds}, expected 0, or at least {in_digits(least)} of each "
-                    "kind: fewer do not show what happens so rarely"
+                    f"worlds is {self.worlds}, expected 0, or at least {arrays.in_digits(least)} "
+                    "of each kind: fewer do not show what happens so rarely"
                 )
-            expect_count("worlds", self.worlds, MOST_OF_A_KIND)
+            arrays.expect_count("worlds", self.worlds, MOST_OF_A_KIND)
             if obstacle:
                 yield f"worlds is {self.worlds}, but {obstacle}"
         for name in ("train_share", "logger"):
@@ -131,14 +132,14 @@ class Terms:
                 theirs = asked.settings.get(name)
                 if ours is not None and theirs not in (None, 0, ours):
                     yield (
-                        f"{name} is {shown(ours)}, but {asked} says {shown(theirs)}; expected the "
-                        "same: the log is split once"
+                        f"{name} is {arrays.shown(ours)}, but {asked} says {arrays.shown(theirs)}; "
+                        "expected the same: the log is split once"
                     )
 
     def given(self) -> dict[str, Any]:
         """Returns what was said, as a description has it: objects of Python as texts."""
         given = {
-            field.name: plain(getattr(self, field.name))
+            field.name: arrays.plain(getattr(self, field.name))
             for field in dataclasses.fields(self)
             if field.name != "has_episodes"
         }
@@ -216,7 +217,7 @@ class Terms:
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
         delta = float(first.settings.get("delta", self.level))
-        return least_draws(delta) if first.needs.calibration else 1
+        return arrays.least_draws(delta) if first.needs.calibration else 1
 
     @property
     def level(self) -> float:

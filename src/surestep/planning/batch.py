@@ -6,16 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    RunWords,
-    expect,
-    floats,
-    normalised_runs,
-    numbers,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
 from surestep.kernels.records import EliminationPlan, Models
@@ -69,7 +61,7 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
     Of several times as many policies, those after the first B are for the same models again. Models
     in which little fills in are solved by a compiled elimination on all cores, others one by one.
     """
-    expect("batch", batch, MDPBatch)
+    arrays.expect("batch", batch, MDPBatch)
     probability = policies_of(batch, policy)
     size = max(batch.num_models, probability.shape[0])
     around = goes_round(batch_rows(batch, batch.probability.max(axis=0)))
@@ -172,7 +164,7 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
 
     Where pairs of discount 1 go round, the models are solved one by one.
     """
-    expect("batch", batch, MDPBatch)
+    arrays.expect("batch", batch, MDPBatch)
     around = goes_round(batch_rows(batch, batch.probability.max(axis=0)))
     elimination = plan_elimination(batch.pairs, batch.offsets, batch.successor)
     if elimination is None or around:
@@ -210,7 +202,7 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
     if isinstance(policy, Policy):
         check_same_pairs("the batch", batch.pairs, "the policy", policy.pairs)
         return policy.probability[np.newaxis]
-    rows = numbers("policies", policy, InvalidPolicy).shape[:1]
+    rows = arrays.numbers("policies", policy, InvalidPolicy).shape[:1]
     times = max(1, rows[0] // batch.num_models) if rows else 1
     shape = (times * batch.num_models, batch.pairs.num_pairs)
     words = RunWords(
@@ -220,9 +212,9 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
         batch.pairs.pair_name,
         layer="policy",
     )
-    probability = floats("policies", policy, shape, InvalidPolicy)
+    probability = arrays.floats("policies", policy, shape, InvalidPolicy)
     return np.ascontiguousarray(
-        normalised_runs(probability, batch.pairs.offsets, words, InvalidPolicy)
+        arrays.normalised_runs(probability, batch.pairs.offsets, words, InvalidPolicy)
     )
 
 

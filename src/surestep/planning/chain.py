@@ -10,7 +10,8 @@ from scipy.sparse import csr_array, identity
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from surestep._arrays import FloatArray, IndexArray, IntArray, offsets_of, run_lengths, run_owners
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
 from surestep.kernels.components import Order
 from surestep.kernels.extremes import difference_range
@@ -50,16 +51,16 @@ class Chain:
 
     def part(self, states: IndexArray, value: FloatArray) -> Chain:
         """Returns the chain among `states`, where the values of all others are known."""
-        lengths = run_lengths(self.offsets)[states]
-        offsets = offsets_of(lengths)
+        lengths = arrays.run_lengths(self.offsets)[states]
+        offsets = arrays.offsets_of(lengths)
         taken = np.arange(offsets[-1]) + np.repeat(self.offsets[states] - offsets[:-1], lengths)
         place = np.full(self.reward.size, -1, np.int32)
         place[states] = np.arange(states.size)
         successor, weight = self.successor[taken], self.weight[taken]
-        inside, row = place[successor] >= 0, run_owners(offsets)
+        inside, row = place[successor] >= 0, arrays.run_owners(offsets)
         known = np.where(inside, 0.0, weight * value[successor])
         return Chain(
-            offsets_of(np.bincount(row[inside], minlength=states.size)),
+            arrays.offsets_of(np.bincount(row[inside], minlength=states.size)),
             place[successor[inside]],
             weight[inside],
             self.reward[states] + np.bincount(row, known, minlength=states.size),
@@ -144,7 +145,7 @@ def chain_of(model: Model, policy: FloatArray) -> Chain:
     num_states = model.pair_offsets.size - 1
     lengths, reward = np.empty(num_states, np.int64), np.empty(num_states)
     chain_sizes(model, policy, lengths, reward)
-    offsets = offsets_of(lengths)
+    offsets = arrays.offsets_of(lengths)
     successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
     chain_rows(model, policy, offsets, successor, weight)
     return Chain(offsets, successor, weight, reward)
@@ -153,7 +154,7 @@ def chain_of(model: Model, policy: FloatArray) -> Chain:
 def solve_dense(chain: Chain) -> FloatArray:
     """Solves by LAPACK's dense LU: S² memory, S³ time."""
     system = np.eye(chain.reward.size)
-    np.subtract.at(system, (run_owners(chain.offsets), chain.successor), chain.weight)
+    np.subtract.at(system, (arrays.run_owners(chain.offsets), chain.successor), chain.weight)
     return np.linalg.solve(system, chain.reward)
 
 
@@ -267,7 +268,7 @@ def predicted_fill(chain: Chain, limit: int) -> int:
     order = reverse_cuthill_mckee(pattern, symmetric_mode=True)
     place = np.empty(size, np.int64)
     place[order] = np.arange(size)
-    row = place[run_owners(pattern.indptr.astype(np.int64))]
+    row = place[arrays.run_owners(pattern.indptr.astype(np.int64))]
     reach = np.zeros(size, np.int64)
     np.maximum.at(reach, row, row - place[pattern.indices])
     return int(2 * reach.sum() + size)

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from surestep._arrays import IndexArray, IntArray, offsets_of, own, run_owners
+import surestep._arrays as arrays
+from surestep._arrays import IndexArray, IntArray
 from surestep.kernels.records import EliminationPlan
 from surestep.model.pairs import Pairs
 from surestep.planning.proof import SMALLEST_NORMAL
@@ -26,7 +27,7 @@ def plan_elimination(
     """
     if pairs.num_states > MOST_STATES:
         return None
-    source = pairs.state[run_owners(offsets)].astype(np.int32)
+    source = pairs.state[arrays.run_owners(offsets)].astype(np.int32)
     return plan_for_edges(pairs.num_states, source.tobytes(), successor.tobytes())
 
 
@@ -57,7 +58,7 @@ def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan
             return None
         lower.append(below)
         upper.append(sorted(j for j in row if j > i))
-    return EliminationPlan(own(order), own(place), *runs_of(lower), *runs_of(upper))
+    return EliminationPlan(arrays.own(order), arrays.own(place), *runs_of(lower), *runs_of(upper))
 
 
 def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArray:
@@ -79,4 +80,6 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
 def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
     """Lists as offsets and one flat array."""
     flat = np.array([entry for entries in lists for entry in entries], np.int64)
-    return own(offsets_of(np.array([len(entries) for entries in lists]))), own(flat)
+    return arrays.own(arrays.offsets_of(np.array([len(entries) for entries in lists]))), arrays.own(
+        flat
+    )

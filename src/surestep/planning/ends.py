@@ -21,17 +21,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    offsets_of,
-    own,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.errors import NeverEnds
 from surestep.kernels.components import Order
 from surestep.model.mdp import FiniteMDP
@@ -58,27 +49,27 @@ class Edges(NamedTuple):
     @classmethod
     def of(cls, model: RowModel, pairs: BoolArray) -> Edges:
         """Returns the edges of the pairs marked [K]."""
-        pair = run_owners(model.offsets)
+        pair = arrays.run_owners(model.offsets)
         possible = pairs[pair] & (model.probability > 0)
         pair = pair[possible]
         return cls(pair, model.pairs.state[pair], model.successor[possible])
 
     def components(self, num_states: int) -> Order:
         """Returns the states by strongly connected component."""
-        offsets = offsets_of(np.bincount(self.source, minlength=num_states))
+        offsets = arrays.offsets_of(np.bincount(self.source, minlength=num_states))
         return by_component(np.arange(num_states + 1), offsets, self.target)
 
 
 def numbered(found: Order) -> IntArray:
     """Returns the number of the component that each state is in [S]."""
-    return run_owners(found.starts)[found.place]
+    return arrays.run_owners(found.starts)[found.place]
 
 
 def lasting(model: RowModel) -> BoolArray:
     """Returns the pairs [K] after which the episode goes on for certain, undiscounted."""
-    possible = run_lengths(model.offsets)
+    possible = arrays.run_lengths(model.offsets)
     if not (model.probability > 0).all():
-        possible = run_sums((model.probability > 0).astype(np.int64), model.offsets)
+        possible = arrays.run_sums((model.probability > 0).astype(np.int64), model.offsets)
     result: BoolArray = (possible > 0) & (model.discount == 1.0)
     return result
 
@@ -89,7 +80,7 @@ def idle(mdp: FiniteMDP) -> BoolArray:
     There are none where the model gives another worth to what is endless.
     """
     earning = np.zeros(mdp.num_pairs, np.bool_)
-    earning[run_owners(mdp.offsets)[(mdp.reward != 0) & (mdp.probability > 0)]] = True
+    earning[arrays.run_owners(mdp.offsets)[(mdp.reward != 0) & (mdp.probability > 0)]] = True
     result: BoolArray = lasting(mdp) & ~earning & (mdp.endless == 0)
     return result
 
@@ -116,7 +107,7 @@ def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntA
     # A search backwards, from one more place, from which all goals are met first.
     lengths = np.append(np.bincount(target, minlength=states), np.count_nonzero(goals))
     before = np.append(source[np.argsort(target, kind="stable")], np.flatnonzero(goals))
-    _, nearer = breadth_first(offsets_of(lengths), before.astype(np.int32), states)
+    _, nearer = breadth_first(arrays.offsets_of(lengths), before.astype(np.int32), states)
     chosen = np.full(states, -1)
     leads = nearer[source] == target
     # Backwards, so that the first of several pairs is the one that stays.
@@ -144,7 +135,7 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
         )
     probability = np.zeros(pairs.num_pairs)
     probability[chosen] = 1.0
-    return Policy(pairs, own(probability))
+    return Policy(pairs, arrays.own(probability))
 
 
 def refuse_endless(model: RowModel, policy: FloatArray) -> None:
@@ -180,7 +171,7 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
 
     Refuses a policy that goes round for ever elsewhere.
     """
-    taken, row, possible = policy > 0, run_owners(chain.offsets), chain.weight > 0
+    taken, row, possible = policy > 0, arrays.run_owners(chain.offsets), chain.weight > 0
     edges = Edges(row, row, chain.successor)
     if not possible.all():
         edges = Edges(*(each[possible] for each in edges))

@@ -8,7 +8,8 @@ from typing import get_args
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, run_lengths
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mapped import MappedMDP
@@ -75,7 +76,9 @@ def evaluate_with_bound(
     checked = check_inputs(mdp, policy)
     chain, horizon = chain_under(mdp, checked.probability)
     # A row of the chain adds up the successors of all actions in one sum.
-    longest = int(run_lengths(chain.offsets).max()) + int(run_lengths(mdp.pairs.offsets).max())
+    longest = int(arrays.run_lengths(chain.offsets).max()) + int(
+        arrays.run_lengths(mdp.pairs.offsets).max()
+    )
     rule = StoppingRule.of(mdp, tolerance, horizon)
     rule = replace(rule, terms=max(rule.terms, longest + 8))
 
@@ -171,7 +174,7 @@ def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") ->
     refuse_endless(mdp, checked.probability)  # a rest is worth 0, but has no number of visits
     chain, horizon = chain_under(mdp, checked.probability)
     chain = chain.transposed(mdp.initial)
-    rounding = (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52
+    rounding = (int(arrays.run_lengths(chain.offsets).max()) + 8) * 2.0**-52
     allowed = min(max(1e-9, 4 * rounding * (1 + horizon.high)), LOOSEST_DEFAULT)
 
     def imbalance(visits: FloatArray) -> float:
@@ -192,12 +195,12 @@ def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") ->
             f"inflow and outflow of the visits differ by {imbalance(visits):.3g}, expected at most "
             f"{allowed:.3g}; try another method, or discounts further below 1"
         )
-    return np.repeat(visits, run_lengths(mdp.pairs.offsets)) * checked.probability
+    return np.repeat(visits, arrays.run_lengths(mdp.pairs.offsets)) * checked.probability
 
 
 def check_inputs(mdp: FiniteMDP, policy: PolicyLike) -> Policy:
     """Returns the policy, once it is known to be one of the model."""
-    expect("mdp", mdp, FiniteMDP)
+    arrays.expect("mdp", mdp, FiniteMDP)
     checked = policy_of(policy, mdp)
     check_same_pairs("the model", mdp.pairs, "the policy", checked.pairs)
     return checked

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, own, run_lengths
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.backup import best_values, expected_values
 from surestep.kernels.greedy import greedy
@@ -53,7 +54,7 @@ def chain_steps(chain: Chain) -> float:
     counting = replace(chain, reward=np.ones(chain.reward.size))
     steps = undiscounted_total(counting, counting.reward, ENOUGH_STEPS)
     most, excess = float(steps.max()), change_range(counting, steps)[1]
-    theta = 1 - excess - (int(run_lengths(chain.offsets).max()) + 8) * 2.0**-52 * most
+    theta = 1 - excess - (int(arrays.run_lengths(chain.offsets).max()) + 8) * 2.0**-52 * most
     if not (theta > 0 and steps.min() > 0):
         raise NotConverged(TOO_MANY_STEPS)
     return most / theta
@@ -69,11 +70,11 @@ def rule_for_all(mdp: FiniteMDP, tolerance: float | None) -> StoppingRule:
 
 def horizon_of(mdp: FiniteMDP) -> Horizon:
     """1/(1 − γ) where all discounts are below 1, else the largest entry of a certified w."""
-    expect("mdp", mdp, FiniteMDP)
+    arrays.expect("mdp", mdp, FiniteMDP)
     discount = mdp.discount
     if discount.max() == 1.0:
         return Horizon(1.0, certified_steps(mdp), uniform=False)
-    endless = bool((run_lengths(mdp.offsets) > 0).all())
+    endless = bool((arrays.run_lengths(mdp.offsets) > 0).all())
     return discounted_horizon(float(discount.min()), float(discount.max()), endless)
 
 
@@ -183,7 +184,7 @@ def changed(
 ) -> tuple[FloatArray, bool]:
     """Takes the rows of the policy proposed where these are better; tells whether any is."""
     better = averaged(pairs, proposed, q) > averaged(pairs, policy, q) + tie
-    return own(np.where(better[pairs.state], proposed, policy)), bool(better.any())
+    return arrays.own(np.where(better[pairs.state], proposed, policy)), bool(better.any())
 
 
 def averaged(pairs: Pairs, policy: FloatArray, values: FloatArray) -> FloatArray:

@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple, get_args, overload
 
 import numpy as np
 
-from surestep._arrays import FloatArray, expect, expect_count, own
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for
 from surestep.kernels.backup import expected_values, gauss_seidel_sweep
@@ -81,7 +82,7 @@ def optimal(
                 "other sign"
             )
         return value_iteration(mdp, tolerance=tolerance)
-    expect("mdp", mdp, FiniteMDP)
+    arrays.expect("mdp", mdp, FiniteMDP)
     if mdp.num_pairs == mdp.num_states and mdp.discount.max() == 1.0:  # nothing to choose
         return only_plan(mdp, tolerance)
     if minimise:
@@ -160,7 +161,7 @@ def policy_iteration(
     Where some policy may go round for ever without discount, `start` must end for certain, and so
     does what comes back; its error bound then is about its own value alone.
     """
-    expect_count("limit", limit)
+    arrays.expect_count("limit", limit)
     if may_last(mdp):
         refuse_endless(mdp, check_inputs(mdp, start).probability)
 
@@ -186,8 +187,8 @@ def modified_policy_iteration(
 
     Without a greedy step, the best policy of all.
     """
-    expect_count("sweeps", sweeps)
-    expect_count("limit", limit)
+    arrays.expect_count("sweeps", sweeps)
+    arrays.expect_count("limit", limit)
 
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)[0]
@@ -229,7 +230,7 @@ def value_iteration(
     if sweep not in get_args(Sweep):
         raise InvalidParameter(f"sweep is {sweep!r}, expected one of {', '.join(get_args(Sweep))}")
     if limit is not None:
-        expect_count("limit", limit)
+        arrays.expect_count("limit", limit)
     if isinstance(mdp, MappedMDP):
         if sweep != "jacobi":
             raise InvalidParameter(f"sweep is {sweep!r}, expected jacobi for a MappedMDP")
@@ -372,7 +373,7 @@ def iterate(
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        plan = Plan(policy, value, iteration, residual, bracket.error, own(q))
+        plan = Plan(policy, value, iteration, residual, bracket.error, arrays.own(q))
         if bracket.good:
             return plan
         if residual <= bracket.floor:
@@ -440,6 +441,6 @@ def best_actions(mdp: FiniteMDP) -> GreedyStep:
         probability = np.empty_like(q)
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         greedy(mdp.pairs.offsets, q, tie, probability)
-        return own(brought_home(probability))
+        return arrays.own(brought_home(probability))
 
     return greedy_step

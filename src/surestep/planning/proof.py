@@ -18,14 +18,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from surestep._arrays import (
-    ROUNDING_SLACK,
-    IntArray,
-    expect,
-    is_number,
-    largest_magnitude,
-    run_lengths,
-)
+import surestep._arrays as arrays
+from surestep._arrays import ROUNDING_SLACK, IntArray
 from surestep.errors import InvalidParameter, NotConverged, said
 from surestep.model.mdp import FiniteMDP
 
@@ -88,12 +82,12 @@ class StoppingRule:
     @classmethod
     def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> StoppingRule:
         """Returns the rule for residuals of Bellman backups: sums over successors, then actions."""
-        expect("mdp", mdp, FiniteMDP)
+        arrays.expect("mdp", mdp, FiniteMDP)
         check_tolerance(tolerance)
         rewards = (mdp.reward, mdp.ending_reward)
         return cls(
             horizon,
-            max(largest_magnitude(values) for values in rewards),
+            max(arrays.largest_magnitude(values) for values in rewards),
             most_terms(mdp.offsets, mdp.pairs.offsets),
             tolerance,
         )
@@ -142,14 +136,14 @@ def refuse(
 
 def check_tolerance(tolerance: object) -> None:
     """Refuses an error allowed that is none."""
-    if tolerance is not None and not (is_number(tolerance) and tolerance > 0):
+    if tolerance is not None and not (arrays.is_number(tolerance) and tolerance > 0):
         raise InvalidParameter(f"tolerance is {tolerance!r}, expected a number above 0")
 
 
 def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:
     """Returns the number of rounded terms in the residual of a backup, with some to spare."""
-    successors = int(run_lengths(offsets).max(initial=0))
-    return terms_of(successors, int(run_lengths(pair_offsets).max()))
+    successors = int(arrays.run_lengths(offsets).max(initial=0))
+    return terms_of(successors, int(arrays.run_lengths(pair_offsets).max()))
 
 
 def terms_of(successors: int, actions: int) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep._arrays import FloatArray, offsets_of
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.kernels._types import is_there
 from surestep.kernels.backup import best_values, largest_values, pair_values
 from surestep.kernels.pruning import KeptModel, copy_kept, count_kept
@@ -66,7 +67,7 @@ def pruned(backup: Backup, value: FloatArray, bracket: Bracket) -> Backup:
     states = backup.num_states
     pairs, transitions = np.empty(states, np.int64), np.empty(states, np.int64)
     count_kept(backup, q, width, pairs, transitions)
-    pair_offsets, starts = offsets_of(pairs), offsets_of(transitions)
+    pair_offsets, starts = arrays.offsets_of(pairs), arrays.offsets_of(transitions)
     if pair_offsets[-1] > WORTH_COPYING * q.size:
         return backup
     left = KeptModel(

@@ -25,16 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    freeze,
-    refuse_where,
-    restore_frozen,
-    run_lengths,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import expected_values
 from surestep.kernels.extremes import difference_range
@@ -79,7 +71,7 @@ class L1Ball:
     def __post_init__(self) -> None:
         """Freezes the arrays; refuses discounts under which the worst case need not be finite."""
         discount, pairs = self.center.discount, self.center.pairs
-        refuse_where(
+        arrays.refuse_where(
             discount == 1.0,
             lambda k: (
                 f"discount of {pairs.pair_name(k)} is 1, expected less: mass may go to any state, "
@@ -89,9 +81,11 @@ class L1Ball:
             InvalidParameter,
         )
         for name in ("radius", "outside_reward", "lowest", "highest"):
-            object.__setattr__(self, name, freeze(np.asarray(getattr(self, name), np.float64)))
+            object.__setattr__(
+                self, name, arrays.freeze(np.asarray(getattr(self, name), np.float64))
+            )
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     def worst(self, value: FloatArray) -> FloatArray:
         """min_p Σ p (R + Γ v) for every pair [K]."""
@@ -104,7 +98,7 @@ class L1Ball:
     def rectangular(self) -> RectangularSet:
         """Returns the ball as a set of rows and rewards."""
         mdp = self.center
-        ends = run_lengths(mdp.offsets) == 0
+        ends = arrays.run_lengths(mdp.offsets) == 0
         low, high = (
             Earnings(mdp.reward, self.outside_reward, ending)
             for ending in (self.lowest, self.highest)
@@ -273,7 +267,7 @@ class Operator:
     def chain(self, extreme: Extreme, ours: WorstChoice) -> Chain:
         """Returns the chain of the rows and of our policy; it ends where we hold the floor."""
         chain = policy_chain(FixedRows.of(self.models, extreme), ours.policy)
-        chain.weight[np.repeat(ours.held, run_lengths(chain.offsets))] = 0.0
+        chain.weight[np.repeat(ours.held, arrays.run_lengths(chain.offsets))] = 0.0
         return replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
 
 
@@ -303,7 +297,7 @@ def rule_of(
     for its worth. Under a policy no ties are broken, and the error is that much smaller; but where
     to stop is the same.
     """
-    room, discount = run_lengths(models.rows.room), models.discount
+    room, discount = arrays.run_lengths(models.rows.room), models.discount
     endless = floor is None and bool((room > 0).all())
     bounds = [np.abs(part).max(initial=0.0) for part in (*models.low, *models.high)]
     if floor is not None:
@@ -315,7 +309,7 @@ def rule_of(
             uniform=endless and bool(discount.min() == discount.max()),
         ),
         float(max(bounds)),
-        3 * int(room.max()) + int(run_lengths(models.pairs.offsets).max()) + 8,
+        3 * int(room.max()) + int(arrays.run_lengths(models.pairs.offsets).max()) + 8,
         None,
         leeway=TIE_TOLERANCE if policy else 0.0,
     )

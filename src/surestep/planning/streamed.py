@@ -11,15 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    IndexArray,
-    largest_magnitude,
-    refuse_where,
-    run_lengths,
-    run_sums,
-    whole_numbers,
-)
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IndexArray
 from surestep.errors import InvalidModel, InvalidPolicy, ShapeMismatch
 from surestep.kernels.chain import chain_sizes, chain_step
 from surestep.kernels.greedy import greedy
@@ -90,7 +83,7 @@ class StreamedBackup:
 
         What counts as a tie depends on the largest |q| of all: this takes two passes.
         """
-        tie = TIE_TOLERANCE * max(largest_magnitude(q) for _, q in self.q_blocks(value))
+        tie = TIE_TOLERANCE * max(arrays.largest_magnitude(q) for _, q in self.q_blocks(value))
         action = np.empty(self.num_states, np.int32)
         for block, q in self.q_blocks(value):
             probability = np.empty_like(q)
@@ -130,7 +123,7 @@ def block_policy(mdp: MappedMDP, source: PolicyLike) -> BlockPolicy:
     """Returns the probabilities of pairs, block by block, of a policy or of one action a state."""
     policy = getattr(source, "policy", source)
     if not isinstance(policy, Policy):
-        actions = whole_numbers("policy", policy, (mdp.num_states,), InvalidPolicy)
+        actions = arrays.whole_numbers("policy", policy, (mdp.num_states,), InvalidPolicy)
         return lambda block: taken(block, actions[block.states])
     pairs = policy.pairs
     if (pairs.num_states, pairs.num_pairs) != (mdp.num_states, mdp.num_pairs):
@@ -157,9 +150,9 @@ def block_policy(mdp: MappedMDP, source: PolicyLike) -> BlockPolicy:
 
 def taken(block: MappedBlock, actions: IndexArray) -> FloatArray:
     """Returns the probabilities of the pairs of a block for one action a state [s]."""
-    hit = block.action == np.repeat(actions, run_lengths(block.pair_offsets))
-    refuse_where(
-        run_sums(hit.astype(np.int64), block.pair_offsets) == 0,
+    hit = block.action == np.repeat(actions, arrays.run_lengths(block.pair_offsets))
+    arrays.refuse_where(
+        arrays.run_sums(hit.astype(np.int64), block.pair_offsets) == 0,
         lambda s: (
             f"policy gives action {actions[s]} to state {block.states.start + s}, expected one of "
             f"{block.action[block.pair_offsets[s] : block.pair_offsets[s + 1]].tolist()}"

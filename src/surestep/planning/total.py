@@ -31,7 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, expect, offsets_of, own, run_owners
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, picked_labels
@@ -69,7 +70,7 @@ LARGEST_RATE = 1e300  # where all rewards are 0, or nearly
 
 def may_last(mdp: FiniteMDP) -> bool:
     """Tells whether some policy may never end."""
-    expect("mdp", mdp, FiniteMDP)
+    arrays.expect("mdp", mdp, FiniteMDP)
     return goes_round(mdp) and bool(end_components(mdp, lasting(mdp)).inner.any())
 
 
@@ -88,7 +89,7 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
 
         def whole(plan: Plan) -> Plan:
             policy, value = quotient.lifted(mdp, plan.policy), plan.value[quotient.state]
-            return replace(plan, policy=policy, value=value, q=own(Backup.of(mdp).q(value)))
+            return replace(plan, policy=policy, value=value, q=arrays.own(Backup.of(mdp).q(value)))
 
         try:
             return whole(best(inside, tolerance, terms))
@@ -111,7 +112,7 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
     error = max(own_value.error_bound, left)
     scale = scale_of(mdp, value)
     allowed = LOOSEST_DEFAULT * scale if tolerance is None else tolerance
-    q = own(Backup.of(mdp).q(value))
+    q = arrays.own(Backup.of(mdp).q(value))
     found = Plan(policy, value, plan.iterations, plan.residual, error, q)
     bracket = Bracket(-error, error, allowed, floor=0.0)
     if not bracket.good:
@@ -202,14 +203,14 @@ class Quotient(NamedTuple):
         owner = np.append(state[mdp.pairs.state[kept]], stays)
         kept = np.append(kept, np.full(stays.size, -1))[np.argsort(owner, kind="stable")]
         lengths = np.bincount(owner, minlength=states)
-        offsets = offsets_of(lengths)
+        offsets = arrays.offsets_of(lengths)
         action = np.arange(kept.size) - np.repeat(offsets[:-1], lengths)
         first = np.unique(state, return_index=True)[1]
         labels = mdp.pairs.state_labels or tuple(map(str, range(mdp.num_states)))
         pairs = Pairs(offsets, action, int(lengths.max()), picked_labels(labels, first))
         place = np.full(mdp.num_pairs, -1)
         place[kept[kept >= 0]] = np.flatnonzero(kept >= 0)
-        row = place[run_owners(mdp.offsets)]
+        row = place[arrays.run_owners(mdp.offsets)]
         inside = (row >= 0) & (mdp.probability > 0)
         key, merged = np.unique(
             row[inside] * np.int64(states) + state[mdp.successor[inside]], return_inverse=True
@@ -221,7 +222,7 @@ class Quotient(NamedTuple):
         reward = earned / np.where(runs == 0, 1.0, total)
         smaller = FiniteMDP(
             pairs,
-            offsets_of(runs),
+            arrays.offsets_of(runs),
             key % states,
             np.bincount(merged, mdp.probability[inside], minlength=key.size).astype(np.float64),
             np.repeat(reward, runs),
@@ -247,4 +248,4 @@ class Quotient(NamedTuple):
         probability = np.zeros(mdp.num_pairs)
         probability[chosen] = 1.0
         probability[towards[~leaves]] = 1.0
-        return Policy(mdp.pairs, own(probability))
+        return Policy(mdp.pairs, arrays.own(probability))

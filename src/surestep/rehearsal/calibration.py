@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, in_digits, least_draws
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.certifying import with_delta
 from surestep.certificates.protocol import Believer, Certifier
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -65,8 +66,8 @@ def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
     if place < 1:
         raise InvalidParameter(
             f"worlds is {below_truth.size} for each kind, expected at least 1/delta − 1 = "
-            f"{in_digits(least_draws(delta))} to calibrate: fewer do not show what happens so "
-            "rarely"
+            f"{arrays.in_digits(arrays.least_draws(delta))} to calibrate: fewer do not show what "
+            "happens so rarely"
         )
     return min(whole_part(delta * (draws + 1)), int(np.sort(below_truth)[place - 1]))
 

@@ -13,16 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    offsets_of,
-    own,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.episodes import over_at_last
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP
@@ -54,7 +46,7 @@ def size_of(problem: Problem) -> DataSize:
     counts = problem.counts
     episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
     if problem.log is not None:
-        longest = int(run_lengths(problem.log.episode_offsets).max())
+        longest = int(arrays.run_lengths(problem.log.episode_offsets).max())
         cut_off = not over_at_last(problem.log).all()
         return DataSize(episodes, longest if cut_off else LONGER * longest)
     truth = completed(problem, "self-loop")
@@ -68,7 +60,7 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
     """
     if not mdp_ends(mdp).any():
         return max(1, round(mean_length))
-    pair = run_owners(mdp.offsets)
+    pair = arrays.run_owners(mdp.offsets)
     source, weight = mdp.pairs.state[pair], policy.probability[pair] * mdp.probability
     going_on = ~mdp_ends(mdp)
     here, expected, horizon = mdp.initial.copy(), 0.0, 0
@@ -82,8 +74,8 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
 
 def mdp_ends(mdp: FiniteMDP) -> BoolArray:
     """The states [S] in which an episode is over."""
-    rows = (run_lengths(mdp.offsets) > 0).astype(np.int64)
-    over: BoolArray = run_sums(rows, mdp.pairs.offsets) == 0
+    rows = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
+    over: BoolArray = arrays.run_sums(rows, mdp.pairs.offsets) == 0
     return over
 
 
@@ -97,13 +89,13 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     if logged.per == "transition":
         values = truth.reward[kept] if logged.known else data.earned[kept]
     else:
-        values = logged.values if logged.known else run_sums(data.earned, truth.offsets)
+        values = logged.values if logged.known else arrays.run_sums(data.earned, truth.offsets)
     behavior = problem.behavior
     if behavior.estimated:  # but known, in every world
         behavior = Policy(truth.pairs, behavior.probability)
     collected = Counts(
         truth.pairs,
-        own(offsets_of(run_sums(kept.astype(np.int64), truth.offsets))),
+        arrays.own(arrays.offsets_of(arrays.run_sums(kept.astype(np.int64), truth.offsets))),
         truth.successor[kept],
         data.times[kept],
         LoggedRewards(values, logged.per, logged.known),
@@ -124,7 +116,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
 def is_stored(counts: Counts, truth: FiniteMDP) -> BoolArray:
     """The transitions of the truth [T] that the counts store."""
     size = np.int64(truth.num_states)
-    keys = [run_owners(rows.offsets) * size + rows.successor for rows in (truth, counts)]
+    keys = [arrays.run_owners(rows.offsets) * size + rows.successor for rows in (truth, counts)]
     stored: BoolArray = np.isin(keys[0], keys[1])
     return stored
 

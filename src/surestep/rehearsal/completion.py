@@ -11,16 +11,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    offsets_of,
-    own,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP
@@ -80,7 +72,7 @@ def within_support(problem: Problem, rows: CompletedRows, filled: IntArray) -> C
     if problem.support is None:
         return rows
     support, size = problem.support, np.int64(problem.num_states)
-    owner = run_owners(support.offsets)
+    owner = arrays.run_owners(support.offsets)
     inside = np.isin(rows.pair * size + rows.successor, owner * size + support.successor)
     kept = CompletedRows(
         rows.pair[inside], rows.successor[inside], rows.probability[inside], rows.like[inside]
@@ -100,15 +92,15 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     """
     counts, pairs = problem.counts, problem.counts.pairs
     seen = counts.times > 0
-    owner = run_owners(counts.offsets)[seen]
+    owner = arrays.run_owners(counts.offsets)[seen]
     size = np.int64(pairs.num_states)
     cell, place = np.unique(pairs.state[owner] * size + counts.successor[seen], return_inverse=True)
     times = np.bincount(place, counts.times[seen])
     state, successor = cell // size, cell % size
-    offsets = offsets_of(np.bincount(state, minlength=pairs.num_states))
+    offsets = arrays.offsets_of(np.bincount(state, minlength=pairs.num_states))
     share = times / np.bincount(state, times, pairs.num_states)[state]
     going_on = np.flatnonzero(~counts.terminal[pairs.state])
-    lengths = run_lengths(offsets)[pairs.state[going_on]]
+    lengths = arrays.run_lengths(offsets)[pairs.state[going_on]]
     stored = run_places(offsets[pairs.state[going_on]], lengths)
     rows = CompletedRows.of(np.repeat(going_on, lengths), successor[stored], share[stored])
     if problem.single_discount < 1:
@@ -120,14 +112,14 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     mean = counts.rewards.values / np.maximum(observed, 1)
     mean = mean[owner] if counts.rewards.per == "pair" else mean[seen]
     pooled = np.bincount(place, counts.times[seen] * mean) / times
-    key = pairs.state[run_owners(mdp.offsets)] * size + mdp.successor
+    key = pairs.state[arrays.run_owners(mdp.offsets)] * size + mdp.successor
     place = np.minimum(np.searchsorted(cell, key), cell.size - 1)
-    return replace(mdp, reward=own(np.where(cell[place] == key, pooled[place], mdp.reward)))
+    return replace(mdp, reward=arrays.own(np.where(cell[place] == key, pooled[place], mdp.reward)))
 
 
 def run_places(begin: IntArray, lengths: IntArray) -> IntArray:
     """begin_0, begin_0 + 1, …, begin_1, …: the places of runs, each of its length."""
-    before = offsets_of(lengths)[:-1]
+    before = arrays.offsets_of(lengths)[:-1]
     places: IntArray = np.arange(int(lengths.sum())) + np.repeat(begin - before, lengths)
     return places
 
@@ -135,7 +127,7 @@ def run_places(begin: IntArray, lengths: IntArray) -> IntArray:
 def estimated_rows(counts: Counts) -> CompletedRows:
     """P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a) of the transitions that were seen."""
     seen = counts.times > 0
-    pair = run_owners(counts.offsets)[seen]
+    pair = arrays.run_owners(counts.offsets)[seen]
     share = counts.times[seen] / counts.visits[pair]
     return CompletedRows.of(pair, counts.successor[seen].astype(np.int64), share)
 
@@ -153,7 +145,7 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
     size = np.int64(pairs.num_states)
     key = rows.pair * size + rows.successor
     if counts.rewards.known and counts.rewards.per == "transition":
-        stored = run_owners(counts.offsets) * size + counts.successor
+        stored = arrays.run_owners(counts.offsets) * size + counts.successor
         going_on = ~counts.terminal[pairs.state[stored // size]]
         more = np.setdiff1d(stored[going_on], key)
         rows = rows.and_also(CompletedRows.of(more // size, more % size, np.zeros(more.size)))
@@ -162,10 +154,10 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
     pair, successor = rows.pair[order], rows.successor[order]
     return FiniteMDP(
         pairs,
-        offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
+        arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
         successor.astype(np.int32),
         rows.probability[order],
-        own(rewards_at(counts, pair, successor, rows.like[order])),
+        arrays.own(rewards_at(counts, pair, successor, rows.like[order])),
         np.full(pairs.num_pairs, problem.single_discount),
         counts.starts / counts.starts.sum(),
         np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
@@ -190,7 +182,7 @@ def rewards_at(
         mean = float(np.average(value, weights=counts.visits))
         return np.select([settled[pair], settled[like]], [value[pair], value[like]], mean)
     size = np.int64(counts.pairs.num_states)
-    stored = (run_owners(counts.offsets) * size + counts.successor)[settled]
+    stored = (arrays.run_owners(counts.offsets) * size + counts.successor)[settled]
     order = np.argsort(stored)
     stored, value_of = stored[order], value[settled][order]
 
@@ -284,14 +276,14 @@ def barred_states(problem: Problem, unseen: IntArray) -> FloatArray:
     A pair whose successors were all never visited may lead to any of them.
     """
     counts, support = problem.counts, problem.support
-    visited = run_sums(counts.visits, counts.pairs.offsets) > 0
+    visited = arrays.run_sums(counts.visits, counts.pairs.offsets) > 0
     open_states = visited | counts.terminal
     if support is None:
         return np.where(open_states, 0.0, np.inf)
     allowed = np.zeros((unseen.size, problem.num_states), np.bool_)
     row = np.full(counts.pairs.num_pairs, -1)
     row[unseen] = np.arange(unseen.size)
-    owner = row[run_owners(support.offsets)]
+    owner = row[arrays.run_owners(support.offsets)]
     allowed[owner[owner >= 0], support.successor[owner >= 0]] = True
     preferred = allowed & open_states
     return np.where(np.where(preferred.any(axis=1, keepdims=True), preferred, allowed), 0.0, np.inf)
@@ -323,9 +315,9 @@ def similar_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
             model[wanted] = taken[most_alike(alike.tocoo(), counts.visits[taken])]
     copied = unseen[model[unseen] >= 0]
     lengths = np.bincount(seen.pair, minlength=pairs.num_pairs)
-    starts = offsets_of(lengths)[model[copied]]
+    starts = arrays.offsets_of(lengths)[model[copied]]
     count = lengths[model[copied]]
-    offsets = offsets_of(count)
+    offsets = arrays.offsets_of(count)
     rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], count)
     copies = CompletedRows(
         np.repeat(copied, count), seen.successor[rows], seen.probability[rows], seen.pair[rows]

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, expect, expect_count, generator, is_number
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
 from surestep._blocks import code_here
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Asked, Certifier
@@ -85,9 +86,9 @@ def rehearse(
     as it is done. After a time limit the rehearsal is one of as many worlds as were reached, or
     `OutOfTime` where these are too few.
     """
-    rng = generator(rng)
+    rng = arrays.generator(rng)
     if worlds != 0:
-        expect_count("worlds", worlds, MOST_OF_A_KIND)
+        arrays.expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
     kinds: tuple[WorldKind, ...] = ()
     if worlds > 0:
@@ -240,8 +241,8 @@ def calibrate(
     workers: int = 1,
 ) -> Calibration:
     """The first half of a rehearsal alone: what the worlds leave of a posterior certificate."""
-    rng = generator(rng)
-    expect_count("worlds", worlds, MOST_OF_A_KIND)
+    rng = arrays.generator(rng)
+    arrays.expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
     if not believes(certifier):
         raise InvalidParameter(
@@ -346,7 +347,7 @@ def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
 
 def check_pipeline(problem: Problem, algorithm: Improver, certifier: Certifier) -> None:
     """Refuses what cannot be rehearsed."""
-    expect("problem", problem, Problem)
+    arrays.expect("problem", problem, Problem)
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
     check_certifier(certifier)
@@ -372,7 +373,7 @@ def read_family(family: Sequence[WorldKind]) -> tuple[WorldKind, ...]:
 
 def read_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
     """Rising positive multiples of the data."""
-    if not (isinstance(sizes, Sequence) and len(sizes) > 0 and all(map(is_number, sizes))):
+    if not (isinstance(sizes, Sequence) and len(sizes) > 0 and all(map(arrays.is_number, sizes))):
         raise InvalidParameter(f"sizes is {sizes!r}, expected multiples of the data, such as 1, 2")
     factors = tuple(float(size) for size in sizes)
     rising = all(a < b for a, b in itertools.pairwise((0.0, *factors)))

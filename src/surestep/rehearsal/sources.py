@@ -7,7 +7,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, run_lengths, run_owners
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
@@ -52,7 +53,7 @@ class Residuals(NamedTuple):
         order = np.argsort(place, kind="stable")
         mean = np.repeat(np.where(varies, logged.values / times, least), times)
         value = log.reward[known][order] - mean
-        pair = run_owners(truth.offsets)
+        pair = arrays.run_owners(truth.offsets)
         key = pair * size + truth.successor
         ends = np.searchsorted(
             place[order], np.stack([key, key + 1, pair * size, (pair + 1) * size])
@@ -195,7 +196,7 @@ class Resampled:
 
     def data_of(self, copies: IntArray) -> Data:
         """The counts of so many copies of each episode [E]."""
-        by_step = np.repeat(copies, run_lengths(self.log.episode_offsets))
+        by_step = np.repeat(copies, arrays.run_lengths(self.log.episode_offsets))
         size, first = self.truth.num_transitions, self.log.state[self.log.episode_offsets[:-1]]
         earned = np.bincount(self.taken, by_step * self.log.reward, size)
         return Data(
@@ -214,5 +215,5 @@ def starts_of(log: DecisionLog) -> IntArray:
 def places_in(truth: FiniteMDP, log: DecisionLog) -> IntArray:
     """The transition of the model that each step of the log takes [N]."""
     size = np.int64(truth.num_states)
-    key = run_owners(truth.offsets) * size + truth.successor
+    key = arrays.run_owners(truth.offsets) * size + truth.successor
     return np.searchsorted(key, log.pair * size + log.next_state)

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import run_owners
+import surestep._arrays as arrays
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.bounding import fewest_draws, with_few_draws
@@ -174,7 +174,7 @@ def size_of_truth(problem: Problem, kind: WorldKind) -> float:
     deciding = ~counts.terminal[counts.pairs.state]
     if isinstance(kind, ActionsAlike):
         size = np.int64(problem.num_states)
-        keys = counts.pairs.state[run_owners(counts.offsets)] * size + counts.successor
+        keys = counts.pairs.state[arrays.run_owners(counts.offsets)] * size + counts.successor
         pooled = np.bincount(np.unique(keys) // size, minlength=problem.num_states)
         return float(pooled[counts.pairs.state].sum())
     if isinstance(kind, Completed) and kind.fill == "uniform":

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 
-from surestep._arrays import is_number, least_draws, run_owners
+import surestep._arrays as arrays
 from surestep.certificates import Certifier
 from surestep.certificates.drawn import ModelDraws, draw_chunk, expected_cells, room_for
 from surestep.certificates.prior import prior_of
@@ -114,7 +114,9 @@ class DrawnFromPosterior:
                 f"weight is {self.weight!r}, but the prior {self.prior} has a weight of its own; "
                 "expected none"
             )
-        if self.prior == "weight" and not (is_number(self.weight) and 1e-3 <= self.weight <= 1e9):
+        if self.prior == "weight" and not (
+            arrays.is_number(self.weight) and 1e-3 <= self.weight <= 1e9
+        ):
             raise InvalidParameter(f"weight is {self.weight!r}, expected 0.001 to 1e9")
 
     @property
@@ -163,7 +165,7 @@ def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
         if drawn.ends[0, -1] >= 0:
             break
         cells *= 2
-    pair = run_owners(drawn.ends[0])
+    pair = arrays.run_owners(drawn.ends[0])
     target = drawn.target[0, : pair.size].astype(np.int64)
     rows = CompletedRows.of(pair, target, drawn.share[0, : pair.size])
     return mdp_of_rows(problem, rows)
@@ -276,7 +278,7 @@ def least_of_luck(delta: float) -> int:
 
     So many tell what luck alone claims in a share δ of them, unless that takes too many.
     """
-    return max(LEAST_OF_LUCK, min(least_draws(delta), MOST_FOR_DELTA))
+    return max(LEAST_OF_LUCK, min(arrays.least_draws(delta), MOST_FOR_DELTA))
 
 
 def calibrates_with(fill: Fill) -> bool:

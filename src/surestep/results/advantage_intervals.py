@@ -31,7 +31,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from surestep._arrays import FloatArray, freeze, run_owners, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.model import Counts, Policy, Problem
 from surestep.planning import evaluate, occupancy
 
@@ -49,8 +50,11 @@ def advantage_intervals(problem: Problem, value: FloatArray, delta: float) -> En
     pairs, behavior = problem.counts.pairs, problem.behavior.probability
     mean, doubt = step_means(problem, value)
     # Σ_b c_b² v_b/n_b = Σ_b π_b² v_b/n_b + (1 − 2π_a) v_a/n_a.
-    usual = run_sums(behavior * mean, pairs.offsets)[pairs.state]
-    total = run_sums(behavior**2 * doubt, pairs.offsets)[pairs.state] + (1 - 2 * behavior) * doubt
+    usual = arrays.run_sums(behavior * mean, pairs.offsets)[pairs.state]
+    total = (
+        arrays.run_sums(behavior**2 * doubt, pairs.offsets)[pairs.state]
+        + (1 - 2 * behavior) * doubt
+    )
     return around(mean - usual, total, delta)
 
 
@@ -63,9 +67,11 @@ def change_intervals(problem: Problem, value: FloatArray, policy: Policy, delta:
     offsets = problem.counts.pairs.offsets
     moved = policy.probability - problem.behavior.probability
     mean, doubt = step_means(problem, value)
-    changed = run_sums(np.abs(moved), offsets) > 0
+    changed = arrays.run_sums(np.abs(moved), offsets) > 0
     share = delta / max(int(np.count_nonzero(changed)), 1)
-    return around(run_sums(moved * mean, offsets), run_sums(moved**2 * doubt, offsets), share)
+    return around(
+        arrays.run_sums(moved * mean, offsets), arrays.run_sums(moved**2 * doubt, offsets), share
+    )
 
 
 class GainInterval(NamedTuple):
@@ -81,7 +87,7 @@ def gain_interval(problem: Problem, policy: Policy, delta: float) -> GainInterva
     counts, model, both = problem.counts, problem.estimate(), (policy, problem.behavior)
     ours, theirs = (evaluate(model, each) for each in both)
     our_visits, their_visits = (occupancy(model, each) for each in both)
-    pair, number = run_owners(counts.offsets), counts.visits + 2.0
+    pair, number = arrays.run_owners(counts.offsets), counts.visits + 2.0
     reward, least, greatest = reward_moments(counts)
     weight = (our_visits - their_visits)[pair]
     after = (our_visits[pair] * ours[counts.successor]) - (
@@ -97,8 +103,8 @@ def gain_interval(problem: Problem, policy: Policy, delta: float) -> GainInterva
     unknown = np.where(counts.terminal, 0.0, highest - lowest)  # a known end leaves no doubt
     reach = (our_visits - their_visits) * unknown[counts.pairs.state] / 2
     times = counts.times / np.maximum(counts.visits[pair], 1)
-    mean = run_sums(times * worth, counts.offsets)
-    variance = run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
+    mean = arrays.run_sums(times * worth, counts.offsets)
+    variance = arrays.run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
     variance = (counts.visits * variance + 2 * reach**2) / number
     start, begun = model.initial @ (ours - theirs), max(int(counts.starts.sum()), 1)
     of_starts = float(model.initial @ (ours - theirs - start) ** 2) / begun
@@ -110,15 +116,15 @@ def gain_interval(problem: Problem, policy: Policy, delta: float) -> GainInterva
 def step_means(problem: Problem, value: FloatArray) -> Ends:
     """Returns the mean m of what a step of each pair [K] is worth, and v/n, the doubt about it."""
     counts, pairs = problem.counts, problem.counts.pairs
-    pair, times = run_owners(counts.offsets), counts.times.astype(np.float64)
+    pair, times = arrays.run_owners(counts.offsets), counts.times.astype(np.float64)
     reward, least, greatest = reward_moments(counts)
     after = problem.single_discount * value[counts.successor]
     worth, spread = reward + after, np.maximum((greatest - reward) * (reward - least), 0.0)
     lowest, highest = ends_by_state(counts, least + after, greatest + after)
     low, high = lowest[pairs.state], highest[pairs.state]
-    number = run_sums(times, counts.offsets) + 2
-    mean = (run_sums(times * worth, counts.offsets) + low + high) / number
-    squares = run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
+    number = arrays.run_sums(times, counts.offsets) + 2
+    mean = (arrays.run_sums(times * worth, counts.offsets) + low + high) / number
+    squares = arrays.run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
     variance = (squares + (low - mean) ** 2 + (high - mean) ** 2) / number
     return mean, variance / number
 
@@ -126,7 +132,7 @@ def step_means(problem: Problem, value: FloatArray) -> Ends:
 def around(mean: FloatArray, variance: FloatArray, delta: float) -> Ends:
     """Returns the ends of normal intervals with these variances of the means."""
     half = -float(ndtri(max(delta / 2, SMALLEST_TAIL))) * np.sqrt(np.maximum(variance, 0.0))
-    return freeze(mean - half), freeze(mean + half)
+    return arrays.freeze(mean - half), arrays.freeze(mean + half)
 
 
 def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -135,7 +141,7 @@ def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
     Rewards between a and b with mean m have a variance of at most (b − m)(m − a). Where single
     rewards are not told, they are taken to be their mean.
     """
-    rewards, pair = counts.rewards, run_owners(counts.offsets)
+    rewards, pair = counts.rewards, arrays.run_owners(counts.offsets)
     visits = counts.visits[pair] if rewards.per == "pair" else counts.times
     place = pair if rewards.per == "pair" else np.arange(pair.size)
     mean: FloatArray = rewards.values[place]
@@ -154,7 +160,7 @@ def ends_by_state(
     Those of all steps where a state shows no two that differ; 0 where there are no steps.
     """
     seen = counts.times > 0
-    state = counts.pairs.state[run_owners(counts.offsets)][seen]
+    state = counts.pairs.state[arrays.run_owners(counts.offsets)][seen]
     low = np.full(counts.pairs.num_states, np.inf)
     high = np.full(counts.pairs.num_states, -np.inf)
     np.minimum.at(low, state, least[seen])

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from surestep._arrays import FloatArray, run_lengths
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.model.log import DecisionLog
 
 LEVEL = 0.95  # of the interval
@@ -57,7 +58,7 @@ def baseline_of(
 ) -> Baseline:
     """Returns the baseline; `value` [S] is that of π_b in the model, `model` its performance."""
     log = log.with_outcomes()
-    first, lengths = log.episode_offsets[:-1], run_lengths(log.episode_offsets)
+    first, lengths = log.episode_offsets[:-1], arrays.run_lengths(log.episode_offsets)
     step = np.arange(log.num_steps) - np.repeat(first, lengths)
     weight = discount**step
     earned = np.add.reduceat(weight * log.reward, first)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from surestep._arrays import FloatArray, freeze
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
@@ -92,8 +93,8 @@ class Findings:
         return replace(
             self,
             table=self.table.renumbered(vocabulary, numbering),
-            behavior_occupancy=freeze(self.behavior_occupancy[state]),
-            occupancy=freeze(self.occupancy[state]),
+            behavior_occupancy=arrays.freeze(self.behavior_occupancy[state]),
+            occupancy=arrays.freeze(self.occupancy[state]),
             changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in self.changes),
             wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in self.wanted),
         )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from surestep._arrays import IntArray, run_sums
+import surestep._arrays as arrays
+from surestep._arrays import IntArray
 from surestep._drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, drawing
 from surestep.certificates.standing import standing_of
 from surestep.errors import InvalidParameter
@@ -126,7 +127,7 @@ class Plots:
 def most_changed(table: PolicyTable) -> IntArray:
     """Returns the changed states, by their decisions times Σ_a (π_I − π_b)(a|s) A(s,a)."""
     moved = (table.probability - table.behavior) * table.advantage
-    worth = run_sums(moved, table.pairs.offsets) * table.decisions
+    worth = arrays.run_sums(moved, table.pairs.offsets) * table.decisions
     states = np.flatnonzero(table.changed)
     ordered: IntArray = states[np.argsort(-worth[states], kind="stable")]
     return ordered

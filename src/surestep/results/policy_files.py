@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._files import read_whole, temporary_folder
 from surestep.errors import InvalidPolicy, InvalidResult
 from surestep.io.labels.binning import Binning
@@ -201,7 +202,7 @@ def with_numbers(
             given = [float(text) for text in texts(name)]
         except ValueError as problem:
             raise InvalidResult(f"policy.csv, column {name}: {problem}") from None
-        values = freeze(np.array([*given, *[at_end] * ends], float))
+        values = arrays.freeze(np.array([*given, *[at_end] * ends], float))
         if not np.isfinite(values).all():
             raise InvalidResult(f"policy.csv, column {name} holds what is no number")
         return values
@@ -210,14 +211,16 @@ def with_numbers(
         values = column(name)
         if (values < 0).any() or (values % 1 != 0).any():
             raise InvalidResult(f"policy.csv, column {name} holds what is no number of visits")
-        return freeze(values.astype(np.int64))
+        return arrays.freeze(values.astype(np.int64))
 
     def flags(name: str) -> BoolArray | None:
         said = [{"true": True, "false": False, "": None}.get(text, text) for text in texts(name)]
         known = set(said)
         if known != {None} and not known <= {True, False}:
             raise InvalidResult(f"policy.csv, column {name} holds {sorted(map(str, known))}")
-        return None if known == {None} else freeze(np.array([*said, *[False] * ends], np.bool_))
+        return (
+            None if known == {None} else arrays.freeze(np.array([*said, *[False] * ends], np.bool_))
+        )
 
     for name in ("probability", "behavior_probability"):
         check_policy(name, pairs, column(name, 1.0))
@@ -231,7 +234,7 @@ def with_numbers(
         flags("trusted"),
         column("q"),
         column("advantage"),
-        freeze(quiet),
+        arrays.freeze(quiet),
         visits("held_out_visits"),
         column("advantage_low"),
         column("advantage_high"),

@@ -20,7 +20,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from surestep._arrays import expect, generator
+import surestep._arrays as arrays
 from surestep._files import read_path, read_whole
 from surestep._reprs import frame_of, short_repr
 from surestep.description import described
@@ -170,9 +170,9 @@ class Result:
         there is an action for it too, and for one that the log never decides in; what comes back
         is a `Decision`: the action, and whether it is one of the fallback.
         """
-        rng = generator(rng)
+        rng = arrays.generator(rng)
         if fallback is not None:
-            expect("fallback", fallback, (Nearest, Default))
+            arrays.expect("fallback", fallback, (Nearest, Default))
         several = isinstance(state, list) and all(isinstance(row, Mapping) for row in state)
         if self.record.query is not None and (several or is_frame(state)):
             return self._answer(self._prepared(state, tables or {}), rng, fallback)

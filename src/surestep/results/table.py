@@ -7,18 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    equal_fields,
-    freeze,
-    offsets_of,
-    restore_frozen,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import FiniteMDP, Pairs, Policy, Problem
@@ -97,11 +87,11 @@ class PolicyTable:
             improvement.policy.probability,
             problem.behavior.probability,
             visits,
-            None if n_wedge is None else freeze(visits > n_wedge),
-            freeze(q),
-            freeze(advantages(problem.behavior, q)),
+            None if n_wedge is None else arrays.freeze(visits > n_wedge),
+            arrays.freeze(q),
+            arrays.freeze(advantages(problem.behavior, q)),
             quiet,
-            freeze(held_out),
+            arrays.freeze(held_out),
             *advantage_intervals(evidence, improvement.plan.value, delta),
             n_wedge,
             allowed,
@@ -111,15 +101,19 @@ class PolicyTable:
         """Returns the table with the former numbers of a numbering, which the vocabulary has."""
         state, pair = places(numbering.state), places(numbering.pair)
         moved = {
-            name: freeze(values[pair])
+            name: arrays.freeze(values[pair])
             for name in COLUMNS
             if (values := getattr(self, name)) is not None
         }
-        offsets = offsets_of(run_lengths(self.pairs.offsets)[state])
+        offsets = arrays.offsets_of(arrays.run_lengths(self.pairs.offsets)[state])
         action = numbering.action[self.pairs.action][pair]
-        pairs = vocabulary.pairs_of(np.stack([run_owners(offsets), action], axis=1))
+        pairs = vocabulary.pairs_of(np.stack([arrays.run_owners(offsets), action], axis=1))
         return replace(
-            self, vocabulary=vocabulary, pairs=pairs, quiet=freeze(self.quiet[state]), **moved
+            self,
+            vocabulary=vocabulary,
+            pairs=pairs,
+            quiet=arrays.freeze(self.quiet[state]),
+            **moved,
         )
 
     @property
@@ -148,13 +142,15 @@ class PolicyTable:
     @property
     def decisions(self) -> IntArray:
         """The visits [S] of every state, whichever action was taken."""
-        decisions: IntArray = run_sums(self.visits, self.pairs.offsets)
+        decisions: IntArray = arrays.run_sums(self.visits, self.pairs.offsets)
         return decisions
 
     @property
     def all_decisions(self) -> IntArray:
         """The visits [S] of every state in all of the log, the part that judges included."""
-        decisions: IntArray = run_sums(self.visits + self.held_out_visits, self.pairs.offsets)
+        decisions: IntArray = arrays.run_sums(
+            self.visits + self.held_out_visits, self.pairs.offsets
+        )
         return decisions
 
     @property
@@ -165,7 +161,7 @@ class PolicyTable:
     @property
     def changed(self) -> BoolArray:
         """The states [S] in which π_I does something else than π_b."""
-        moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
+        moved = arrays.run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
         changed: BoolArray = (moved > UNCHANGED) & ~self.quiet
         return changed
 
@@ -177,14 +173,14 @@ class PolicyTable:
 
     def __eq__(self, other: object) -> bool:
         """Equal by value."""
-        return isinstance(other, PolicyTable) and equal_fields(self, other)
+        return isinstance(other, PolicyTable) and arrays.equal_fields(self, other)
 
     __hash__ = None  # type: ignore[assignment]
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
 
 def advantages(behavior: Policy, q: FloatArray) -> FloatArray:
     """Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K]."""
-    usual = run_sums(behavior.probability * q, behavior.pairs.offsets)
+    usual = arrays.run_sums(behavior.probability * q, behavior.pairs.offsets)
     advantage: FloatArray = q - usual[behavior.pairs.state]
     return advantage

@@ -13,18 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surestep._arrays import (
-    LARGEST_INDEX,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    Kind,
-    freeze,
-    offsets_of,
-    own,
-    restore_frozen,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import LARGEST_INDEX, FloatArray, IndexArray, IntArray, Kind
 from surestep._names import unknown
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, InvalidParameter
@@ -55,11 +45,11 @@ class SplitTrees:
     def __post_init__(self) -> None:
         """Freezes the arrays."""
         set_field = object.__setattr__
-        set_field(self, "offsets", own(self.offsets))
-        set_field(self, "child", own(self.child))
-        set_field(self, "origin", freeze(self.origin))
+        set_field(self, "offsets", arrays.own(self.offsets))
+        set_field(self, "child", arrays.own(self.child))
+        set_field(self, "origin", arrays.freeze(self.origin))
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     @property
     def num_auxiliary(self) -> int:
@@ -146,7 +136,7 @@ def grow_trees(
         raise InvalidParameter(f"k is {k!r}, expected a whole number of at least 2")
     if structure not in STRUCTURES:
         raise unknown(f"structure is {structure!r}", structure, STRUCTURES)
-    owner = run_owners(offsets)[leaves]
+    owner = arrays.run_owners(offsets)[leaves]
     num_leaves = np.bincount(owner, minlength=pairs.num_pairs)
     auxiliary = np.maximum((num_leaves + k - 3) // (k - 1), 1) - 1  # [K] inner nodes but the first
     total = int(auxiliary.sum())
@@ -160,13 +150,13 @@ def grow_trees(
         auxiliary > 0, pairs.num_pairs + np.cumsum(auxiliary) - 1, np.arange(pairs.num_pairs)
     )
     rows[last] = num_leaves - (k - 1) * auxiliary
-    row_offsets = offsets_of(rows)
+    row_offsets = arrays.offsets_of(rows)
     child = np.empty(leaves.size + total, np.int32)
     origin = np.empty(leaves.size + total, np.int64)
     STRUCTURES[structure](
         int(k),
         pairs.num_states,
-        offsets_of(num_leaves),
+        arrays.offsets_of(num_leaves),
         leaves,
         successor,
         row_offsets,

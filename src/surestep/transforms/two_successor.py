@@ -36,16 +36,8 @@ from typing import overload
 
 import numpy as np
 
-from surestep._arrays import (
-    FloatArray,
-    IndexArray,
-    IntArray,
-    expect,
-    refuse_where,
-    restore_frozen,
-    run_owners,
-    whole_numbers,
-)
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
@@ -71,7 +63,7 @@ class SplitMDP:
 
     __repr__ = short_repr("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     def lift(self, policy: Policy) -> Policy:
         """Returns the policy of the split MDP: the same in the states, τ in the auxiliary ones."""
@@ -115,7 +107,7 @@ class SplitCounts:
         "counts.pairs.num_states", "counts.pairs.num_pairs", "trees.num_auxiliary"
     )
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     def lift(self, policy: Policy) -> Policy:
         """Returns the policy of the split counts: the same in the states, τ in auxiliary ones."""
@@ -180,7 +172,7 @@ def k_successor(
     pair in the order in which the trees take them (default: as stored); the most likely first is
     `np.lexsort((-mdp.probability, run of each transition))`.
     """
-    expect("model", model, (FiniteMDP, Counts))
+    arrays.expect("model", model, (FiniteMDP, Counts))
     leaves = read_order(model.pairs, model.offsets, model.successor, order)
     if isinstance(model, FiniteMDP):
         return split_mdp(model, leaves, k, structure)
@@ -237,10 +229,10 @@ def read_order(pairs: Pairs, offsets: IntArray, successor: IndexArray, order: ob
     stored = np.arange(successor.size)
     if order is None:
         return stored
-    chosen = whole_numbers("order", order, stored.shape, InvalidParameter)
-    owner = run_owners(offsets)
+    chosen = arrays.whole_numbers("order", order, stored.shape, InvalidParameter)
+    owner = arrays.run_owners(offsets)
     inside = (chosen >= 0) & (chosen < stored.size)
-    refuse_where(
+    arrays.refuse_where(
         ~inside | (owner[np.where(inside, chosen, 0)] != owner),
         lambda t: (
             f"order lists transition {chosen[t]} at position {t}, expected a transition of "
@@ -249,7 +241,7 @@ def read_order(pairs: Pairs, offsets: IntArray, successor: IndexArray, order: ob
         "position",
         InvalidParameter,
     )
-    refuse_where(
+    arrays.refuse_where(
         np.bincount(chosen, minlength=stored.size) != 1,
         lambda t: (
             f"order lists {transition_name(pairs, offsets, successor, t)} (transition {t}) "

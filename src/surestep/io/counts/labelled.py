@@ -16,15 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    LARGEST_EXACT_DOUBLE,
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    freeze,
-    offsets_of,
-)
+import surestep._arrays as arrays
+from surestep._arrays import LARGEST_EXACT_DOUBLE, AnyArray, BoolArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.labels.binning import Binning
@@ -159,7 +152,7 @@ def count_of(
     terminal[state[next_state[rows.terminated]]] = True
     return Counts(
         pairs,
-        offsets_of(np.bincount(merged.state, minlength=pairs.num_pairs)),
+        arrays.offsets_of(np.bincount(merged.state, minlength=pairs.num_pairs)),
         merged.next_state,
         merged.times,
         LoggedRewards(
@@ -219,12 +212,12 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         first.action_columns,
         states,
         actions,
-        merged.each(freeze),
+        merged.each(arrays.freeze),
         scale,
-        freeze(starts),
+        arrays.freeze(starts),
         sum(part.rows_read for part in parts),
         {reason: sum(part.dropped.get(reason, 0) for part in parts) for reason in reasons},
-        freeze(decided),
+        arrays.freeze(decided),
         Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
         first.binnings,
         sources,

@@ -6,15 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    SUM_TOLERANCE,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    refuse_where,
-    run_lengths,
-    run_sums,
-)
+import surestep._arrays as arrays
+from surestep._arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidLog, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.model import Pairs, Policy
@@ -67,7 +60,7 @@ def policy_from_propensities(
         return f"the logged probability of {pairs.pair_name(int(seen[i]))} is {span}"
 
     of_rows = said("behavior='row-propensities'", "--behavior row-propensities")
-    refuse_where(
+    arrays.refuse_where(
         ~((least > 0) & (least <= most) & (most <= 1)),
         lambda i: (
             f"{found(i)}, expected above 0 and at most 1: it is that of an action that was taken"
@@ -75,7 +68,7 @@ def policy_from_propensities(
         "pair",
         InvalidLog,
     )
-    refuse_where(
+    arrays.refuse_where(
         most - least > SAME * most,
         lambda i: (
             f"{found(i)}: the policy that made the log looks at more than the state columns, or "
@@ -93,12 +86,12 @@ def policy_from_propensities(
 
 def completed(pairs: Pairs, logged: FloatArray, known: BoolArray) -> LoggedPolicy:
     """The policy of the logged probabilities [K], with the rest of each state where it belongs."""
-    lengths = run_lengths(pairs.offsets)
-    total = run_sums(logged, pairs.offsets)
-    decided = run_sums(known.astype(np.int64), pairs.offsets)
+    lengths = arrays.run_lengths(pairs.offsets)
+    total = arrays.run_sums(logged, pairs.offsets)
+    decided = arrays.run_sums(known.astype(np.int64), pairs.offsets)
     unseen, nobody = lengths - decided, decided == 0
     short = ~nobody & (total < 1 - SUM_TOLERANCE)
-    refuse_where(
+    arrays.refuse_where(
         (total > 1 + SUM_TOLERANCE) | (short & (unseen == 0)),
         lambda s: (
             f"the logged probabilities of the actions seen in {pairs.state_name(s)} sum to "

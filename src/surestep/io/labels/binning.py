@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, floats, is_number
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep.errors import InvalidParameter
 from surestep.io.sql import sql_text
 
@@ -52,7 +53,7 @@ class Binning:
         With a width, bin i is [i·width, (i+1)·width), but for the first and the last one, which are
         open: so far out (2⁵⁰ units of the last digit of the width) doubles cannot tell bins apart.
         """
-        numbers = floats("values", values, None, InvalidParameter)
+        numbers = arrays.floats("values", values, None, InvalidParameter)
         if self.edges is not None:
             return np.searchsorted(np.array(self.edges), numbers, side="right")
         steps = Steps.of(self.width)
@@ -63,7 +64,7 @@ class Binning:
 
     def index(self, value: float) -> int:
         """The bin of one finite value."""
-        if not is_number(value):
+        if not arrays.is_number(value):
             raise InvalidParameter(f"value is {value!r}, expected a finite number")
         return int(self.indices([float(value)])[0])
 
@@ -202,7 +203,7 @@ def span(low: float, high: float) -> str:
 
 def read_width(width: object) -> float:
     """A width as a double of few digits."""
-    if not (is_number(width) and 0 < width < np.inf):
+    if not (arrays.is_number(width) and 0 < width < np.inf):
         raise InvalidParameter(f"width is {width!r}, expected a finite number above 0")
     steps = Steps.of(float(width))
     if steps.digits >= LARGEST_DIGITS or abs(steps.power) > LARGEST_POWER:
@@ -215,7 +216,7 @@ def read_width(width: object) -> float:
 
 def read_edges(edges: object) -> tuple[float, ...]:
     """Checks and returns edges as rising doubles, at least one."""
-    doubles: AnyArray = floats("edges", edges, None, InvalidParameter)
+    doubles: AnyArray = arrays.floats("edges", edges, None, InvalidParameter)
     if doubles.ndim != 1 or doubles.size == 0:
         raise InvalidParameter(f"edges are {edges!r}, expected at least one number, in a row")
     falling = np.flatnonzero(doubles[1:] <= doubles[:-1])

@@ -20,7 +20,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, floats
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep._json import typed
 from surestep.errors import InvalidLog, InvalidParameter, MissingExtra, install
 from surestep.io.labels.binning import literal, span, written
@@ -94,14 +95,14 @@ class LearntStates:
     def scaled(self) -> FloatArray:
         """The centres [K, C] in units of the spreads."""
         shape = len(self.centres), len(self.columns)
-        spreads = floats("spreads", self.spreads, shape[1:], InvalidParameter)
-        centres = floats("centres", self.centres, shape, InvalidParameter)
+        spreads = arrays.floats("spreads", self.spreads, shape[1:], InvalidParameter)
+        centres = arrays.floats("centres", self.centres, shape, InvalidParameter)
         with np.errstate(over="ignore"):
-            return floats("centres in spreads", centres / spreads, shape, InvalidParameter)
+            return arrays.floats("centres in spreads", centres / spreads, shape, InvalidParameter)
 
     def indices(self, values: object) -> IntArray:
         """Returns the state [N] of each row [N, C] of finite measurements, a place in `labels`."""
-        rows = floats("measurements", values, None, InvalidParameter)
+        rows = arrays.floats("measurements", values, None, InvalidParameter)
         found = np.zeros(rows.shape[0], np.int64)
         if self.tree is None:
             distances = np.zeros((len(self.centres), rows.shape[0]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import indices, is_number, offsets_of, whole_numbers
+import surestep._arrays as arrays
 from surestep._names import did_you_mean
 from surestep.errors import InvalidParameter
 from surestep.io.labels.bin_rules import DECIMAL
@@ -122,11 +122,13 @@ class Vocabulary:
 
         Every state needs an action; one that ends episodes has an action that leads nowhere.
         """
-        listed = whole_numbers("enabled pairs", enabled, None, InvalidParameter).reshape(-1, 2)
+        listed = arrays.whole_numbers("enabled pairs", enabled, None, InvalidParameter).reshape(
+            -1, 2
+        )
         texts = tuple(map(joined, self.states)), tuple(map(joined, self.actions))
         state, action = listed[np.lexsort((listed[:, 1], listed[:, 0]))].T
-        indices("enabled state", state, len(texts[0]), InvalidParameter)
-        offsets = offsets_of(np.bincount(state, minlength=len(texts[0])))
+        arrays.indices("enabled state", state, len(texts[0]), InvalidParameter)
+        offsets = arrays.offsets_of(np.bincount(state, minlength=len(texts[0])))
         return Pairs(offsets, action, len(texts[1]), *texts)
 
 
@@ -187,7 +189,7 @@ def label_text(column: str, value: object, binning: Binning | None) -> str:
     """
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if not isinstance(value, str) and not is_number(value):
+    if not isinstance(value, str) and not arrays.is_number(value):
         raise InvalidParameter(
             f"column {column!r} is {value!r}, expected a text, a number, true or false"
         )

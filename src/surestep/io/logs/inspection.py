@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import IntArray, own
+import surestep._arrays as arrays
+from surestep._arrays import IntArray
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.logs.findings import OF_LABELS, ONCE, Look, Suspicion, no_row
@@ -120,7 +121,7 @@ def pairs_of(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[str
         f"sum(visits)::BIGINT AS visits FROM visited JOIN state_codes here USING ({here}) "
         f"JOIN action_codes act USING ({act}) GROUP BY ALL ORDER BY ALL"
     ).fetchnumpy()
-    return states, actions, {name: own(x.astype(np.int64)) for name, x in pairs.items()}
+    return states, actions, {name: arrays.own(x.astype(np.int64)) for name, x in pairs.items()}
 
 
 def only_reached(look: Look) -> int:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray, BoolArray, IntArray, offsets_of
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, BoolArray, IntArray
 from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import END, LabelledCounts, known_places
 from surestep.io.labels.label import Label, joined
@@ -57,7 +58,7 @@ def load_steps(
         next_states(rows, state, known, counts),
         rows["terminated"],
         last & led & ~rows["terminated"],
-        offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
+        arrays.offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
         rows["propensity"] if propensities else None,
         order_of(rows["place"]),
     )

@@ -16,21 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    RunWords,
-    floats,
-    indices,
-    normalised_runs,
-    offsets_of,
-    refuse_where,
-    repeated_in_run,
-    run_lengths,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_discount
 from surestep.model.pairs import Labels, Pairs, picked_labels
@@ -64,16 +51,20 @@ class CheckerModel:
     def __post_init__(self) -> None:
         """Checks the numbers while states and choices go by the names of the file."""
         states, transitions = self.num_states, self.successor.shape
-        successor = indices("successor", self.successor, states, InvalidModel, self.name)
-        probability = floats("probability", self.probability, transitions, InvalidModel, self.name)
+        successor = arrays.indices("successor", self.successor, states, InvalidModel, self.name)
+        probability = arrays.floats(
+            "probability", self.probability, transitions, InvalidModel, self.name
+        )
         words = RunWords("probabilities", "choice", self.choice_name, self.name)
-        floats("reward", self.reward, transitions, InvalidModel, self.name)
+        arrays.floats("reward", self.reward, transitions, InvalidModel, self.name)
         choices = self.choice_reward.shape
-        floats("reward", self.choice_reward, choices, InvalidModel, self.choice_name)
-        floats("reward", self.state_reward, (states,), InvalidModel, lambda s: f"state {s}")
+        arrays.floats("reward", self.choice_reward, choices, InvalidModel, self.choice_name)
+        arrays.floats("reward", self.state_reward, (states,), InvalidModel, lambda s: f"state {s}")
         object.__setattr__(self, "successor", successor)
         object.__setattr__(
-            self, "probability", normalised_runs(probability, self.offsets, words, InvalidModel)
+            self,
+            "probability",
+            arrays.normalised_runs(probability, self.offsets, words, InvalidModel),
         )
 
     @property
@@ -110,7 +101,7 @@ class CheckerModel:
 def to_checker(mdp: FiniteMDP) -> CheckerModel:
     """Returns the model with its ends and its start as states: ours first, then `end`, `start`."""
     refuse_several_discounts(mdp)
-    pairs, states, lengths = mdp.pairs, mdp.num_states, run_lengths(mdp.offsets)
+    pairs, states, lengths = mdp.pairs, mdp.num_states, arrays.run_lengths(mdp.offsets)
     ends = lengths == 0
     # The states to be added, by their labels: where their one choice leads, and how likely.
     added: dict[str, tuple[IntArray, FloatArray]] = {}
@@ -125,7 +116,7 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
     reward = np.insert(mdp.reward, at, mdp.ending_reward[ends]) + 0.0  # −0 is written as 0
     return CheckerModel(
         choice_offsets=np.append(pairs.offsets, pairs.num_pairs + 1 + np.arange(extra)),
-        offsets=offsets_of(np.append(np.maximum(lengths, 1), [row.size for row in rows])),
+        offsets=arrays.offsets_of(np.append(np.maximum(lengths, 1), [row.size for row in rows])),
         successor=np.concatenate([np.insert(mdp.successor, at, states), *rows]),
         probability=np.concatenate([np.insert(mdp.probability, at, 1.0), *chances]),
         reward=np.append(reward, np.zeros(sum(row.size for row in rows))),
@@ -146,7 +137,7 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
 
 def refuse_several_discounts(mdp: FiniteMDP) -> None:
     """Refuses discounts that differ: no file holds any, so the reader gives one for all pairs."""
-    refuse_where(
+    arrays.refuse_where(
         mdp.discount != mdp.discount[0],
         lambda k: (
             f"the discount of {mdp.pairs.pair_name(k)} is {mdp.discount[k]}, that of "
@@ -175,12 +166,12 @@ class Graph(NamedTuple):
     @property
     def choice(self) -> IntArray:
         """Returns the choice of each transition [T]."""
-        return run_owners(self.offsets)
+        return arrays.run_owners(self.offsets)
 
     @property
     def state(self) -> IntArray:
         """Returns the state that each transition leaves [T]."""
-        return run_owners(self.choice_offsets)[self.choice]
+        return arrays.run_owners(self.choice_offsets)[self.choice]
 
 
 def from_checker(
@@ -205,7 +196,7 @@ def from_checker(
         chance[start] = 0.0
     idle = idle_states(graph, source)
     end = end_state(graph, source, idle & model.marked(END) & (chance == 0))
-    deadlock = model.marked(DEADLOCK) | (run_lengths(model.choice_offsets) == 0)
+    deadlock = model.marked(DEADLOCK) | (arrays.run_lengths(model.choice_offsets) == 0)
     over = idle & (model.marked(END) | deadlock)
     gone = np.isin(np.arange(model.num_states), [s for s in (start, end) if s is not None])
     if goal is not None:
@@ -242,7 +233,7 @@ def reached(graph: Graph, cut: BoolArray, start: BoolArray) -> BoolArray:
     first = np.flatnonzero(start)
     lengths = np.append(np.bincount(graph.state[kept], minlength=states), first.size)
     successor = np.append(graph.successor[kept], first).astype(np.int32)
-    _, parent = breadth_first(offsets_of(lengths), successor, states)
+    _, parent = breadth_first(arrays.offsets_of(lengths), successor, states)
     met: BoolArray = parent[:states] >= 0
     return met
 
@@ -275,7 +266,7 @@ def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
 
 def with_loops(model: CheckerModel) -> Graph:
     """Returns the choices, each with all that it earns; a state without choices gets a loop."""
-    lengths, sizes = run_lengths(model.choice_offsets), run_lengths(model.offsets)
+    lengths, sizes = arrays.run_lengths(model.choice_offsets), arrays.run_lengths(model.offsets)
     with np.errstate(over="ignore"):  # what is too large is refused by name later
         earned = model.choice_reward + np.repeat(model.state_reward, lengths)
         reward = model.reward + np.repeat(earned, sizes)
@@ -284,8 +275,8 @@ def with_loops(model: CheckerModel) -> Graph:
     at_choice = model.choice_offsets[dead]
     at = model.offsets[at_choice]
     return Graph(
-        offsets_of(np.maximum(lengths, 1)),
-        offsets_of(np.insert(sizes, at_choice, 1)),
+        arrays.offsets_of(np.maximum(lengths, 1)),
+        arrays.offsets_of(np.insert(sizes, at_choice, 1)),
         np.insert(model.successor, at, dead),
         np.insert(model.probability, at, 1.0),
         np.insert(reward, at, model.state_reward[dead]),
@@ -300,7 +291,7 @@ def start_state(model: CheckerModel, graph: Graph, source: IntArray) -> int | No
     if not (model.initial[start] and model.marked(START)[start]):
         return None
     row = source == start
-    single = run_lengths(graph.choice_offsets)[start] == 1 and row.any()
+    single = arrays.run_lengths(graph.choice_offsets)[start] == 1 and row.any()
     again = np.any(graph.successor == start)
     return start if single and not again and not graph.reward[row].any() else None
 
@@ -309,7 +300,7 @@ def idle_states(graph: Graph, source: IntArray) -> BoolArray:
     """Returns the states [S] that are never left and earn nothing."""
     size = graph.choice_offsets.size - 1
     busy = (graph.successor != source) | (graph.reward != 0)
-    earning = run_owners(graph.choice_offsets)[graph.ending_reward != 0]
+    earning = arrays.run_owners(graph.choice_offsets)[graph.ending_reward != 0]
     active = np.bincount(source[busy], minlength=size) + np.bincount(earning, minlength=size)
     idle: BoolArray = active == 0
     return idle
@@ -321,7 +312,7 @@ def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | Non
         return None
     end = int(np.argmax(candidate))
     entering = (graph.successor == end) & (source != end)
-    surely = run_lengths(graph.offsets)[graph.choice[entering]] == 1
+    surely = arrays.run_lengths(graph.offsets)[graph.choice[entering]] == 1
     return end if entering.any() and surely.all() else None
 
 
@@ -334,11 +325,11 @@ def drop_states(graph: Graph, over: BoolArray, gone: BoolArray, end: int | None)
     ending_reward = graph.ending_reward.copy()
     ending_reward[choice[ending]] = graph.reward[ending]
     kept = ~(ending | over[source] | gone[source])
-    kept_choice = ~gone[run_owners(graph.choice_offsets)]
+    kept_choice = ~gone[arrays.run_owners(graph.choice_offsets)]
     sizes = np.bincount(choice[kept], minlength=kept_choice.size)
     return Graph(
-        offsets_of(run_lengths(graph.choice_offsets)[~gone]),
-        offsets_of(sizes[kept_choice]),
+        arrays.offsets_of(arrays.run_lengths(graph.choice_offsets)[~gone]),
+        arrays.offsets_of(sizes[kept_choice]),
         (np.cumsum(~gone) - 1)[graph.successor[kept]],
         graph.probability[kept],
         graph.reward[kept],
@@ -351,9 +342,9 @@ def sort_actions(graph: Graph) -> Graph:
     """Returns the graph with rising actions within each state."""
     if rises(graph.action, graph.choice_offsets):
         return graph
-    order = np.lexsort((graph.action, run_owners(graph.choice_offsets)))
-    sizes = run_lengths(graph.offsets)[order]
-    offsets = offsets_of(sizes)
+    order = np.lexsort((graph.action, arrays.run_owners(graph.choice_offsets)))
+    sizes = arrays.run_lengths(graph.offsets)[order]
+    offsets = arrays.offsets_of(sizes)
     moved = np.arange(offsets[-1]) + np.repeat(graph.offsets[order] - offsets[:-1], sizes)
     return graph._replace(
         offsets=offsets,
@@ -398,7 +389,7 @@ def number_actions(actions: Actions, offsets: IntArray) -> Numbering:
     if names is not None and all(names[number] is None for number in np.unique(code).tolist()):
         position = positions_in_runs(offsets)
         return Numbering(position, int(position.max(initial=0)) + 1, None)
-    repeated = bool(repeated_in_run(code, offsets).any())
+    repeated = bool(arrays.repeated_in_run(code, offsets).any())
     if names is None and not repeated:
         return Numbering(code, count, None)
     if names is None:
@@ -413,13 +404,13 @@ def number_actions(actions: Actions, offsets: IntArray) -> Numbering:
 
 def rises(code: IntArray, offsets: IntArray) -> bool:
     """Returns whether each number is larger than the one before it in its run."""
-    owner = run_owners(offsets)
+    owner = arrays.run_owners(offsets)
     return bool(np.all((code[1:] > code[:-1]) | (owner[1:] != owner[:-1])))
 
 
 def positions_in_runs(offsets: IntArray) -> IntArray:
     """Returns the position of each element in its run, from 0 [K]."""
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], run_lengths(offsets))
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], arrays.run_lengths(offsets))
 
 
 def distinct_names(
@@ -436,7 +427,7 @@ def distinct_names(
     position = positions_in_runs(offsets)
     for choice in np.flatnonzero(code < 0).tolist():
         code[choice] = table.setdefault(str(position[choice]), len(table))
-    while repeated_in_run(code, offsets).any():
+    while arrays.repeated_in_run(code, offsets).any():
         before, texts = earlier_in_run(code, offsets), list(table)
         for choice in np.flatnonzero(before).tolist():
             name = f"{texts[code[choice]]} ({before[choice] + 1})"
@@ -446,7 +437,7 @@ def distinct_names(
 
 def earlier_in_run(code: IntArray, offsets: IntArray) -> IntArray:
     """Counts how often the same number stands earlier in the run [K]."""
-    owner = run_owners(offsets)
+    owner = arrays.run_owners(offsets)
     order = np.lexsort((code, owner))  # stable: what is equal stays in its order
     fresh = np.ones(code.size, np.bool_)
     fresh[1:] = np.diff(code[order]).astype(np.bool_) | np.diff(owner[order]).astype(np.bool_)
@@ -475,7 +466,7 @@ def common_order(code: IntArray, count: int, offsets: IntArray) -> IntArray:
 
     This is Kahn's topological sort with a heap.
     """
-    owner = run_owners(offsets)
+    owner = arrays.run_owners(offsets)
     inside = owner[1:] == owner[:-1]
     edges = np.unique(code[:-1][inside] * count + code[1:][inside])
     source, target = edges // count, edges % count

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from surestep._arrays import expect, read_discount
+import surestep._arrays as arrays
 from surestep._files import read_path, write_together
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.io.models.checker import RESERVED, from_checker
@@ -34,7 +34,7 @@ def read_mdp(
     left out, it is the only one, or the one called 'reward'. `initial` is needed where several
     states are initial: 'uniform' starts equally often in each, a label in the states that carry it.
     """
-    file, number = umb_path(path), read_discount(discount)
+    file, number = umb_path(path), arrays.read_discount(discount)
     check_name("reward", reward)
     check_name("initial", initial)
     with naming_file(file):
@@ -49,7 +49,7 @@ def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     more state `start`, whose only action leads to them; that is a step, so checkers find γ·ρ
     there. Labels of states are written too.
     """
-    expect("mdp", mdp, FiniteMDP)
+    arrays.expect("mdp", mdp, FiniteMDP)
     file = umb_path(path)
     for kind, labels in (
         ("label of state", mdp.pairs.state_labels),

@@ -15,16 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import (
-    LARGEST_INDEX,
-    SUM_TOLERANCE,
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    offsets_of,
-    refuse_where,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import LARGEST_INDEX, SUM_TOLERANCE, AnyArray, BoolArray, FloatArray
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
@@ -55,7 +47,7 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
         )
     states = Pairs.full(num_states, 1)
     start = read_initial(states, spread_initial(states, initial))
-    pair_state = run_owners(pair_offsets)
+    pair_state = arrays.run_owners(pair_offsets)
     ends = closed_states(rows, pair_state, num_states)
     elsewhere = rows["terminated"] & ~ends[rows["successor"]]
     if elsewhere.any():
@@ -114,8 +106,8 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
             ) from None
         lengths.append(len(choices))
     table_rows = np.array(rows, ROW)
-    offsets, action_of = offsets_of(np.array(lengths)), np.array(actions, np.int64)
-    check_rows(table_rows, run_owners(offsets), action_of, name_of(env))
+    offsets, action_of = arrays.offsets_of(np.array(lengths)), np.array(actions, np.int64)
+    check_rows(table_rows, arrays.run_owners(offsets), action_of, name_of(env))
     return offsets, action_of, table_rows
 
 
@@ -129,13 +121,13 @@ def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name:
         return f"state {pair_state[pair]}, action {action[pair]} in the table P of {env_name}"
 
     pair, probability, reward = rows["pair"], rows["probability"], rows["reward"]
-    refuse_where(
+    arrays.refuse_where(
         ~(probability >= 0),
         lambda i: f"a probability of {name(int(pair[i]))} is {probability[i]}, expected 0 to 1",
         "row",
         InvalidModel,
     )
-    refuse_where(
+    arrays.refuse_where(
         ~np.isfinite(reward),
         lambda i: f"a reward of {name(int(pair[i]))} is {reward[i]}, expected a finite number",
         "row",
@@ -143,7 +135,7 @@ def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name:
     )
     sums = np.bincount(pair, probability, action.size)
     filled = np.bincount(pair, minlength=action.size) > 0
-    refuse_where(
+    arrays.refuse_where(
         filled & (np.abs(sums - 1) > SUM_TOLERANCE),
         lambda k: f"probabilities of {name(k)} sum to {sums[k]:.10g}, expected 1",
         "pair",
@@ -172,7 +164,7 @@ def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray)
     pair = keys[kept] // pairs.num_states
     return FiniteMDP(
         pairs,
-        offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
+        arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
         (keys[kept] % pairs.num_states).astype(np.int32),
         probability[kept],
         earned[kept] / probability[kept],

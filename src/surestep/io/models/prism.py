@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surestep._arrays import read_discount
+import surestep._arrays as arrays
 from surestep._files import read_path, read_whole, temporary_folder
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
 from surestep.io.models import storm_process
@@ -57,7 +57,7 @@ def from_prism(
     totals are those of PRISM's `F "label"`: what is earned before a state with this label, and ∞
     for what may miss it, which is refused at discount 1.
     """
-    file, number = read_path(path), read_discount(discount)
+    file, number = read_path(path), arrays.read_discount(discount)
     check_name("reward", reward)
     check_name("initial", initial)
     check_name("end", end)

@@ -15,18 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    LARGEST_INDEX,
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    offsets_of,
-    read_offsets,
-    refuse_where,
-    repeated_in_run,
-    run_owners,
-)
+import surestep._arrays as arrays
+from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidModel
 from surestep.io.models.checker import Actions, CheckerModel
 from surestep.io.models.umb_archive import Archive, open_archive
@@ -115,7 +105,7 @@ def read_probabilities(archive: Archive, system: System) -> FloatArray:
     """Reads the probabilities of the branches [T]."""
     kind = system.branch_probability_type
     probability = numbers(archive, PROBABILITIES, system.branches, kind)
-    refuse_where(
+    arrays.refuse_where(
         ~(probability >= 0),
         lambda t: f"the probability of branch {t} is {probability[t]}, expected 0 to 1",
         "value",
@@ -130,9 +120,9 @@ def merge_branches(branches: Branches) -> Branches:
     Their probabilities add up, and their rewards average.
     """
     offsets, successor, probability, reward = branches
-    if not repeated_in_run(successor, offsets).any():
+    if not arrays.repeated_in_run(successor, offsets).any():
         return branches
-    choice = run_owners(offsets)
+    choice = arrays.run_owners(offsets)
     order = np.lexsort((successor, choice))
     new = np.ones(order.size, np.bool_)
     new[1:] = (np.diff(choice[order]) != 0) | (successor[order][1:] != successor[order][:-1])
@@ -143,7 +133,7 @@ def merge_branches(branches: Branches) -> Branches:
         mean = np.where(total > 0, earned / total, 0.0)
     kept = order[first]
     return Branches(
-        offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1)),
+        arrays.offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1)),
         successor[kept],
         total,
         mean,
@@ -216,7 +206,7 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
     if count == 0:
         return Actions(np.zeros(choices, np.int64), 1, [None])
     number = column(archive, "actions/choices/values.bin", choices, "<u4").astype(np.int64)
-    refuse_where(
+    arrays.refuse_where(
         number >= count,
         lambda k: f"the action of choice {k} is {number[k]}, expected 0 to {count - 1}",
         "choice",
@@ -291,7 +281,7 @@ def runs(archive: Archive, name: str, items: int, total: int) -> IntArray:
     if name not in archive:
         return np.arange(items + 1)
     offsets = column(archive, name, items + 1, "<u8")
-    return read_offsets(name, offsets, items, total, InvalidModel)
+    return arrays.read_offsets(name, offsets, items, total, InvalidModel)
 
 
 def expect_runs(archive: Archive, name: str, items: int, total: int) -> None:
