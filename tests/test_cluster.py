@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-import held_blocks
-import tasks
-from held_blocks import finished
-from pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
+from support import held_blocks, tasks
+from support.held_blocks import finished
+from support.pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
 from surestep import device
 from surestep.parallel import available_cores, map_as_done, reach
 

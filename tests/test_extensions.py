@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 import surestep
-import toy_extension
-from labelled_worlds import NAMES, world
-from log_tables import write_table
-from pump_commands import run_surestep
+from support import toy_extension
+from support.labelled_worlds import NAMES, world
+from support.log_tables import write_table
+from support.pump_commands import run_surestep
+from support.toy_extension import Halfway, Hopeful, coin
 from surestep import SurestepError, extensions
 from surestep.algorithms import described, make_algorithm
 from surestep.certificates import make_certifier
@@ -22,7 +23,6 @@ from surestep.environments import make
 from surestep.errors import InvalidParameter
 from surestep.experiments import read_experiments, run_experiment
 from surestep.parallel import map_in_order
-from toy_extension import Halfway, Hopeful, coin
 
 OWN = """title = "Own"
 seed = 1

@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-import tasks
-from pump_commands import EXAMPLES, PUMPS, run_surestep
-from stand_in_ray import stand_in
+from support import tasks
+from support.pump_commands import EXAMPLES, PUMPS, run_surestep
+from support.stand_in_ray import stand_in
 from surestep import device, improve, parallel
 from surestep.errors import (
     ClusterUnavailable,

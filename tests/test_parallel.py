@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-import tasks
+from support import tasks
 from surestep import FiniteMDP, Pairs, Policy, evaluate, parallel
 from surestep.errors import InvalidModel, InvalidParameter, SurestepError
 from surestep.parallel import map_in_order

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import chdtrc
 
-from strategies import policies
+from support.strategies import policies
 from surestep import FiniteMDP, Policy
 from surestep._arrays import run_lengths, run_owners
 from surestep.errors import SurestepError

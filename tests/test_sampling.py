@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import trajectories
-from strategies import episodic_mdps, mdps, policies
+from support.oracles import trajectories
+from support.strategies import episodic_mdps, mdps, policies
 from surestep import FiniteMDP, Policy, SurestepError, estimate_mdp, sample_counts, sample_log
 from surestep.environments import make
 from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from known_worlds import ARMS, bandit, bandit_problem
+from support.known_worlds import ARMS, bandit, bandit_problem
 from surestep import FiniteMDP, MDPBatch, Policy, Problem, certify, evaluate, sample_log, trials
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limited, Limits, LowerSPIBB
 from surestep.certificates import Posterior, Robust, Stitched, training_part

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from oracles import brute_force_optimum, largest_gap
-from strategies import problems
+from support.oracles import brute_force_optimum, largest_gap
+from support.strategies import problems
 from surestep import Counts, Policy, Problem
 from surestep.algorithms import BasicRL, RaMDP, RMin
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.settings import SETTINGS, needs_log
-from frozen import assert_frozen
-from strategies import SEEDS, random_policy
+from support.frozen import assert_frozen
+from support.strategies import SEEDS, random_policy
 from surestep import Pairs, Policy, evaluate
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_batch
 from surestep.algorithms.batch import improve_batches

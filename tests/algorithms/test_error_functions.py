@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contract.constraints import errors_of as plain_errors
 from contract.constraints import returns_of
-from strategies import logged_problems, problems
+from support.strategies import logged_problems, problems
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem
 from surestep.algorithms import ExactSoftSPIBB
 from surestep.algorithms.error_functions import errors_of, pair_returns

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contract.settings import SETTINGS, needs_log
-from known_worlds import GOAL, gridworld, gridworld_table, wet_chicken, wet_chicken_table
+from support.known_worlds import GOAL, gridworld, gridworld_table, wet_chicken, wet_chicken_table
 from surestep import Counts, Policy, Problem, optimal, performance
 from surestep.algorithms import ALGORITHMS, BasicRL, Promise
 

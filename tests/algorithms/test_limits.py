@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contract.constraints import CONSTRAINTS
 from contract.settings import SETTINGS, needs_log
-from strategies import logged_problems, problems
+from support.strategies import logged_problems, problems
 from surestep import Counts, Problem, evaluate_with_bound
 from surestep.algorithms import (
     ALGORITHMS,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import problems
+from support.strategies import problems
 from surestep import Counts, FiniteMDP, Policy, Problem, optimal, performance, sample_log
 from surestep.algorithms import Provable
 from surestep.algorithms import provable as module

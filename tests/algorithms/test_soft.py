@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.constraints import returns_of
-from strategies import logged_problems, problems
+from support.strategies import logged_problems, problems
 from surestep import Counts, Policy, Problem, evaluate
 from surestep.algorithms import (
     AdvantageSoftSPIBB,

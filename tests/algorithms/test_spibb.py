@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.settings import SETTINGS, needs_log
-from known_worlds import CAPTIONS
-from strategies import logged_problems, problems
+from support.known_worlds import CAPTIONS
+from support.strategies import logged_problems, problems
 from surestep import Counts, Policy, Problem, estimate_behavior
 from surestep.algorithms import ALGORITHMS, SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
 from surestep.bounds import ProblemSize, n_wedge, zeta

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import surestep
-from pump_commands import run_surestep
+from support.pump_commands import run_surestep
 from surestep.errors import InvalidLog, install, said, speaking_of_options
 
 SOURCE = Path(surestep.__file__).parent

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from known_worlds import CAPTIONS
+from support.known_worlds import CAPTIONS
 from surestep import Counts, Policy, Problem
 from surestep.bounds import (
     BOUNDS,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from oracles import exact_value, solve_exactly
-from strategies import policies, problems
+from support.oracles import exact_value, solve_exactly
+from support.strategies import policies, problems
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, estimate_behavior, performance
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS

@@ -12,7 +12,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import solve_exactly
+from support.oracles import solve_exactly
 from surestep import Counts, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.bounds import BetaCorrected, BetaCorrectedPosterior

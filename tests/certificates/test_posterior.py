@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posterior_examples import BOUNDS, example, with_sums
-from strategies import problems
+from support.posterior_examples import BOUNDS, example, with_sums
+from support.strategies import problems
 from surestep import (
     Counts,
     FiniteMDP,

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from oracles import gains_in_draws
-from posterior_examples import BOUNDS, RARE, dense_times, example, with_sums
-from reward_oracle import unknown_rewards
+from support.oracles import gains_in_draws
+from support.posterior_examples import BOUNDS, RARE, dense_times, example, with_sums
+from support.reward_oracle import unknown_rewards
 from surestep import Counts, Pairs, Policy, Problem, certify
 from surestep._arrays import run_sums
 from surestep.certificates import Posterior, drawn, posterior, posterior_gains, verify

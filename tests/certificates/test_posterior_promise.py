@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from posterior_examples import RARE, allowed_failures, dense_times, example
+from support.posterior_examples import RARE, allowed_failures, dense_times, example
 from surestep import (
     Counts,
     FiniteMDP,

@@ -9,7 +9,7 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from posterior_examples import RARE
+from support.posterior_examples import RARE
 from surestep import Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains

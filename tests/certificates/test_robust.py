@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from robust_examples import EVERY, RANGE, SETS, STRICT, set_of, small_counts, small_problem
-from strategies import policies, problems
+from support.robust_examples import EVERY, RANGE, SETS, STRICT, set_of, small_counts, small_problem
+from support.strategies import policies, problems
 from surestep import Counts, Policy, Problem, certify, performance, sample_counts
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from robust_examples import EVERY, STRICT, set_of, small_counts, small_problem
+from support.robust_examples import EVERY, STRICT, set_of, small_counts, small_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_counts
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from robust_examples import EVERY, set_of, small_counts, small_problem
+from support.robust_examples import EVERY, set_of, small_counts, small_problem
 from surestep import (
     Certificate,
     Counts,

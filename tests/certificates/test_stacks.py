@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rollouts import Draw, roll_out
+from support.rollouts import Draw, roll_out
 from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, sample_log
 from surestep.certificates import stacks as module
 from surestep.certificates.stacks import (

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import exact_value
-from rollouts import Draw, roll_out
-from strategies import logged_problems, random_policy
+from support.oracles import exact_value
+from support.rollouts import Draw, roll_out
+from support.strategies import logged_problems, random_policy
 from surestep import (
     Certificate,
     DecisionLog,

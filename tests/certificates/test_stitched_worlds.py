@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from rollouts import Draw, roll_out
+from support.rollouts import Draw, roll_out
 from surestep import (
     DecisionLog,
     FiniteMDP,

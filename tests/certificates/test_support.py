@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from oracles import gains_in_draws
-from reward_oracle import unknown_rewards
+from support.oracles import gains_in_draws
+from support.reward_oracle import unknown_rewards
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import (

@@ -17,7 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep.certificates
-from strategies import logged_problems
+from support.strategies import logged_problems
+from support.trajectory_examples import (
+    BEHAVIOR,
+    BOUNDS,
+    CASES,
+    MDP,
+    POLICY,
+    PROVED,
+    VALUES,
+    every,
+    example,
+    problem_of,
+    true_difference,
+)
 from surestep import Certificate, FiniteMDP, Policy, Problem, certify, performance, sample_log
 from surestep.certificates import Trajectory, training_part, verify
 from surestep.certificates.trajectory import discounted_steps, effective_number
@@ -31,19 +44,6 @@ from surestep.offpolicy import (
     hoeffding,
     importance_weights,
     student_t,
-)
-from trajectory_examples import (
-    BEHAVIOR,
-    BOUNDS,
-    CASES,
-    MDP,
-    POLICY,
-    PROVED,
-    VALUES,
-    every,
-    example,
-    problem_of,
-    true_difference,
 )
 
 

@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import logged_problems
-from surestep import certify, performance, sample_log
-from surestep.certificates import Trajectory, training_part
-from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.model import Statement
-from surestep.offpolicy import first_steps, split_episodes
-from trajectory_examples import (
+from support.strategies import logged_problems
+from support.trajectory_examples import (
     BEHAVIOR,
     BOUNDS,
     MDP,
@@ -23,6 +18,11 @@ from trajectory_examples import (
     problem_of,
     true_difference,
 )
+from surestep import certify, performance, sample_log
+from surestep.certificates import Trajectory, training_part
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
+from surestep.model import Statement
+from surestep.offpolicy import first_steps, split_episodes
 
 # ---- horizons ---------------------------------------------------------------------------------
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from support.trajectory_examples import BOUNDS, MDP, POLICY, example, problem_of
 from surestep import FiniteMDP, Policy, Problem, certify, estimate_behavior, performance, sample_log
 from surestep.certificates import Trajectory, training_part
 from surestep.certificates.trajectory import check_rewards
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model import Statement
-from trajectory_examples import BOUNDS, MDP, POLICY, example, problem_of
 
 
 def refused(problem, policy=POLICY, **changes):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from remembering_worlds import remembering_log
+from support.remembering_worlds import remembering_log
 from surestep import DecisionLog, Pairs
 from surestep.checks import shuffling
 from surestep.checks.check import GivenLog

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from remembering_worlds import ACTIONS, STATES, remembering_log
+from support.remembering_worlds import ACTIONS, STATES, remembering_log
 from surestep import DecisionLog, FiniteMDP, Pairs, Policy, sample_log
 from surestep._json import typed
 from surestep.checks import (

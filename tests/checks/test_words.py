@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from findings import maintenance_findings, with_checks
+from support.findings import maintenance_findings, with_checks
 from surestep.checks import CHECKS, Check, against, aside, failed, says, summary, title
 from surestep.checks.check import WHY
 

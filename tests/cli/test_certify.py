@@ -8,7 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from pump_commands import EXAMPLES, LINES, PUMPS, UNTESTED, run_surestep, write_lines
+from support.pump_commands import EXAMPLES, LINES, PUMPS, UNTESTED, run_surestep, write_lines
 from surestep import Certificate, read_log
 from surestep.model import certificate_schema
 from surestep.pipeline.evidence import gather

@@ -5,8 +5,8 @@ import csv
 import pytest
 from click.testing import CliRunner
 
-from coverage_runs import run_with_certifiers
-from made_runs import METHODS, made_run
+from support.coverage_runs import run_with_certifiers
+from support.made_runs import METHODS, made_run
 from surestep.cli.main import main
 from surestep.experiments import Selection, compare_run, read_run
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surestep
-from pump_commands import LINES, POLICY, run_surestep, write_lines
+from support.pump_commands import LINES, POLICY, run_surestep, write_lines
 from surestep.description import HELP
 from surestep.io.logs.source import given_as
 from surestep.io.sql import sql_name

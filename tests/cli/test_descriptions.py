@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import surestep
-from pump_commands import run_surestep, write_lines
+from support.pump_commands import run_surestep, write_lines
 from surestep.pipeline import verify_result
 
 QUERY = """

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import surestep
-from pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
+from support.pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
 from surestep.cli.explain import print_explanation
 from surestep.pipeline import ActionReason, Explanation, in_words
 

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from click.testing import CliRunner
 
-from made_runs import METHODS, made_run
+from support.made_runs import METHODS, made_run
 from surestep.cli.main import main
 from surestep.figures import n_wedge
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
-from pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
+from support.pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
 from surestep.report.stress_test import worlds_words
 
 SHORT = LINES[:151]

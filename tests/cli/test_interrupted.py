@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import surestep
-from pump_commands import LINES, PUMPS, run_surestep, write_lines
+from support.pump_commands import LINES, PUMPS, run_surestep, write_lines
 
 TERMS = (
     "--set",

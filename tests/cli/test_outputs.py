@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from made_runs import made_run
-from pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
+from support.made_runs import made_run
+from support.pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
 
 COLUMNS = PUMPS[:-2]  # without the discount
 PAYS = ["condition,demand,decision,probability", "new,low,run,1"]

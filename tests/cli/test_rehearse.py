@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
+from support.pump_commands import EXAMPLES, LINES, PUMPS, run_surestep, write_lines
 from surestep.rehearsal import rehearsal_from_json
 
 BEHAVIOR = ("--behavior", EXAMPLES / "pumps_policy.csv")

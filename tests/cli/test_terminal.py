@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import surestep.cli
-from pump_commands import run_surestep
+from support.pump_commands import run_surestep
 from surestep.cli.terminal import terminal, visible
 
 EVIL = [

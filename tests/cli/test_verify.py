@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from pump_commands import EXAMPLES, LINES, PUMPS, UNTESTED, run_surestep, write_lines
+from support.pump_commands import EXAMPLES, LINES, PUMPS, UNTESTED, run_surestep, write_lines
 
 
 @pytest.fixture(scope="module")

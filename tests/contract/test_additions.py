@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import surestep
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import write_table
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import write_table
+from support.toy_extension import Halfway
 from surestep.algorithms import ALGORITHMS
 from surestep.checks import CHECKS, Check, Kind, failed, says
 from surestep.environments.bandit import bandit
@@ -20,7 +21,6 @@ from surestep.io.logs.formats import FORMATS, Format
 from surestep.io.sql import file_list
 from surestep.pipeline import certify_result, verify_result
 from surestep.pipeline.inspect import inspect
-from toy_extension import Halfway
 
 
 def rows_of(table):

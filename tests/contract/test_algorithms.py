@@ -11,13 +11,13 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import surestep.algorithms
-import tasks
 from contract.constraints import CONSTRAINTS, errors_of
 from contract.renumbering import renumbered, value_in_own_model
 from contract.settings import SETTINGS, needs_log, promises
 from contract.worlds import with_log, with_more_data, with_one_step, without_data
-from oracles import best_bounded_row, best_row, class_optimum, exact_value, largest_gap
-from strategies import logged_problems, problems
+from support import tasks
+from support.oracles import best_bounded_row, best_row, class_optimum, exact_value, largest_gap
+from support.strategies import logged_problems, problems
 from surestep import Problem, evaluate_with_bound, optimal, performance
 from surestep.algorithms import (
     ALGORITHMS,

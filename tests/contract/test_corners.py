@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from contract.corners import CORNERS, LONGEST_LINE, small_log
 from contract.settings import SETTINGS
-from pump_commands import run_surestep
+from support.pump_commands import run_surestep
 from surestep import certify, read_log
 from surestep.algorithms import SPIBB
 from surestep.bounds import ProblemSize, compare_bounds

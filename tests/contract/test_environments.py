@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from frozen import assert_frozen
+from support.frozen import assert_frozen
 from surestep import FiniteMDP, Policy, Problem, SurestepError, evaluate, optimal
 from surestep.environments import ENVIRONMENTS, Benchmark, make, registry
 from surestep.errors import InvalidParameter, ShapeMismatch

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from made_runs import METHODS, made_run
+from support.made_runs import METHODS, made_run
 from surestep.errors import SurestepError
 from surestep.experiments import Method, Selection, compare_run, mean_interval, read_run, summaries
 from surestep.experiments.comparison import difference

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stand_in_ray import stand_in
+from support.stand_in_ray import stand_in
+from support.toy_extension import Halfway, Hopeful, coin
 from surestep.algorithms import HCPI, SPIBB, BetaSPIBB, Limited, Limits
 from surestep.certificates import Posterior, Robust
 from surestep.choosing_n_wedge import AutoNWedge
@@ -21,7 +22,6 @@ from surestep.experiments import Store, make_experiment, read_experiments, run_e
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.experiments.given import module_of
 from surestep.experiments.run import blocks_of, brought_to, code_of
-from toy_extension import Halfway, Hopeful, coin
 
 TERMS: dict[str, Any] = {"seed": 5, "repetitions": 3, "episodes": [20]}
 PARTS: dict[str, Any] = {"environments": ["gridworld"], "algorithms": [SPIBB(n_wedge=5)]}
@@ -144,7 +144,7 @@ class OtherHalfway(Halfway):
 
 def test_the_sources_of_objects_make_the_origin(monkeypatch):
     block = blocks_of(experiment(**OWN))[1]
-    assert {"toy_extension", "surestep.algorithms.limits"} <= brought_to(block).keys()
+    assert {"support.toy_extension", "surestep.algorithms.limits"} <= brought_to(block).keys()
     before = code_of(block)
     monkeypatch.setattr(Hopeful, "__module__", "__mp_main__")  # as a worker calls a script's
     assert module_of(Hopeful) == "__main__"

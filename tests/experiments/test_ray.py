@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-import toy_extension
+from support import toy_extension
 from surestep import extensions, register
 from surestep.experiments import read_experiments, run_experiment
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from made_runs import made_columns, made_run
+from support.made_runs import made_columns, made_run
 from surestep.environments import make
 from surestep.environments.registry import PUBLISHED
 from surestep.errors import InvalidParameter, SurestepError

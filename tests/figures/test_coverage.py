@@ -2,7 +2,7 @@
 
 import csv
 
-from coverage_runs import run_with_certifiers
+from support.coverage_runs import run_with_certifiers
 from surestep.figures.figure import draw
 
 

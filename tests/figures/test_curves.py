@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from made_runs import METHODS, made_run
+from support.made_runs import METHODS, made_run
 from surestep._drawing import Look
 from surestep.errors import SurestepError
 from surestep.experiments import Selection

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from made_runs import METHODS, made_run
+from support.made_runs import METHODS, made_run
 from surestep.errors import SurestepError
 from surestep.experiments import Selection, catalog, find_runs, read_experiments, read_run
 from surestep.figures import curves

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from oracles import best_row
+from support.oracles import best_row
 from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily
 
 NO_TIE = 0.0

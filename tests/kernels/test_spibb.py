@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import best_bounded_row
+from support.oracles import best_bounded_row
 from surestep.kernels.spibb import fill_by_value, move_free_mass
 
 Q = st.one_of(st.integers(-3, 3).map(float), st.floats(-50, 50, allow_subnormal=False))

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from frozen import assert_frozen, assert_independent
-from strategies import mdps, policies
+from support.frozen import assert_frozen, assert_independent
+from support.strategies import mdps, policies
 from surestep import FiniteMDP, MDPBatch, Pairs, Policy, evaluate
 from surestep.errors import InvalidModel, ShapeMismatch
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from strategies import counts
+from support.strategies import counts
 from surestep import Counts, Pairs, Policy, Problem, estimate_behavior
 from surestep.errors import InvalidParameter, InvalidPolicy
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from frozen import assert_frozen, assert_independent
-from strategies import REWARDS, count_tables, counts
+from support.frozen import assert_frozen, assert_independent
+from support.strategies import REWARDS, count_tables, counts
 from surestep import Counts, FiniteMDP, Pairs, estimate_mdp
 from surestep.errors import InvalidCounts, InvalidModel, InvalidParameter, ShapeMismatch
 from surestep.model import LoggedRewards

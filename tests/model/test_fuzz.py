@@ -11,9 +11,9 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frozen import arrays_of
-from junk import JUNK, arguments
-from strategies import all_pairs, count_tables, counts, mdps, policies
+from support.frozen import arrays_of
+from support.junk import JUNK, arguments
+from support.strategies import all_pairs, count_tables, counts, mdps, policies
 from surestep import (
     Counts,
     FiniteMDP,

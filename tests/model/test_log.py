@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from frozen import assert_frozen, assert_independent
-from junk import JUNK, arguments
-from strategies import all_pairs, decision_logs
+from support.frozen import assert_frozen, assert_independent
+from support.junk import JUNK, arguments
+from support.strategies import all_pairs, decision_logs
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem, SurestepError, estimate_mdp
 from surestep.errors import InvalidCounts, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.model import LoggedRewards

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies import mdps
+from support.strategies import mdps
 from surestep import FiniteMDP, Pairs
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter
 from surestep.model import MappedMDP, StateBlock, blocks, map_mdp, write_mapped

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from frozen import assert_frozen, assert_independent
-from strategies import DISCOUNTS, REWARDS, WEIGHTS, mdps
+from support.frozen import assert_frozen, assert_independent
+from support.strategies import DISCOUNTS, REWARDS, WEIGHTS, mdps
 from surestep import FiniteMDP, Pairs
 from surestep.errors import InvalidModel
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frozen import assert_frozen, assert_independent
-from strategies import all_pairs
+from support.frozen import assert_frozen, assert_independent
+from support.strategies import all_pairs
 from surestep import FiniteMDP, Pairs, Policy
 from surestep.errors import InvalidPolicy, ShapeMismatch, SurestepError
 from surestep.model.pairs import check_same_pairs, pairs_of

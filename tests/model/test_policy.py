@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from frozen import assert_frozen, assert_independent
-from strategies import REWARDS, WEIGHTS, all_pairs, mdps, policies
+from support.frozen import assert_frozen, assert_independent
+from support.strategies import REWARDS, WEIGHTS, all_pairs, mdps, policies
 from surestep import (
     Counts,
     FiniteMDP,

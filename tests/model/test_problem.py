@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frozen import arrays_of
-from strategies import counts
+from support.frozen import arrays_of
+from support.strategies import counts
 from surestep import (
     Counts,
     Improvement,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frozen import assert_frozen
-from strategies import count_tables
+from support.frozen import assert_frozen
+from support.strategies import count_tables
 from surestep import Counts, Pairs, Policy, Problem
 from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch
 from surestep.model import Statement, Successors

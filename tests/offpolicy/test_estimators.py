@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from junk import JUNK
-from oracles import log_of_all, trajectories, value_of_steps
-from strategies import DISCOUNTS, decision_logs, episodic_mdps, policies
+from support.junk import JUNK
+from support.oracles import log_of_all, trajectories, value_of_steps
+from support.strategies import DISCOUNTS, decision_logs, episodic_mdps, policies
 from surestep import DecisionLog, FiniteMDP, Pairs, Policy, SurestepError, evaluate
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.offpolicy import (

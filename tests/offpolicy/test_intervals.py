@@ -14,8 +14,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from junk import JUNK
-from oracles import value_of_steps
+from support.junk import JUNK
+from support.oracles import value_of_steps
 from surestep import FiniteMDP, Policy, SurestepError, sample_log
 from surestep.errors import InvalidParameter
 from surestep.offpolicy import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import decision_logs
+from support.strategies import decision_logs
 from surestep import DecisionLog, Pairs
 from surestep.errors import InvalidParameter
 from surestep.offpolicy import first_steps, split_episodes

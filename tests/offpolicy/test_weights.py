@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from strategies import decision_logs, policies
+from support.strategies import decision_logs, policies
 from surestep import DecisionLog, Pairs, Policy, SurestepError
 from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch, UnsupportedPolicy
 from surestep.offpolicy import importance_weights, unsupported_pairs

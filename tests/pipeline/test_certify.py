@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pump_commands import write_lines
+from support.pump_commands import write_lines
 from surestep import improve
 from surestep.errors import CertificateMismatch, RefutedBounds
 from surestep.model import Statement

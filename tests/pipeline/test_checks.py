@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import surestep
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import write_table
-from pump_commands import run_surestep
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import write_table
+from support.pump_commands import run_surestep
 from surestep import read_log
 from surestep.checks import aside
 from surestep.errors import InvalidLog

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import write_table
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import write_table
 from surestep.errors import ResultMismatch, SurestepError
 from surestep.pipeline import verify_result
 

@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surestep
-from labelled_worlds import COLUMNS, DERIVED, ENDING, NAMES, NEXT, WORLDS, place_of, world
-from log_tables import frame_of, write_table
+from support.labelled_worlds import COLUMNS, DERIVED, ENDING, NAMES, NEXT, WORLDS, place_of, world
+from support.log_tables import frame_of, write_table
 from surestep import Counts, Policy, Problem, certify, evaluate, load, performance, read_log
 from surestep.algorithms import ALGORITHMS, SPIBB
 from surestep.certificates import APriori, NoClaim

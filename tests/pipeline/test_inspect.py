@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import frame_of
+from support.log_tables import frame_of
 from surestep.errors import InvalidParameter
 from surestep.io import read_log
 from surestep.pipeline import Terms

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import frame_of
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import frame_of
 from surestep import Policy, certify, improve, load, read_log
 from surestep.algorithms import SPIBB, estimate_behavior
 from surestep.certificates import APriori, Posterior, Robust, training_part

@@ -3,9 +3,9 @@
 import pytest
 
 import surestep
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import write_table
-from pump_commands import run_surestep
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import write_table
+from support.pump_commands import run_surestep
 from surestep.errors import InvalidParameter
 from surestep.pipeline import explain, in_words
 from surestep.pipeline.verify import verify_result

@@ -3,7 +3,7 @@
 import pytest
 
 import surestep
-from pump_commands import run_surestep
+from support.pump_commands import run_surestep
 from surestep import read_log
 from surestep.certificates import Asked
 from surestep.io.logs import counting, source

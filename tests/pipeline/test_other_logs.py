@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
-from pump_commands import write_lines
+from support.pump_commands import write_lines
 from surestep.certificates import Asked
 from surestep.errors import ShapeMismatch
 from surestep.io import write_counts

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import frame_of
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import frame_of
+from support.toy_extension import Hopeful
 from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Asked, NoClaim, Posterior, Robust, Stitched, certify_batch, verify
@@ -30,7 +31,6 @@ from surestep.rehearsal import Completed, rehearse
 from surestep.report.answer import verdict
 from surestep.report.certificates import tone_of
 from surestep.results.ladder import belief_in, rung_of
-from toy_extension import Hopeful
 
 
 def estimated_gain(problem, policy):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surestep
-from pump_commands import run_surestep
+from support.pump_commands import run_surestep
 from surestep import load
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.pipeline import explain, in_words, verify_result

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pump_commands import run_surestep, write_lines
+from support.pump_commands import run_surestep, write_lines
 from surestep import Counts, Policy, Problem, certify, improve, read_log
 from surestep.certificates import Posterior, Robust
 from surestep.errors import RefutedBounds

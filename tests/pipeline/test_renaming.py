@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelled_worlds import WORLDS, world
+from support.labelled_worlds import WORLDS, world
 from surestep import improve, read_log
 from surestep.model.numbering import by_appearance, places
 

@@ -1,8 +1,8 @@
 """A section more of the report, made here, from `improve` to `verify`."""
 
 import surestep
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import write_table
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import write_table
 from surestep.pipeline import verify_result
 from surestep.report import result as report
 from surestep.sections import Section

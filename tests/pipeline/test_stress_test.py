@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surestep
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import write_table
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import write_table
 from surestep.errors import FileFailure, ResultMismatch
 from surestep.pipeline import Terms, draft, explain, gather, verify_result
 from surestep.pipeline.improve import prepared, result_of

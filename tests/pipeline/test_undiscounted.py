@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
-from strategies import episodic_mdps
+from support.strategies import episodic_mdps
 from surestep import (
     Policy,
     estimate_behavior,

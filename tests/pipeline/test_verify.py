@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import surestep
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import frame_of, write_table
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import frame_of, write_table
 from surestep.description import DEFAULT_CERTIFICATES, described
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
 from surestep.io import write_counts

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import brute_force_optimum, exact_value, largest_gap
-from strategies import mdps, policies
+from support.oracles import brute_force_optimum, exact_value, largest_gap
+from support.strategies import mdps, policies
 from surestep import FiniteMDP, MDPBatch, Policy, evaluate, evaluate_batch, optimal, optimal_batch
 from surestep.errors import (
     InvalidModel,

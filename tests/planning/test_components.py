@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from oracles import brute_force_optimum, exact_value, largest_gap
-from strategies import mdps, policies
+from support.oracles import brute_force_optimum, exact_value, largest_gap
+from support.strategies import mdps, policies
 from surestep import (
     FiniteMDP,
     Pairs,

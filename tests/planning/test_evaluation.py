@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import exact_value, largest_gap
-from strategies import mdps, policies
+from support.oracles import exact_value, largest_gap
+from support.strategies import mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, evaluate, evaluate_with_bound, occupancy, performance
 from surestep.errors import InvalidParameter, NotConverged, ShapeMismatch
 from surestep.planning import chain as chains

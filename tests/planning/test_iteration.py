@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import brute_force_optimum, exact_pairs, exact_value, largest_gap
-from strategies import mdps, policies
+from support.oracles import brute_force_optimum, exact_pairs, exact_value, largest_gap
+from support.strategies import mdps, policies
 from surestep import (
     FiniteMDP,
     Pairs,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import exact_value, largest_gap, solve_exactly, worst_row
-from storm_oracle import storm_interval_optimum
-from strategies import REWARDS, all_pairs, mdps, policies
+from support.oracles import exact_value, largest_gap, solve_exactly, worst_row
+from support.storm_oracle import storm_interval_optimum
+from support.strategies import REWARDS, all_pairs, mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, optimal
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.planning.rectangular import Earnings, IntervalRows, L1Rows, RectangularSet

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies import all_pairs, policies
+from support.strategies import all_pairs, policies
 from surestep import Pairs, Policy
 from surestep.errors import NotConverged
 from surestep.planning import robust_batch

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storm_oracle import (
+from support.storm_oracle import (
     storm_discounted_optimum,
     storm_discounted_value,
     storm_total_optimum,
     storm_total_value,
 )
-from strategies import mdps, policies
+from support.strategies import mdps, policies
 from surestep import FiniteMDP, Pairs, evaluate, optimal
 
 

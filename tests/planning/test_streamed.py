@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies import mdps, policies
+from support.strategies import mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, evaluate, evaluate_with_bound, value_iteration
 from surestep import optimal as best_plan
 from surestep.errors import (

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from oracles import exact_pairs, exact_value, solve_exactly
-from storm_oracle import storm_total_optimum, storm_total_value
+from support.oracles import exact_pairs, exact_value, solve_exactly
+from support.storm_oracle import storm_total_optimum, storm_total_value
 from surestep import (
     FiniteMDP,
     MDPBatch,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from known_worlds import two_ways_problem
-from stand_in_ray import stand_in
+from support.known_worlds import two_ways_problem
+from support.stand_in_ray import stand_in
 from surestep import _blocks
 from surestep._blocks import digest_of
 from surestep.algorithms import SPIBB

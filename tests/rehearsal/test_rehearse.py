@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from known_worlds import ARMS, bandit, bandit_problem
+from support.known_worlds import ARMS, bandit, bandit_problem
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem, evaluate
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from strategies import logged_problems, problems
+from support.strategies import logged_problems, problems
 from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy, Problem, evaluate, sample_log
 from surestep.certificates import Posterior, Robust
 from surestep.errors import InvalidParameter

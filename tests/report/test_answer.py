@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from findings import gridworld_findings, with_certificate, with_checks
+from support.findings import gridworld_findings, with_certificate, with_checks
 from surestep import Certificate
 from surestep._words import floored, number
 from surestep.checks import CHECKS, Check, title

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from findings import (
+from support.findings import (
     gridworld_findings,
     maintenance_findings,
     rehearsed_findings,

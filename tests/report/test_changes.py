@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from findings import gridworld_findings, maintenance_findings
+from support.findings import gridworld_findings, maintenance_findings
 from surestep import Pairs
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.report.changes import changed_items, moves_words, table_section, together

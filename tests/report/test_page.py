@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findings import (
+from support.findings import (
     gridworld_findings,
     maintenance_findings,
     rehearsed_findings,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findings import (
+from support.findings import (
     gridworld_findings,
     maintenance_findings,
     rehearsed_findings,
@@ -18,7 +18,7 @@ from findings import (
     with_words,
     without_changes,
 )
-from pump_commands import EXAMPLES, UNTESTED, run_surestep
+from support.pump_commands import EXAMPLES, UNTESTED, run_surestep
 from surestep.cli.improve import SHOWN_CHANGES
 from surestep.cli.terminal import terminal
 from surestep.report.answer import answer_section

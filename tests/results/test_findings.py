@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from findings import maintenance_findings
+from support.findings import maintenance_findings
 
 
 def test_the_gain_is_what_the_new_policy_earns_more():

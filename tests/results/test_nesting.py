@@ -5,7 +5,7 @@ import sys
 import duckdb
 import pytest
 
-from pump_commands import run_surestep
+from support.pump_commands import run_surestep
 from surestep import Certificate
 from surestep.algorithms import settings_from_json
 from surestep.errors import SurestepError

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import surestep
-from findings import rehearsed_findings
-from labelled_worlds import COLUMNS, NAMES, world
-from log_tables import write_table
+from support.findings import rehearsed_findings
+from support.labelled_worlds import COLUMNS, NAMES, world
+from support.log_tables import write_table
 from surestep import Problem
 from surestep import _reprs as frames
 from surestep.errors import InvalidParameter, MissingExtra

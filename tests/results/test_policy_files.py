@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from policy_tables import policy_tables
+from support.policy_tables import policy_tables
 from surestep.errors import InvalidResult
 from surestep.results.policy_files import (
     NUMBERS,

@@ -6,7 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from findings import gridworld_findings, maintenance_findings, with_many_states, without_changes
+from support.findings import (
+    gridworld_findings,
+    maintenance_findings,
+    with_many_states,
+    without_changes,
+)
 from surestep.results.ranking import gaining_action, kept_states, moves_in, thinnest_states
 
 MACHINE, GRID = maintenance_findings(), gridworld_findings()

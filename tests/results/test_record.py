@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-from findings import maintenance_findings
+from support.findings import maintenance_findings
 from surestep._json import typed
 from surestep.checks import Check
 from surestep.errors import FileFailure, InvalidResult

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import surestep
-from labelled_worlds import COLUMNS, DERIVED, NAMES, world
-from log_tables import frame_of
+from support.labelled_worlds import COLUMNS, DERIVED, NAMES, world
+from support.log_tables import frame_of
 from surestep.errors import (
     FileFailure,
     InvalidCertificate,

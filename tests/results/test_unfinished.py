@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from findings import maintenance_findings
+from support.findings import maintenance_findings
 from surestep.errors import FileFailure
 from surestep.results.result import Result
 from surestep.results.unfinished import (

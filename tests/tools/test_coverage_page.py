@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from coverage_page import NOT_JUDGED, from_size, rate, write_coverage_page, write_verdicts
-from coverage_runs import run_with_certifiers
 from judged_results import JudgedResult, verdict_counts
+from support.coverage_runs import run_with_certifiers
 from surestep.errors import SurestepError
 
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"

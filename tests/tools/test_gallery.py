@@ -8,7 +8,7 @@ import pytest
 import gallery
 import surestep
 from gallery import GALLERY, agrees, blocks, marks, page_folder, run_page, shown, unprinted
-from stand_in_ray import stand_in
+from support.stand_in_ray import stand_in
 from surestep import extensions
 from surestep.environments.bandit import bandit
 

@@ -6,8 +6,8 @@ import math
 import pytest
 
 import reproduced_page
-from made_runs import made_run
 from reproduced_page import CAPTIONS, FIGURES, FOLDER, PAGE, Curve, around_block, blocks, curves_of
+from support.made_runs import made_run
 from surestep.experiments import summaries
 from surestep.experiments.tables import as_csv, value_rows
 from surestep.figures.figure import ALWAYS_TOLD

@@ -16,7 +16,7 @@ from judged_results import (
     refuted_verdicts,
     verdict_counts,
 )
-from stand_in_ray import stand_in
+from support.stand_in_ray import stand_in
 from surestep import performance
 from surestep.environments import make
 

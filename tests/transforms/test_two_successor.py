@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import solve_exactly
-from strategies import counts, mdps, policies
+from support.oracles import solve_exactly
+from support.strategies import counts, mdps, policies
 from surestep import Counts, FiniteMDP, Pairs, Policy, estimate_mdp, evaluate, optimal
 from surestep._arrays import run_lengths, run_owners
 from surestep.errors import SurestepError

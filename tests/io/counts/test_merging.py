@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import COLUMNS, frame_of, rows_of, write_table
-from strategies import decision_logs
+from support.log_tables import COLUMNS, frame_of, rows_of, write_table
+from support.strategies import decision_logs
 from surestep.errors import FileFailure, InvalidCounts, InvalidLog, ShapeMismatch, SurestepError
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.counts import file

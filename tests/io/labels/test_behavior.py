@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import frame_of, write_table
-from strategies import all_pairs, policies
+from support.log_tables import frame_of, write_table
+from support.strategies import all_pairs, policies
 from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch, SurestepError
 from surestep.io import read_log
 from surestep.io.labels.binning import Binning

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import write_table
+from support.log_tables import write_table
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, ShapeMismatch, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label_tables import check_listed, read_label_list

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import all_pairs, policies
+from support.strategies import all_pairs, policies
 from surestep.errors import InvalidLog
 from surestep.io.labels.behavior import policy_from_propensities
 from surestep.model import Pairs

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import COLUMNS, frame_of, rows_of, write_table
-from strategies import decision_logs
+from support.log_tables import COLUMNS, frame_of, rows_of, write_table
+from support.strategies import decision_logs
 from surestep.errors import InvalidLog, ShapeMismatch
 from surestep.io import read_log
 from surestep.io.labels.label import joined

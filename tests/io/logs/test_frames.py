@@ -7,7 +7,7 @@ import polars
 import pyarrow
 import pytest
 
-from log_tables import COLUMNS, write_table
+from support.log_tables import COLUMNS, write_table
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.counts.labelled import counts_digest

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import write_table
+from support.log_tables import write_table
 from surestep.errors import SurestepError
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.sql import in_memory

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import COLUMNS, frame_of, rows_of, write_table
-from strategies import decision_logs
+from support.log_tables import COLUMNS, frame_of, rows_of, write_table
+from support.strategies import decision_logs
 from surestep.errors import InvalidLog
 from surestep.io import read_log
 from surestep.io.logs.findings import Example

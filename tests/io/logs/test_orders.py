@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import frame_of, write_table
+from support.log_tables import frame_of, write_table
 from surestep.errors import InvalidLog
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.counts.labelled import counts_digest

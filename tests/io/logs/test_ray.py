@@ -2,7 +2,7 @@
 
 import pytest
 
-from log_tables import write_table
+from support.log_tables import write_table
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log, write_counts
 from surestep.io.logs.source import count_on_ray

@@ -1,6 +1,6 @@
 """A log and what is said of it: how its columns are listed."""
 
-from log_tables import frame_of
+from support.log_tables import frame_of
 from surestep.io import read_log
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import write_table
+from support.log_tables import write_table
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, SurestepError
 from surestep.io import read_log
 from surestep.io.logs.columns import ROLES, resolve

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_tables import COLUMNS, rows_of, write_table
-from pump_commands import run_surestep
-from strategies import decision_logs
+from support.log_tables import COLUMNS, rows_of, write_table
+from support.pump_commands import run_surestep
+from support.strategies import decision_logs
 from surestep.description import Reader
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log

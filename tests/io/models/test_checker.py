@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_files import BIT, DOUBLE, bits, offsets, umb, write_umb
+from support.model_files import BIT, DOUBLE, bits, offsets, umb, write_umb
 from surestep import optimal
 from surestep.errors import InvalidModel
 from surestep.io import read_mdp

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from model_files import NAMES, storable_mdps
-from strategies import mdps
+from support.model_files import NAMES, storable_mdps
+from support.strategies import mdps
 from surestep import FiniteMDP, Pairs, Policy, evaluate
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter, NeverEnds, SurestepError
 from surestep.io import read_mdp, write_mdp

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_files import COMPRESSIONS, storable_mdps, umb, write_umb
+from support.model_files import COMPRESSIONS, storable_mdps, umb, write_umb
 from surestep import Policy, SurestepError, evaluate
 from surestep.errors import NeverEnds
 from surestep.io import read_mdp, write_mdp

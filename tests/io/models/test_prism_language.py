@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from model_files import storm_values
+from support.model_files import storm_values
 from surestep import FiniteMDP, Policy, evaluate, optimal
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter, MissingExtra, NeverEnds
 from surestep.io import from_prism

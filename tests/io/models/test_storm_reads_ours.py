@@ -6,7 +6,7 @@ import stormpy
 from hypothesis import given
 from numpy.testing import assert_allclose
 
-from model_files import storable_mdps, storm_values
+from support.model_files import storable_mdps, storm_values
 from surestep import FiniteMDP, Policy, evaluate, optimal
 from surestep.io import write_mdp
 

@@ -6,11 +6,8 @@ import stormpy
 import stormpy.examples
 from numpy.testing import assert_allclose
 
-from model_files import BIT, COMPRESSIONS, DOUBLE, bits, storm_values, umb, write_umb
-from surestep import optimal
-from surestep.errors import InvalidModel
-from surestep.io import read_mdp
-from umb_parts import (
+from support.model_files import BIT, COMPRESSIONS, DOUBLE, bits, storm_values, umb, write_umb
+from support.umb_parts import (
     BRANCHES,
     CHOICES,
     actions,
@@ -22,6 +19,9 @@ from umb_parts import (
     values,
     variable,
 )
+from surestep import optimal
+from surestep.errors import InvalidModel
+from surestep.io import read_mdp
 
 
 @pytest.mark.parametrize("form", COMPRESSIONS)

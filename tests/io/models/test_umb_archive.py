@@ -11,11 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_files import BIT, COMPRESSIONS, offsets, umb, write_umb
-from surestep.errors import InvalidModel, SurestepError
-from surestep.io import read_mdp
-from surestep.io.models.umb_archive import PIECE, Unpacked
-from umb_parts import (
+from support.model_files import BIT, COMPRESSIONS, offsets, umb, write_umb
+from support.umb_parts import (
     BRANCHES,
     CHOICES,
     SYSTEM,
@@ -28,6 +25,9 @@ from umb_parts import (
     spoiled,
     values,
 )
+from surestep.errors import InvalidModel, SurestepError
+from surestep.io import read_mdp
+from surestep.io.models.umb_archive import PIECE, Unpacked
 
 # ---- what the format allows -------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import stormpy
 import stormpy.examples
 from numpy.testing import assert_allclose
 
-from model_files import storm_values
+from support.model_files import storm_values
 from surestep import optimal
 from surestep.errors import InvalidModel
 from surestep.io import from_prism, read_mdp

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from model_files import DOUBLE, bits, offsets, write_umb
-from surestep.errors import InvalidModel
-from surestep.io import read_mdp
-from umb_parts import (
+from support.model_files import DOUBLE, bits, offsets, write_umb
+from support.umb_parts import (
     REWARD,
     SYSTEM,
     doubles,
@@ -18,6 +16,8 @@ from umb_parts import (
     valuations,
     variable,
 )
+from surestep.errors import InvalidModel
+from surestep.io import read_mdp
 
 REFUSED = [
     (lambda i, f: i.clear(), "index.json: object missing required field format-version"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oracles import value_of_steps
+from support.oracles import value_of_steps
 from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.certificates import Trajectory
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from known_worlds import two_ways_problem
+from support.known_worlds import two_ways_problem
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior
 from surestep.experiments import make_experiment, run_experiment

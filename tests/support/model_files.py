@@ -12,7 +12,7 @@ import numpy as np
 import stormpy
 from hypothesis import strategies as st
 
-from strategies import mdps
+from support.strategies import mdps
 from surestep import FiniteMDP, Pairs
 
 AWKWARD = [

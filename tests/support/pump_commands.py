@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from surestep.cli.main import main
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 PUMPS = ("--state", "condition", "--state", "demand", "--action", "decision", "--discount", "0.95")
 UNTESTED = ("--worlds", "0")  # no stress test, which takes its time
 LINES = (EXAMPLES / "pumps.csv").read_text().splitlines()

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from model_files import DOUBLE, offsets, umb, write_umb
+from support.model_files import DOUBLE, offsets, umb, write_umb
 from surestep.io import read_mdp
 
 

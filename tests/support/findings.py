@@ -39,7 +39,7 @@ from surestep.results.findings import (
 from surestep.results.record import InputFile, Record
 from surestep.results.table import PolicyTable
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "machine_maintenance.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "machine_maintenance.py"
 UNCHANGED = 1e-12
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from strategies import random_policy
+from support.strategies import random_policy
 from surestep import DecisionLog, FiniteMDP, Policy, sample_log
 
 COLUMNS = {"state": ("place", "level"), "action": "move"}
