@@ -212,17 +212,17 @@ def test_declared_pairs_are_the_pairs(home, tmp_path):
     [
         (
             pairs({"a": ACTIONS, "b": ("left",)}),
-            "log.csv, row 82, column 'action': the log takes action 'right' in state 'b' 10 times",
+            "the log takes action 'right' in state 'b' 10 times",
         ),
-        (pairs({"a": ACTIONS}), "row 2, column 'state': the log has the state 'b'"),
+        (pairs({"a": ACTIONS}), "the log has the state 'b'"),
     ],
 )
-def test_a_log_with_other_pairs_is_refused_with_its_row(lines, message, home, tmp_path):
+def test_a_log_with_other_pairs_is_refused(lines, message, home, tmp_path):
     file = write(tmp_path / "narrow.csv", lines)
     given = ("--set", f"limits.possible={file}", "-o", tmp_path / "o")
     result = run_surestep("improve", home / "log.csv", *TERMS, *given)
     assert result.exit_code == 2
-    assert message in result.stderr.replace(str(home) + "/", "")
+    assert message in result.stderr
     assert "narrow.csv" in result.stderr
 
 

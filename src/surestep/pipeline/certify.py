@@ -21,11 +21,9 @@ from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import propensities_vary
 from surestep.io.labels.label_tables import (
-    Locate,
     PairTable,
     check_listed,
     check_log_fits,
-    nowhere,
     others,
 )
 from surestep.io.logs.source import LogSource, given_as
@@ -218,8 +216,7 @@ class SavedPolicy:
             if saved.table.vocabulary.learnt:
                 premises = (Statement("states-learnt"),)
         else:
-            locate = nowhere if log_source is None else log_source.place_of
-            assembly = other_log(saved, counts, locate)
+            assembly = other_log(saved, counts)
         assembly = replace(assembly, premises=(*assembly.premises, *premises))
         problem = problem_of(assembly, terms, facts)
         told = terms.certifier_settings(facts)
@@ -329,7 +326,7 @@ def pairs_in(saved: Result) -> PairTable:
     return PairTable(POLICY, known, pairs, np.ones(pairs.num_pairs))
 
 
-def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly:
+def other_log(saved: Result, counts: LabelledCounts) -> Assembly:
     """Returns another log over the pairs of a result; refused is one with more than those."""
     table, estimated = saved.table, saved.record.behavior_is_estimated
     words, deciding = table.vocabulary, table.num_deciding
@@ -339,8 +336,8 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     ends = {*words.states[deciding:]} - decided
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
     known = words.states[:deciding]
-    check_listed("state", words.state_columns, known, met, locate, "the policy")
-    check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, locate)
+    check_listed("state", words.state_columns, known, met, "the policy")
+    check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)

@@ -42,11 +42,9 @@ from surestep.io.labels.behavior import (
 )
 from surestep.io.labels.label import Label
 from surestep.io.labels.label_tables import (
-    Locate,
     PairTable,
     check_listed,
     check_log_fits,
-    nowhere,
     read_label_list,
     read_pairs,
 )
@@ -163,8 +161,7 @@ def gather(
     for role, name in (*given.items(), *(("tables", name) for name in log.tables)):
         if isinstance(name, str | os.PathLike) and not is_word(SOURCES.get(role, role), name):
             files += [(role, path) for path in matching(read_path(name))]
-    locate = nowhere if source is None else source.place_of
-    assembly = assemble(counts, behavior, **lists, possible=possible, locate=locate)
+    assembly = assemble(counts, behavior, **lists, possible=possible)
     if source is not None and source.learnt:
         words = replace(assembly.vocabulary, learnt=source.learnt)
         premises = (*assembly.premises, Statement("states-learnt"))
@@ -341,12 +338,8 @@ def assemble(
     states: Sequence[Label] | None = None,
     actions: Sequence[Label] | None = None,
     possible: PairTable | None = None,
-    locate: Locate = nowhere,
 ) -> Assembly:
-    """Numbers for the labels, the counts over them, and the behavior policy.
-
-    `locate` finds the row of the log that a table or a list does not allow.
-    """
+    """Numbers for the labels, the counts over them, and the behavior policy."""
     tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
         which = "behavior table" if tables[0] is behavior else "table of what is possible"
@@ -357,12 +350,12 @@ def assemble(
     deciding: Sequence[Label]
     taken: Sequence[Label]
     for table in tables:
-        check_log_fits(table, counts, locate)
+        check_log_fits(table, counts)
         deciding, taken = table.vocabulary.states, table.vocabulary.actions
         enabled = np.stack([table.pairs.state, table.pairs.action])
     if not tables:
-        deciding = known_labels("state", states, counts, locate)
-        taken = known_labels("action", actions, counts, locate)
+        deciding = known_labels("state", states, counts)
+        taken = known_labels("action", actions, counts)
         enabled = np.indices((len(deciding), len(taken))).reshape(2, -1)
     everywhere, known = dict.fromkeys((*counts.states, *counts.end_states())), {*deciding}
     resting = [label for label in everywhere if label not in known]
@@ -413,15 +406,13 @@ def inferred_policy(
     return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
 
 
-def known_labels(
-    role: str, listed: Sequence[Label] | None, counts: LabelledCounts, locate: Locate
-) -> list[Label]:
+def known_labels(role: str, listed: Sequence[Label] | None, counts: LabelledCounts) -> list[Label]:
     """Returns all that are listed, or else those of the log, in order, but for ends of episodes."""
     columns, logged = getattr(counts, f"{role}_columns"), getattr(counts, f"{role}s")
     ends = {*counts.end_states()} if role == "state" else set()
     if listed is not None:
         logged = [label for label in logged if label not in ends]
-        check_listed(role, columns, listed, logged, locate)
+        check_listed(role, columns, listed, logged)
     return in_order({*(logged if listed is None else listed)} - ends, columns, counts.binnings)
 
 

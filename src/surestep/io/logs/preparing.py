@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from surestep.description import Description, several
@@ -34,13 +33,10 @@ class Preparation:
 NONE = Preparation()
 
 
-def meaning_of(description: Description, types: Types, beyond: Sequence[str]) -> ColumnMapping:
-    """Returns what columns mean: those of files, of these types, and those that a description adds.
-
-    `beyond` are columns that cannot be read.
-    """
+def meaning_of(description: Description, types: Types) -> ColumnMapping:
+    """Returns what columns mean: those of files, and those that a description adds."""
     learnt, chosen = learnt_names(description), description.columns.given()
-    columns = [*types, *beyond, *learnt]
+    columns = [*types, *learnt]
     if learnt and "state" not in chosen and not by_name("state", list(types)):
         chosen = {**chosen, "state": learnt}
     if description.ends is not None:

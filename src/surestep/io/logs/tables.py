@@ -15,7 +15,7 @@ from surestep._files import failing_to_read, read_path
 from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
 from surestep.io.logs.formats import IN_MEMORY, Format, format_of, has_format, scan_parquet
-from surestep.io.logs.frames import explain_frame, register
+from surestep.io.logs.frames import register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.query import Made, Workshop
@@ -88,22 +88,6 @@ class Table:
                 return str(file), row
             row -= rows
         return str(last), row
-
-    def lacking(self) -> dict[str, Path]:
-        """Returns the columns that only some of the files have, with the first file without."""
-        if not self.format.names_columns or len(self.files) < 2:
-            return {}
-        named, lacking = dict[Path, dict[str, str]](), dict[str, Path]()
-        for file in self.files:
-            one = replace(self, name=str(file), files=(file,))
-            with in_memory() as database, explaining(one):
-                rows = self.format.scan(database, [file], self.description.reader)
-                named[file] = columns_of(database, rows)
-        for name in dict.fromkeys(name for names in named.values() for name in names):
-            for file, names in named.items():
-                if name not in names:
-                    lacking.setdefault(name, file)
-        return lacking
 
     def sources(self, database: Any) -> tuple[str, ...]:
         """Returns the SHA-256 of the files with rows, rising; two of one content are refused.
@@ -201,10 +185,6 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
         words = f"{table.name} cannot be read: {first_lines(problem)}"
         if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
             check_gzip(table.files)
-            if table.frame is not None:
-                words = explain_frame(table.name, table.frame) or words
-            else:
-                words = table.format.explain(table.files, table.description.reader) or words
         raise InvalidLog(words) from None
 
 
