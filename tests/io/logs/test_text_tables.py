@@ -206,7 +206,7 @@ def test_names_must_say_how_files_are_compressed(folder):
         read_log(plain)
     packed = folder / "packed.csv"
     packed.write_bytes(gzip.compress(lines(*LINES)))
-    with pytest.raises(InvalidLog, match=r"packed\.csv cannot be read"):
+    with pytest.raises(InvalidLog, match=r"packed\.csv, line 1 is not UTF-8"):
         read_log(packed)
     with pytest.raises(InvalidParameter, match=r"no known ending, expected \.csv, .*\.jsonl\.zst"):
         read_log(pack(folder / "log.parquet.gz", b""))

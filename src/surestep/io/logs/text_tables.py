@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -18,7 +20,7 @@ from typing import IO, Any, NamedTuple
 
 from surestep._files import failing_to_read
 from surestep.description import Reader, several
-from surestep.errors import InvalidLog
+from surestep.errors import InvalidLog, said
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 DELIMITERS = (",", ";", "|", "\t")
@@ -143,19 +145,30 @@ def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def first_line(file: Path, reader: Reader) -> str:
-    """Returns the line with the names of the columns."""
+    """Returns the line with the names of the columns; it stands among the first bytes."""
+    if split_ending(file)[1] == ".zst":
+        return first_of_zstandard(file, reader)
+    lines = re.split(b"\r\n|\r|\n", next(pieces(file), b"").removeprefix(BOM_UTF8))
+    try:
+        return b"".join(lines[reader.skip or 0 :][:1]).decode(reader.encoding or "utf-8")
+    except UnicodeError:
+        how = said("reader={'encoding': 'latin-1'}", "--set reader.encoding=latin-1")
+        raise InvalidLog(f"{file}, line 1 is not UTF-8; save it so, or say {how}") from None
+
+
+def first_of_zstandard(file: Path, reader: Reader) -> str:
+    """Returns the line with the names of a file of Zstandard, which Python cannot read."""
     import duckdb
 
-    whole = ("auto_detect=false", "header=false", "quote=''", "escape=''", "parallel=false")
+    whole = ("auto_detect=false", "header=false", "quote=''", "escape=''")
     options = (*whole, f"delim={sql_text(NO_SIGN)}", "columns={'line': 'VARCHAR'}")
     with in_memory() as database:
         try:
             lines = reading([file], reader, *options)
             first = database.execute(f"SELECT line FROM {lines} LIMIT 1").fetchall()
         except duckdb.Error as problem:
-            check_gzip([file])
             raise InvalidLog(f"{file} cannot be read: {first_lines(problem)}") from None
-    return "".join(str(line or "").removeprefix("\ufeff") for (line,) in first)
+    return "".join(str(line or "") for (line,) in first)
 
 
 # ---- compressed files -------------------------------------------------------------------------
