@@ -108,7 +108,7 @@ def test_a_step_without_next_state_says_why(folder):
     [
         (
             "episode,step,stat,action,reward",
-            "no column says what the state is; did you mean 'stat'",
+            "no column says what the state is; the columns are 'episode', 'step', 'stat', 'act",
         ),
         ("episode,step,obs,observation,action,reward", "may be column 'obs' or 'observation'"),
         (
@@ -118,8 +118,8 @@ def test_a_step_without_next_state_says_why(folder):
         ("episode,state,action,reward", "what the step is"),
         (
             "episode,stat,acton",
-            r"what the step and the state and the action and the reward are; did you mean 'stat' "
-            r"or 'acton'\?; name them with columns=\{'step': …, 'state': …, 'action': …, 'reward'",
+            r"what the step and the state and the action and the reward are; .* name them with "
+            r"columns=\{'step': …, 'state': …, 'action': …, 'reward'",
         ),
         ("state,state,action", "column 'state' is given twice"),
         (
@@ -127,8 +127,6 @@ def test_a_step_without_next_state_says_why(folder):
             r"columns are 'state', 'Unnamed: 1', 'action'; .* columns=\{'reward': …\}",
         ),
         ("date,action,reward", "what the state is; the columns are 'date', 'action', 'reward'; n"),
-        ("ward,state,action", "what the reward is; the columns are 'ward', "),
-        ("patient state,action,reward", "did you mean 'patient state'"),
     ],
 )
 def test_a_bad_header_is_explained(header, message, folder):
@@ -219,8 +217,6 @@ def test_every_alias_is_found_and_the_canonical_name_goes_first(role):
 
 def test_bad_choices_of_columns_are_refused():
     columns = ["state", "action", "reward", "next_state"]
-    with pytest.raises(InvalidParameter, match="'action' is chosen twice for state"):
-        resolve(columns, {"state": ["action", "action"]})
     with pytest.raises(InvalidLog, match="the next state has 1 columns"):
         resolve(columns, {"state": ["state", "reward"]})
     for chosen in ({"state": ["state", "action"]}, {"action": "state"}):

@@ -14,14 +14,10 @@ from surestep.io.logs.text_tables import (
     as_text,
     scan_text,
     split_ending,
-    text_conversion,
     typed_text,
 )
 from surestep.io.logs.xes import convert_xes
 from surestep.io.sql import columns_of, file_list, sql_name
-
-# (database, files, a new folder) → where each file is now
-Convert = Callable[[Any, Sequence[Path], Path], Mapping[Path, Path]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +27,8 @@ class Format:
     suffixes: tuple[str, ...]
     # (database, files, how) → the SQL that reads them
     scan: Callable[[Any, Sequence[Path], Reader], str]
-    # (files, how) → what writes them as Parquet files, which are read instead; None: as they are
-    conversion: Callable[[Sequence[Path], Reader], Convert | None] = lambda *given: None
+    # (database, files, a new folder) → the Parquet files that are read instead; None: as they are
+    convert: Callable[[Any, Sequence[Path], Path], Mapping[Path, Path]] | None = None
     # (files, how) → the SQL that reads them for a query, values of their types; None: as it scans
     typed: Callable[[Sequence[Path], Reader], str] | None = None
     compressed: tuple[str, ...] = ()  # endings that may follow
@@ -73,7 +69,6 @@ FORMATS = {
     "text": Format(
         (".csv", ".tsv", ".psv", ".txt"),
         scan_text,
-        conversion=text_conversion,
         typed=typed_text,
         compressed=COMPRESSED,
     ),
@@ -84,9 +79,7 @@ FORMATS = {
         typed=typed_json,
         compressed=COMPRESSED,
     ),
-    "xes": Format(
-        (".xes",), scan_parquet, conversion=lambda *given: convert_xes, compressed=(".gz",)
-    ),
+    "xes": Format((".xes",), scan_parquet, convert_xes, compressed=(".gz",)),
 }
 IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 

@@ -126,13 +126,12 @@ def find_table(description: Description, frame: object = None) -> Table:
     check_compression(files)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     table = Table(name, files, found, description=description)
-    convert = found.conversion(files, description.reader)
-    if convert is None:
+    if found.convert is None:
         return table
     workshop = Workshop()
     with in_memory() as database, explaining(table):
-        converted = convert(database, files, workshop.folder)
-        return replace(table, converted=converted, workshop=workshop)
+        converted = found.convert(database, files, workshop.folder)
+    return replace(table, converted=converted, workshop=workshop)
 
 
 def matching(path: Path) -> list[Path]:

@@ -12,8 +12,7 @@ import re
 import zlib
 from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,7 +20,7 @@ from typing import IO, Any, NamedTuple
 from surestep._files import failing_to_read
 from surestep.description import Reader, several
 from surestep.errors import InvalidLog, said
-from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
+from surestep.io.sql import file_list, first_lines, in_memory, sql_text
 
 DELIMITERS = (",", ";", "|", "\t")
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
@@ -48,10 +47,6 @@ class Header(NamedTuple):
         given += [f"nullstr=[{nothing}]", "header=true", *options]
         return reading(files, self.reader, *given, also=also)
 
-    def read_texts(self, files: Sequence[Path]) -> str:
-        """Returns the SQL of files with this first line, all of whose columns are text."""
-        return self.read_csv(files, "auto_detect=false", f"columns={as_text(self.names)}")
-
 
 def reading(files: Sequence[Path], reader: Reader, *options: str, also: Sequence[str] = ()) -> str:
     """Returns the SQL of files, from the line of the names on."""
@@ -65,8 +60,12 @@ def reading(files: Sequence[Path], reader: Reader, *options: str, also: Sequence
 
 
 def scan_text(database: Any, files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads files of one first line, all of whose columns are text."""
-    return f"SELECT * FROM {header_of(files[0], reader).read_texts(files)}"
+    """Returns the SQL that reads files, all of whose columns are text."""
+    first, *others = [header_of(file, reader) for file in files]
+    options = ("all_varchar=true", "union_by_name=true")  # DuckDB looks at each file by itself
+    if all(other == first for other in others):
+        options = ("auto_detect=false", f"columns={as_text(first.names)}")
+    return f"SELECT * FROM {first.read_csv(files, *options)}"
 
 
 def typed_text(files: Sequence[Path], reader: Reader) -> str:
@@ -74,36 +73,6 @@ def typed_text(files: Sequence[Path], reader: Reader) -> str:
     also, options = ("decimal_separator", "thousands", "timestampformat"), "union_by_name=true"
     header = header_of(files[0], reader)
     return f"SELECT * FROM {header.read_csv(files, 'sample_size=-1', options, also=also)}"
-
-
-def text_conversion(
-    files: Sequence[Path], reader: Reader
-) -> Callable[..., dict[Path, Path]] | None:
-    """Returns what makes files of different first lines readable together; else nothing.
-
-    One scan cannot read them, and of several no window would see one sequence of rows.
-    """
-    headers = {file: header_of(file, reader) for file in files}
-    return None if len(set(headers.values())) == 1 else partial(convert_text, headers)
-
-
-def convert_text(
-    headers: dict[Path, Header], database: Any, files: Sequence[Path], folder: Path
-) -> dict[Path, Path]:
-    """Writes each file as a Parquet file into the folder; all have all columns, in one order."""
-    names = dict.fromkeys(name for header in headers.values() for name in header.names)
-    converted = {file: folder / f"{number}.parquet" for number, file in enumerate(files)}
-    for file, target in converted.items():
-        there = headers[file].names
-        columns = ", ".join(
-            f"{sql_name(name) if name in there else 'NULL::VARCHAR'} AS {sql_name(name)}"
-            for name in names
-        )
-        database.execute(
-            f"COPY (SELECT {columns} FROM {headers[file].read_texts([file])}) "
-            f"TO {sql_text(str(target))} (FORMAT parquet)"
-        )
-    return converted
 
 
 def as_text(columns: Iterable[str]) -> str:
