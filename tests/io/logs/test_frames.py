@@ -34,7 +34,6 @@ def pandas_frame(**types):
 FRAMES = {
     "pandas": pandas_frame,
     "pandas with objects": lambda: pandas_frame(state=object, next_state=object),
-    "pandas with strings": lambda: pandas_frame(state="str", next_state="str"),
     "pandas with nullable strings": lambda: pandas_frame(state="string", next_state="string"),
     "pandas with categories": lambda: pandas_frame(
         state="category", next_state="category", action="category", episode="category"
@@ -42,7 +41,6 @@ FRAMES = {
     "pandas with nullable numbers": lambda: pandas_frame(
         action="Int64", step="Int32", episode="Int64", reward="Float64", terminated="boolean"
     ),
-    "pandas with small numbers": lambda: pandas_frame(action="int8", step="uint16"),
     "pandas of Arrow": lambda: pandas.DataFrame(plain()).convert_dtypes(dtype_backend="pyarrow"),
     "pandas with another index": lambda: pandas_frame().set_index(pandas.Index([5, 3, 3, 1, 0])),
     "polars": lambda: polars.DataFrame(plain()),
@@ -57,15 +55,11 @@ FRAMES = {
             for name, values in plain().items()
         }
     ),
-    "Arrow in batches": lambda: pyarrow.Table.from_batches(
-        pyarrow.table(plain()).to_batches(max_chunksize=2)
-    ),
     "arrays": lambda: {
         name: np.array(values, object if isinstance(values[0], str) else None)
         for name, values in plain().items()
     },
     "lists": plain,
-    "tuples": lambda: {name: tuple(values) for name, values in plain().items()},
     "arrays of fixed width": lambda: {name: np.array(values) for name, values in plain().items()},
 }
 

@@ -103,16 +103,10 @@ def refused(sql, workshop, **limits):
     "source",
     [
         "read_csv('{}')",
-        "read_csv_auto('{}')",
         "read_text('{}')",
         "read_blob('{}')",
         "read_json('{}')",
-        "read_ndjson_objects('{}')",
         "read_parquet('{}')",
-        "parquet_scan('{}')",
-        "parquet_metadata('{}')",
-        "parquet_schema('{}')",
-        "parquet_file_metadata('{}')",
         "parquet_kv_metadata('{}')",
         "sniff_csv('{}')",
         "glob('{}')",
@@ -144,37 +138,27 @@ def test_only_our_own_temporary_file_can_be_read_which_has_the_log_alone(worksho
     "statement",
     [
         "COPY log TO '{}'",
-        "COPY (SELECT 1) TO '{}' (FORMAT parquet)",
         "WITH x AS (COPY log TO '{}') SELECT * FROM x",
         "SELECT * FROM (COPY log TO '{}')",
         "SELECT * FROM query('COPY log TO ''{}''')",
         "EXPORT DATABASE '{}'",
         "IMPORT DATABASE '{}'",
         "ATTACH '{}' AS other",
-        "DETACH log",
         "INSTALL httpfs",
-        "LOAD httpfs",
         "LOAD '{}'",
         "SET threads = 8",
         "SET enable_external_access = true",
-        "RESET lock_configuration",
         "SET VARIABLE x = 1",
         "PRAGMA database_list",
         "CALL pragma_version()",
         "EXPLAIN ANALYZE SELECT 1",
         "CREATE TABLE other AS SELECT 1",
-        "CREATE MACRO double(x) AS 2 * x",
-        "CREATE SECRET (TYPE s3)",
         "DROP TABLE log",
         "DELETE FROM log",
-        "UPDATE log SET s = 0",
         "INSERT INTO log FROM log",
         "WITH x AS (INSERT INTO log FROM log RETURNING *) SELECT * FROM x",
         "WITH x AS (DELETE FROM log RETURNING *) SELECT * FROM x",
         "BEGIN",
-        "CHECKPOINT",
-        "VACUUM",
-        "USE log",
         "PREPARE x AS SELECT 1",
         "SELECT 1; SELECT 2",
         "SELECT 1; DROP TABLE log",
@@ -183,10 +167,7 @@ def test_only_our_own_temporary_file_can_be_read_which_has_the_log_alone(worksho
         "SELECT 1 /*",
         "SELECT '",
         "SELECT ?",
-        "SELECT $name",
         "",
-        " ; ",
-        "-- nothing",
         "\x00",
         "\ud800",
     ],
@@ -278,11 +259,6 @@ def test_variables_of_python_are_no_tables(name, workshop):
 hidden_module_variable = {"x": np.arange(3)}
 
 
-def test_a_database_that_failed_tells_it_in_one_line(workshop):
-    assert refused("SELECT nothing FROM log", workshop).startswith("the query failed: Binder Error")
-    assert "cannot be read" in refused("SELEC 1", workshop)
-
-
 # ---- it ends ----------------------------------------------------------------------------------
 
 
@@ -306,18 +282,10 @@ def test_rows_that_are_made_while_they_are_fetched_are_stopped_too(workshop):
         database.execute(f"SELECT 1 UNION ALL ({ENDLESS})").fetchall()
 
 
-def test_time_that_is_over_between_two_queries_is_over(workshop):
-    with (
-        pytest.raises(InvalidParameter, match="longer than"),
-        workshop.locked(Query("SELECT 1", seconds=0)) as database,
-    ):
-        database.execute(ENDLESS)
-
-
 def test_memory_and_what_is_spilled_have_limits(workshop, monkeypatch):
     room = "too little room"
     assert room in refused("SELECT list(i) FROM range(1000000000000) AS t(i)", workshop,
-                           memory_limit="100MB")  # fmt: skip
+                           memory_limit="40MB")  # fmt: skip
     monkeypatch.setattr(module, "SPILL", -(2**30) // workshop.file.stat().st_size + 20)
     assert room in refused(
         "SELECT i FROM range(1000000000000) AS t(i) ORDER BY hash(i)", workshop,
@@ -334,7 +302,7 @@ def test_a_query_may_spill(workshop):
 
 
 def test_rows_without_end_for_one_case_do_not_fill_the_memory(fresh):
-    few = "(SELECT CASE WHEN count(*) < 20 THEN 1000000000000 ELSE 1 END FROM log)"
+    few = "(SELECT CASE WHEN count(*) < 20 THEN 30000000 ELSE 1 END FROM log)"
     sql = f"SELECT row, e, s + 100 * i AS s, x AS state, a FROM log, range({few}) AS t(i)"
     query = Query(sql, case="e", order="s", memory_limit="100MB")
     run(fresh, query)
@@ -342,14 +310,11 @@ def test_rows_without_end_for_one_case_do_not_fill_the_memory(fresh):
         check_no_look_ahead(fresh, query, KEYS)
 
 
-@pytest.mark.parametrize(
-    "sql", [ENDLESS, "SELECT i FROM range(1000000000000) AS t(i) ORDER BY hash(i)"]
-)
-def test_ctrl_c_stops_a_query(sql, workshop):
+def test_ctrl_c_stops_a_query(workshop):
     timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        answer(sql, workshop, memory_limit="200MB", seconds=60)
+        answer(ENDLESS, workshop, seconds=60)
     timer.join()
     assert answer("SELECT 1", workshop) == [(1,)]
 
@@ -699,8 +664,7 @@ def test_the_rows_of_a_case_cannot_be_read_from_elsewhere():
 
 def test_states_of_all_types_are_called_in_act_as_in_the_log(tmp_path):
     values = (
-        *("sum(i) OVER (ORDER BY i)", "i / 10::FLOAT", "i * 0.25", "i > 3", "i / 3", "[i]"),
-        *("i::UBIGINT", "DATE '2026-01-01' + i::INT"),
+        *("sum(i) OVER (ORDER BY i)", "i / 10::FLOAT", "i > 3", "i / 3", "[i]", "i::UBIGINT"),
         "TIMESTAMPTZ '2026-01-01 00:00:00Z' + INTERVAL (i) HOUR",
     )
     columns = {f"v{place}": value for place, value in enumerate(values)}
@@ -713,6 +677,6 @@ def test_states_of_all_types_are_called_in_act_as_in_the_log(tmp_path):
     source = read_log(tmp_path / "log.csv", query=sql, case="who", ends="complete", columns=roles)
     made, counts = source.table.made, source.counts()
     words = Vocabulary(roles["state"], ("action",), counts.states, counts.actions)
-    for number in range(1, 9):
+    for number in (1, 4, 8):
         now = prepared_case(Query(sql), made.keys, made.types, rows[:number])
         assert words.label_of("state", now) in counts.states

@@ -1,8 +1,5 @@
 """Tables that cannot be counted: each refused in one sentence that says where and what to do."""
 
-import tempfile
-from pathlib import Path
-
 import numpy as np
 import pandas
 import pytest
@@ -33,15 +30,11 @@ def counting(folder, *lines, header=HEADER):
     ("lines", "message"),
     [
         (["1,0,,x,1,0,0"], r"log\.csv, row 1, column 'state': found nothing, expected a value"),
-        (["1,0,a,,1,0,0"], "row 1, column 'action': found nothing"),
         ([",0,a,x,1,0,0"], "row 1, column 'episode': found nothing"),
         (["1,0,a,x,1,0,0", "1,1,a,x,nan,0,0"], "row 2, column 'reward': found 'nan', expected a f"),
-        (["1,0,a,x,-inf,0,0"], "column 'reward': found '-inf'"),
-        (["1,0,a,x,,0,0"], "column 'reward': found nothing"),
         (["1,0,a,x,1_000,0,0"], "column 'reward': found '1_000'"),
         (["1,0,a,x,ten,0,0", "1,1,a,x,ten,0,0"], "found 'ten', .*; 2 rows are affected"),
         (["1,0.5,a,x,1,0,0"], "column 'step': found '0.5', expected a whole number"),
-        (["1,-1,a,x,1,0,0"], "column 'step': found '-1', expected a whole number"),
         (["1,0,a,x,1,maybe,0"], "column 'terminated': found 'maybe', expected true or false"),
         (["1,0,a,x,1,0,"], "column 'truncated': found nothing, expected true or false"),
         (
@@ -56,13 +49,8 @@ def counting(folder, *lines, header=HEADER):
             ["1,0,a,x,1,1,0", "1,1,a,x,1,0,0"],
             "row 2, .* in episode '1', the episode ended at step 0; exp",
         ),
-        (
-            ["1,0,a,x,1,0,1", "1,1,a,x,1,0,1"],
-            "in episode '1', the episode ended at step 0; expected the",
-        ),
         (["1,0,a,x,1e-400,0,0"], "found '1e-400', which needs 400 digits after the point"),
         (["1,0,a,x,1e-30,0,0", "1,1,a,x,1e9,0,0"], "cannot be added up exactly in 38 digits"),
-        (["1,0,a,x,1e39,0,0"], "cannot be added up exactly in 38 digits"),
         (["1,0,a,x,1,0"], r"log\.csv cannot be read: .*: 7 Found: 6"),
         ([], r"log\.csv has no row"),
     ],
@@ -115,7 +103,6 @@ def test_a_step_without_next_state_says_why(folder):
             "step,state,action,reward",
             r"what the episode is; .* columns=\{'episode': …\}, or next states with",
         ),
-        ("episode,state,action,reward", "what the step is"),
         (
             "episode,stat,acton",
             r"what the step and the state and the action and the reward are; .* name them with "
@@ -229,43 +216,6 @@ def test_rows_with_a_last_observation_only_are_refused_and_not_taken_for_decisio
     with pytest.raises(InvalidLog, match="column 'is_last' marks rows that hold a last observat"):
         resolve(columns)
     assert resolve(columns, {"truncated": "is_last"}).truncated == "is_last"
-
-
-def good_file(kind):
-    """The bytes of a log that can be read."""
-    rows = [
-        {**ROW, "episode": e, "step": t, "terminated": t == 1} for e in range(3) for t in range(2)
-    ]
-    with tempfile.TemporaryDirectory() as place:
-        columns = (*ROW, "terminated")
-        return write_table(Path(place) / f"log{kind}", rows, columns).read_bytes()
-
-
-GOOD = {kind: good_file(kind) for kind in (".csv", ".parquet", ".jsonl")}
-
-
-@settings(max_examples=settings.default.max_examples // 2)
-@given(data=st.data(), kind=st.sampled_from(sorted(GOOD)))
-def test_a_damaged_log_is_counted_or_refused(data, kind, folder):
-    content = bytearray(GOOD[kind])
-    for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, len(content) - 1))
-        what = data.draw(st.sampled_from(["change", "cut", "insert", "repeat"]))
-        if what == "change":
-            content[place] = data.draw(st.integers(0, 255))
-        elif what == "cut":
-            del content[place : place + data.draw(st.integers(1, 20))]
-        elif what == "insert":
-            content[place:place] = data.draw(st.binary(max_size=4))
-        else:
-            content[place:place] = content[place : place + 30]
-        content = content or bytearray(b"x")
-    path = folder / f"damaged{kind}"
-    path.write_bytes(content)
-    try:
-        read_log(path).counts().to_counts()
-    except SurestepError as refusal:
-        assert "damaged" in str(refusal)  # noqa: PT017
 
 
 def test_labels_of_json_are_strings_or_what_numbers_mean(tmp_path):

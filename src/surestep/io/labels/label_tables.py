@@ -20,7 +20,7 @@ from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import Vocabulary, in_order, label_text, unknown_label
-from surestep.io.logs.columns import ROLES, closest
+from surestep.io.logs.columns import ROLES, by_name, closest
 from surestep.io.logs.tables import connected, find_table, named_in_errors, types_of
 from surestep.io.sql import as_texts
 from surestep.model import Pairs, Policy
@@ -186,14 +186,7 @@ def usual_columns(role: str, wanted: Sequence[str], columns: Sequence[str]) -> S
     if not missing:
         return wanted
     usual = ROLES[role].aliases if role in ROLES else PROBABILITY
-    near = [name for name in columns if name.lower() in usual and len(wanted) == 1]
-    if usual[0] in near:
-        near = [usual[0]]
-    if len(near) > 1:
-        raise InvalidLog(
-            f"the {role} may be column {' or '.join(map(repr, near))}; call the right one "
-            f"{missing[0]!r}"
-        )
+    near = by_name(role, columns, usual) if len(wanted) == 1 else ()
     if not near:
         raise InvalidLog(
             f"there is no column {missing[0]!r} for the {role}; {closest(missing[0], columns)}"

@@ -161,9 +161,9 @@ def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str
         )
 
 
-def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
+def by_name(role: str, columns: Sequence[str], usual: Sequence[str] = ()) -> tuple[str, ...]:
     """Returns the column that has the role's name or one of its aliases, in any case of letters."""
-    wanted = ROLES[role].aliases
+    wanted = usual or ROLES[role].aliases
     if wanted and wanted[0] in columns:
         return (wanted[0],)
     matches = [name for name in columns if name.lower() in wanted]

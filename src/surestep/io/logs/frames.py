@@ -1,18 +1,28 @@
-"""Tables in memory: pandas, polars, Arrow, dictionaries of lists.
+"""Tables in memory: pandas, polars, Arrow, dictionaries of lists, and episodes of Gymnasium.
 
-None of these libraries is imported: what a table can do says what it is.
+No library of tables is imported: what a table can do says what it is.
+
+Of episodes, recorded by Minari or by hand, an observation of several numbers becomes several
+columns: `state_0`, `state_1`. Nothing is rounded: numbers that are to be bins stay numbers until
+the log is read with a rule for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep.errors import InvalidParameter
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, install
 from surestep.io.sql import columns_of, first_lines
+
+MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
+FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
+Columns = dict[str, AnyArray]
+# What a broken data set makes Minari and h5py raise.
+BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError, RuntimeError)
 
 
 def is_frame(given: object) -> bool:
@@ -62,3 +72,107 @@ def as_array(values: Any) -> AnyArray:
     array = np.asarray(values)
     is_text = array.dtype.kind == "U" and array is not values
     return np.array(values, object) if is_text else array
+
+
+# ---- episodes of Gymnasium --------------------------------------------------------------------
+
+
+def from_minari(dataset: Any) -> Columns:
+    """The columns of a Minari data set, or of the local one that goes by this name.
+
+    The names are those that `read_log` knows; see `from_rollouts`.
+    """
+    try:
+        recorded = load(dataset) if isinstance(dataset, str) else dataset
+        return from_rollouts(recorded.iterate_episodes())
+    except BROKEN as problem:
+        raise InvalidLog(f"the Minari data set {dataset} cannot be read: {problem}") from None
+
+
+def load(name: str) -> Any:
+    """A data set on this machine."""
+    try:
+        import minari
+
+        return minari.load_dataset(name)
+    except ImportError as problem:
+        raise MissingExtra(
+            f"Minari data sets are read with minari, h5py and pillow, and one is not installed "
+            f"({problem}); {install('rl')}"
+        ) from None
+    except FileNotFoundError as problem:
+        raise FileFailure(
+            f"there is no Minari data set {name!r} on this machine ({problem})"
+        ) from None
+
+
+def from_rollouts(episodes: Iterable[Any]) -> Columns:
+    """The columns of episodes as Gymnasium plays them, one row a step.
+
+    An episode has, as attributes or keys, `observations` [n+1] or [n+1, C], `actions` [n] or
+    [n, C], and `rewards`, `terminations` and `truncations` [n].
+    """
+    if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes | Mapping):
+        raise InvalidParameter(
+            f"episodes are of type {type(episodes).__name__}, expected an iterable of episodes"
+        )
+    parts = list[Columns]()
+    for number, episode in enumerate(episodes):
+        try:
+            columns = episode_columns(number, episode)
+        except (KeyError, AttributeError, ValueError, TypeError, OverflowError) as problem:
+            raise InvalidLog(
+                f"episode {number} cannot be read ({problem}), expected {', '.join(FIELDS)}, each "
+                "with one entry a step"
+            ) from None
+        if parts and columns.keys() != parts[0].keys():
+            raise InvalidLog(
+                f"episode {number} has the columns {', '.join(columns)}, but an earlier one "
+                f"{', '.join(parts[0])}; expected the same of all"
+            )
+        parts.append(columns)
+    if not sum(part["step"].size for part in parts):
+        raise InvalidLog("there is no episode with a step, expected at least one")
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+    """Returns the columns of the state and of the action, as `read_log` wants to be told."""
+    return {
+        role: tuple(name for name in columns if name == role or name.startswith(f"{role}_"))
+        for role in ("state", "action")
+    }
+
+
+def episode_columns(number: int, episode: Any) -> Columns:
+    """The columns of one episode."""
+    is_mapping = isinstance(episode, Mapping)
+    given = {name: episode[name] if is_mapping else getattr(episode, name) for name in FIELDS}
+    steps = len(given["rewards"])
+    state = spread("state", given["observations"], steps + 1)
+    return {
+        "episode": np.full(steps, number),
+        "step": np.arange(steps),
+        **{name: values[:-1] for name, values in state.items()},
+        **spread("action", given["actions"], steps),
+        "reward": as_array(given["rewards"]).reshape(steps),
+        **{f"next_{name}": values[1:] for name, values in state.items()},
+        "terminated": as_array(given["terminations"]).reshape(steps),
+        "truncated": as_array(given["truncations"]).reshape(steps),
+    }
+
+
+def spread(role: str, values: object, rows: int) -> Columns:
+    """The columns of an observation or an action, named after the role."""
+    cells = as_array(values)
+    if cells.shape[:1] != (rows,):
+        raise ValueError(f"the {role} has the shape {cells.shape}, expected {rows} rows")
+    cells = cells.reshape(rows, int(np.prod(cells.shape[1:])))
+    if not 1 <= cells.shape[1] <= MOST_COLUMNS:
+        raise ValueError(
+            f"the {role} has {cells.shape[1]} parts, expected 1 to {MOST_COLUMNS} numbers or texts;"
+            " reduce it to what the policy looks at"
+        )
+    if cells.shape[1] == 1:
+        return {role: cells[:, 0]}
+    return {f"{role}_{i}": cells[:, i] for i in range(cells.shape[1])}

@@ -163,11 +163,10 @@ def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> s
 
 def check_said_of_all(ends: str, mapping: ColumnMapping, types: Types) -> None:
     """Refuses logs whose ends are told otherwise, and those without episodes."""
-    told = f"{ends_said(ends)} tells of every episode how its last row ends"
-    if ends == "complete" and mapping.terminated in types:
-        raise InvalidLog(f"{told}, but so does column {mapping.terminated!r}; expected one of them")
-    if mapping.episode is None or mapping.step is None:
+    twice = mapping.terminated if ends == "complete" and mapping.terminated in types else None
+    if twice or mapping.episode is None or mapping.step is None:
         raise InvalidLog(
-            f"{told}, but there is no column of episodes or of steps; name them with "
-            f"{naming('episode', 'step')}"
+            f"{ends_said(ends)} tells of every episode how its last row ends; found "
+            f"{f'column {twice!r} that does so too' if twice else 'no episodes or no steps'}, "
+            f"expected columns of both ({naming('episode', 'step')}), and no other word of ends"
         )

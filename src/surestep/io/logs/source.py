@@ -34,7 +34,6 @@ from surestep.io.logs import query as queries
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import count_rows
 from surestep.io.logs.findings import passed
-from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.loading import first_rows, load_steps
@@ -42,6 +41,7 @@ from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, m
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import Check, RoleSql, is_stamp_type, reads_stamp
 from surestep.io.logs.tables import (
+    FORMATS,
     Table,
     connected,
     explaining,
