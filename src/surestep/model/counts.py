@@ -251,8 +251,7 @@ def merge(first: Counts, second: Counts) -> Counts:
     successor = np.concatenate([first.successor, second.successor])
     order = np.lexsort((successor, pair))
     pair, successor = pair[order], successor[order]
-    new = np.ones(pair.size, np.bool_)
-    new[1:] = (pair[1:] != pair[:-1]) | (successor[1:] != successor[:-1])
+    new = arrays.first_of_equal(pair, successor)
     groups = np.append(np.flatnonzero(new), pair.size)
     times = np.concatenate([first.times, second.times])[order]
     offsets = arrays.offsets_of(np.bincount(pair[new], minlength=first.pairs.num_pairs))

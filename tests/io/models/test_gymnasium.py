@@ -219,7 +219,7 @@ REFUSED = {
     ),
     "a negative probability that would be left out": (
         Table({0: {0: [GOOD, (-0.3, 0, 0.0, False)]}}, 0),
-        "a probability of state 0, action 0 in the table P of Table is -0.3, expected 0 to 1; "
+        "a probability of state 0, action 0 in the table P of Table is -0.3, expected 0 or more; "
         "1 of 2 rows is affected",
     ),
     "NaN as probability": (

@@ -426,9 +426,7 @@ def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:
     if order.size == 0:
         return rows
     rows = rows.each(lambda column: column[order])
-    new = np.ones(order.size, np.bool_)
-    new[1:] = np.any([np.diff(getattr(rows, key)) != 0 for key in keys], axis=0)
-    begin = np.flatnonzero(new)
+    begin = np.flatnonzero(arrays.first_of_equal(*(getattr(rows, key) for key in keys)))
     low, high = rows.lowest, rows.highest
     return rows.each(lambda column: column[begin])._replace(
         times=np.add.reduceat(rows.times, begin),

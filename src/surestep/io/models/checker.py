@@ -21,7 +21,6 @@ from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWor
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_discount
 from surestep.model.pairs import Labels, Pairs, picked_labels
-from surestep.model.transitions import owner
 from surestep.planning.ends import breadth_first
 
 RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
@@ -79,12 +78,12 @@ class CheckerModel:
 
     def choice_name(self, choice: int) -> str:
         """Returns 'state 3, choice 1', as the file numbers them."""
-        state = owner(self.choice_offsets, choice)
+        state = arrays.owner(self.choice_offsets, choice)
         return f"state {state}, choice {choice - self.choice_offsets[state]}"
 
     def name(self, transition: int) -> str:
         """Returns the name of the choice to which a transition belongs."""
-        return self.choice_name(owner(self.offsets, transition))
+        return self.choice_name(arrays.owner(self.offsets, transition))
 
     def marked(self, label: str) -> BoolArray:
         """Returns the states that a label marks [S]."""
@@ -344,10 +343,9 @@ def sort_actions(graph: Graph) -> Graph:
         return graph
     order = np.lexsort((graph.action, arrays.run_owners(graph.choice_offsets)))
     sizes = arrays.run_lengths(graph.offsets)[order]
-    offsets = arrays.offsets_of(sizes)
-    moved = np.arange(offsets[-1]) + np.repeat(graph.offsets[order] - offsets[:-1], sizes)
+    moved = arrays.ranges(graph.offsets[order], sizes)
     return graph._replace(
-        offsets=offsets,
+        offsets=arrays.offsets_of(sizes),
         successor=graph.successor[moved],
         probability=graph.probability[moved],
         reward=graph.reward[moved],
@@ -387,7 +385,7 @@ def number_actions(actions: Actions, offsets: IntArray) -> Numbering:
     """
     code, count, names = actions
     if names is not None and all(names[number] is None for number in np.unique(code).tolist()):
-        position = positions_in_runs(offsets)
+        position = arrays.ranges(0, arrays.run_lengths(offsets))
         return Numbering(position, int(position.max(initial=0)) + 1, None)
     repeated = bool(arrays.repeated_in_run(code, offsets).any())
     if names is None and not repeated:
@@ -404,13 +402,7 @@ def number_actions(actions: Actions, offsets: IntArray) -> Numbering:
 
 def rises(code: IntArray, offsets: IntArray) -> bool:
     """Returns whether each number is larger than the one before it in its run."""
-    owner = arrays.run_owners(offsets)
-    return bool(np.all((code[1:] > code[:-1]) | (owner[1:] != owner[:-1])))
-
-
-def positions_in_runs(offsets: IntArray) -> IntArray:
-    """Returns the position of each element in its run, from 0 [K]."""
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], arrays.run_lengths(offsets))
+    return not arrays.not_rising(code, offsets).any()
 
 
 def distinct_names(
@@ -424,7 +416,7 @@ def distinct_names(
     table: dict[str, int] = {}
     known = [-1 if name is None else table.setdefault(name, len(table)) for name in names]
     code = np.array(known, np.int64)[code]
-    position = positions_in_runs(offsets)
+    position = arrays.ranges(0, arrays.run_lengths(offsets))
     for choice in np.flatnonzero(code < 0).tolist():
         code[choice] = table.setdefault(str(position[choice]), len(table))
     while arrays.repeated_in_run(code, offsets).any():
@@ -439,8 +431,7 @@ def earlier_in_run(code: IntArray, offsets: IntArray) -> IntArray:
     """Counts how often the same number stands earlier in the run [K]."""
     owner = arrays.run_owners(offsets)
     order = np.lexsort((code, owner))  # stable: what is equal stays in its order
-    fresh = np.ones(code.size, np.bool_)
-    fresh[1:] = np.diff(code[order]).astype(np.bool_) | np.diff(owner[order]).astype(np.bool_)
+    fresh = arrays.first_of_equal(code[order], owner[order])
     index = np.arange(code.size)
     before = np.empty(code.size, np.int64)
     before[order] = index - np.maximum.accumulate(np.where(fresh, index, 0))
