@@ -140,7 +140,8 @@ def check_within(
     """Refuses numbers outside `least` to `most`, and NaN; makes no array of that size for it."""
     if array.size == 0 or (array.min() >= least and array.max() <= most):
         return
-    expected = f"{least} or more" if most == LARGEST_DOUBLE else f"{least} to {most}"
+    finite = ", and finite" if array.dtype.kind == "f" else ""
+    expected = f"{least} or more{finite}" if most == LARGEST_DOUBLE else f"{least} to {most}"
     if least == -LARGEST_DOUBLE:
         expected = "a finite number"
     refuse_where(

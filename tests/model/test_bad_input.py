@@ -114,8 +114,7 @@ MISTAKES = {
         (lambda: model(with_row(0.5, 0.5 + 2e-6)), "state 0, action 1 sum to 1.000002, expected 1"),
         (
             lambda: model(with_row(1.25, -0.25)),
-            "probability of state 0, action 1 → state 1 is -0.25, expected 0 or more "
-            "is",
+            "probability of state 0, action 1 → state 1 is -0.25, expected 0 or more",
         ),
         (
             lambda: model(with_row(1.0, -1e-300)),
@@ -351,8 +350,7 @@ MISTAKES = {
         ),
         (
             lambda: counts([[[1, -2], [0, 0]], [[0, -1], [0, 0]]]),
-            "count of state 0, action 0 → state 1 is -2, expected 0 or more "
-            "are",
+            "count of state 0, action 0 → state 1 is -2, expected 0 or more",
         ),
         (
             lambda: counts([[[1, 0.5], [0, 0]], [[0, 1], [0, 0]]]),
