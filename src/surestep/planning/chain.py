@@ -53,7 +53,7 @@ class Chain:
         """Returns the chain among `states`, where the values of all others are known."""
         lengths = arrays.run_lengths(self.offsets)[states]
         offsets = arrays.offsets_of(lengths)
-        taken = np.arange(offsets[-1]) + np.repeat(self.offsets[states] - offsets[:-1], lengths)
+        taken = arrays.ranges(self.offsets[states], lengths)
         place = np.full(self.reward.size, -1, np.int32)
         place[states] = np.arange(states.size)
         successor, weight = self.successor[taken], self.weight[taken]
@@ -81,14 +81,6 @@ class Chain:
             matrix.data,
             right_side,
         )
-
-
-class ChainSteps(Protocol):
-    """A chain, wherever its rows are."""
-
-    def step(self, value: FloatArray) -> FloatArray:
-        """r_π + W v."""
-        ...
 
 
 class RowModel(Protocol):
@@ -195,7 +187,7 @@ def solve_krylov(
 
 
 def solve_sweeps(
-    chain: ChainSteps, start: FloatArray, target: float, limit: int
+    chain: Chain, start: FloatArray, target: float, limit: int
 ) -> tuple[FloatArray, float]:
     """Solves by at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
 
@@ -212,7 +204,7 @@ def solve_sweeps(
 
 
 def solve_fast_sweeps(
-    chain: ChainSteps, start: FloatArray, target: float, horizon: Horizon
+    chain: Chain, start: FloatArray, target: float, horizon: Horizon
 ) -> tuple[FloatArray, float]:
     """Solves by sweeps while each shrinks the residual a lot, as on models that mix fast.
 
@@ -249,7 +241,7 @@ def half_range(change: tuple[float, float]) -> float:
     return (change[1] - change[0]) / 2
 
 
-def change_range(chain: ChainSteps, value: FloatArray) -> tuple[float, float]:
+def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:
     """(min, max) of r_π + W v − v."""
     return difference_range(chain.step(value), value)
 
