@@ -30,7 +30,7 @@ from surestep._arrays import BoolArray, FloatArray, run_owners, run_sums
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, Stitched
 from surestep.certificates.bets import lower_limit, usual_stake
-from surestep.certificates.episodes import parts_of_log, training_part
+from surestep.certificates.episodes import parts_of_log, split_of, training_for, training_part
 from surestep.certificates.robust import difference_models
 from surestep.certificates.stacks import Way, course_of, horizons, roll_out_each, stacks_of
 from surestep.certificates.stitched_plans import most_rounds
@@ -225,8 +225,8 @@ def report(name: str, episodes: int, n_wedge: int, data_sets: int) -> None:
         problem = benchmark.problem(benchmark.sample(episodes, np.random.default_rng(i)))
         assert problem.log is not None
         judge = Stitched(logger="fixed", seed=i, train_share=SHARE)
-        policy = SPIBB(n_wedge=n_wedge).improve(judge.training(problem)).policy
-        _, rest = parts_of_log(problem.log, SHARE, judge.split_seed)
+        policy = SPIBB(n_wedge=n_wedge).improve(training_for(problem, judge)).policy
+        _, rest = parts_of_log(problem.log, *split_of(judge))
         assert rest is not None
         rewards = benchmark.mdp.reward
         robust = Robust(

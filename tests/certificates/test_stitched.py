@@ -32,6 +32,7 @@ from surestep import (
 )
 from surestep.certificates import Stitched, stitched, verify
 from surestep.certificates import stacks as module
+from surestep.certificates.episodes import training_for, training_part
 from surestep.certificates.stacks import (
     Case,
     Course,
@@ -463,17 +464,17 @@ def test_a_larger_log_is_expected_to_prove_what_this_one_does_not():
     few, better = arms(3, episodes=60, gap=0.1)
     enough, _ = arms(3, episodes=4_000, gap=0.1)
     certifier = Stitched()
-    growth = certifier.growth_for_proof(certifier.training(few), better)
+    growth = certifier.growth_for_proof(training_for(few, certifier), better)
     assert growth in stitched.GROWTHS[1:]
-    assert certifier.growth_for_proof(certifier.training(enough), better) == 1.0
+    assert certifier.growth_for_proof(training_for(enough, certifier), better) == 1.0
     # So many times the log proves it, and the log does not.
     assert certify(few, better, certifier).lower <= 0
     larger, _ = arms(5, episodes=round(60 * growth), gap=0.1)
     assert certify(larger, better, certifier).lower > 0
     # Nothing helps where there is nothing to gain.
     worse = Policy.deterministic(few.counts.pairs, [0, 0])
-    assert certifier.growth_for_proof(certifier.training(few), worse) is None
-    assert certifier.growth_for_proof(certifier.training(few), few.behavior) is None
+    assert certifier.growth_for_proof(training_for(few, certifier), worse) is None
+    assert certifier.growth_for_proof(training_for(few, certifier), few.behavior) is None
 
 
 # ---- what is refused ----------------------------------------------------------------------------
@@ -506,7 +507,7 @@ def test_of_a_log_that_did_not_choose_the_first_fifth_only_plans():
     assert (claim.figures["training_episodes"], claim.figures["episodes"]) == (80, 320)
     assert Statement("chosen-without-log") in claim.assumptions
     with pytest.raises(InvalidParameter, match="leaves none of 400 episodes for training"):
-        Stitched(train_share=0.0).training(problem)
+        training_part(problem, 0.0, None)
 
 
 def stream(steps):
@@ -562,7 +563,7 @@ def test_an_estimate_from_the_whole_log_is_refused():
     problem, better = arms(1)
     with pytest.raises(CertificateRefused, match="estimated from the whole log"):
         certify(replace(problem, behavior=estimate_behavior(problem.counts)), better, Stitched())
-    training = Stitched().training(problem)
+    training = training_for(problem, Stitched())
     usable = replace(problem, behavior=estimate_behavior(training.counts))
     claim = certify(usable, better, Stitched())
     assert Statement("behavior-estimated-apart") in claim.assumptions
