@@ -103,8 +103,10 @@ class Robust:
     def certify_many(asked: Sequence[Question]) -> list[Claim]:
         """Returns each L: the fixed point of D ↦ max(TD, f) at the start, less its errors.
 
-        Problems that are small and share their pairs are evaluated together.
+        Problems that are small and share their pairs are evaluated together, by equal settings.
         """
+        if any(question.certifier != asked[0].certifier for question in asked):
+            return [claim for question in asked for claim in Robust.certify_many([question])]
         claims: dict[int, Claim] = {}
         cases: dict[int, Case] = {}
         for place, (certifier, problem, policy) in enumerate(asked):
@@ -240,12 +242,16 @@ def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
         [both.floor for both in usable.values()],
     )
     for (place, both), gap in zip(usable.items(), gaps, strict=True):
-        surely = np.maximum(gap.value - gap.error_bound, both.floor)
-        rounding = (surely.size + 8) * ROUNDING * float(np.abs(surely).max())
-        lower = cases[place].models.least_start(surely) - rounding
-        error = both.error + gap.error_bound + rounding
-        answers[place] = both._replace(error=error, lower=lower)
+        answers[place] = with_lower(both, gap, cases[place].models)
     return answers
+
+
+def with_lower(both: Comparison, gap: Plan, models: Uncertainty) -> Comparison:
+    """Returns the comparison with the difference of both values at the start, less all errors."""
+    surely = np.maximum(gap.value - gap.error_bound, both.floor)
+    rounding = (surely.size + 8) * ROUNDING * float(np.abs(surely).max())
+    lower = models.least_start(surely) - rounding
+    return both._replace(error=both.error + gap.error_bound + rounding, lower=lower)
 
 
 def values_or_refusal(
