@@ -15,16 +15,11 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.bounds import BOUNDS, BoundName, Coverage, ProblemSize, zeta
-from surestep.certificates.common import (
-    Needs,
-    claim_of,
-    log_statements,
-    usable_discount,
-    values_statement,
-)
+from surestep.certificates.common import Needs
 from surestep.certificates.refuting import check_ends, check_observed
 from surestep.errors import CertificateRefused
 from surestep.model.certificate import Certificate
@@ -92,7 +87,9 @@ class APriori:
             lower += gain - terms["loss"]
             figures |= terms
         standing = BOUNDS[self.bound].standing
-        return claim_of(self, problem, lower, standing, self.assumptions(problem), figures, notes)
+        return common.claim_of(
+            self, problem, lower, standing, self.assumptions(problem), figures, notes
+        )
 
     def covering_n_wedge(self, problem: Problem, change: FloatArray) -> int | None:
         """Returns the N∧ with which the bound covers the policy; None for π_b itself.
@@ -129,12 +126,12 @@ class APriori:
         """Returns what must hold for the claim, and what the published proof leaves open."""
         bound = BOUNDS[self.bound]
         statements = [
-            *log_statements(problem),
+            *common.log_statements(problem),
             Statement("rewards-known")
             if problem.counts.rewards.known
             else Statement("mean-rewards-exact"),
             Statement("starts-as-logged"),
-            values_statement(problem),
+            common.values_statement(problem),
             Statement("visits-fixed"),
         ]
         if self.n_wedge is None:
@@ -150,7 +147,7 @@ class APriori:
 
 def discount_of_bounds(problem: Problem) -> float:
     """Returns γ, once the terms of the problem are known to suit the formula."""
-    discount = usable_discount(problem)
+    discount = common.usable_discount(problem)
     if not 0 < discount < 1:
         raise CertificateRefused(
             f"discount is {discount}, but the bounds divide by 1 − γ and are about γ above 0; "

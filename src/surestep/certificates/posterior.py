@@ -24,21 +24,10 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import (
-    End,
-    Needs,
-    Seed,
-    Share,
-    check_ranges,
-    claim_of,
-    log_statements,
-    nothing_changed,
-    range_of,
-    usable_discount,
-    values_statement,
-)
+from surestep.certificates.common import End, Needs, Seed, Share
 from surestep.certificates.drawn import (
     DrawnQuestion,
     Gains,
@@ -135,7 +124,7 @@ class Posterior:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_settings(self)
-        check_ranges(self, "reward", "ending")
+        common.check_ranges(self, "reward", "ending")
         weight = self.extreme_weight
         if self.prior not in OF_A_WEIGHT and self.prior_weight != DEFAULT_WEIGHT:
             raise InvalidParameter(
@@ -172,8 +161,10 @@ class Posterior:
     @property
     def ranges(self) -> Ranges | None:
         """Returns the ranges of single rewards, where they are given."""
-        running = range_of(self, "reward")
-        return None if running is None else Ranges(running, range_of(self, "ending") or running)
+        running = common.range_of(self, "reward")
+        return (
+            None if running is None else Ranges(running, common.range_of(self, "ending") or running)
+        )
 
     @property
     def noise(self) -> tuple[float, float] | None:
@@ -195,7 +186,7 @@ class Posterior:
         priors = self.priors_for(problem)
         question, _ = question_of(problem, [policy], self, priors)
         drawn = Gains(np.zeros((1, self.draws)), 0.0)  # of π_b itself, whatever the model
-        notes = nothing_changed(problem, policy)
+        notes = common.nothing_changed(problem, policy)
         if not notes:
             (drawn,) = least_gains_each([question], self.draws, MEMORY)
         gains = np.sort(drawn.lower[0])
@@ -222,7 +213,7 @@ class Posterior:
         if problem.support is not None:
             figures["successors"] = problem.support.successor.size
         lower, assumptions = float(gains[self.rank - 1]), self.assumptions(problem, priors)
-        return claim_of(self, problem, lower, "posterior", assumptions, figures, notes)
+        return common.claim_of(self, problem, lower, "posterior", assumptions, figures, notes)
 
     def choosing(self, problem: Problem) -> Posterior:
         """Returns the certifier with other draws, as many as a choice in the problem goes by."""
@@ -261,12 +252,12 @@ class Posterior:
         }
         statements = [
             *prior_statements(problem, priors),
-            *log_statements(problem),
+            *common.log_statements(problem),
             *reward_statements(problem, self.rewards, self.ranges, self.extreme_weight),
             Statement("starts-as-logged")
             if self.starts == "known"
             else Statement("starts-prior", weight),
-            values_statement(problem),
+            common.values_statement(problem),
             Statement("chosen-without-draws"),
         ]
         if self.train_share > 0:
@@ -430,7 +421,7 @@ def least_of(every: Sequence[Gains]) -> Gains:
 
 def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) -> ModelDraws:
     """Returns the posterior over models, once problem and settings are known to suit each other."""
-    discount = usable_discount(problem)
+    discount = common.usable_discount(problem)
     rewards = reward_draws(problem, settings.rewards, settings.ranges)
     if problem.support is not None:
         place = problem.support.places(problem.counts)

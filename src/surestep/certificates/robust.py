@@ -38,19 +38,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import (
-    End,
-    Needs,
-    check_ranges,
-    claim_of,
-    log_statements,
-    nothing_changed,
-    range_of,
-    usable_discount,
-    values_statement,
-)
+from surestep.certificates.common import End, Needs
 from surestep.certificates.known import Known, ends
 from surestep.certificates.protocol import Claim, Question
 from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
@@ -97,7 +88,7 @@ class Robust:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_settings(self)
-        check_ranges(self, "reward")
+        common.check_ranges(self, "reward")
 
     @staticmethod
     def certify_many(asked: Sequence[Question]) -> list[Claim]:
@@ -111,7 +102,7 @@ class Robust:
         cases: dict[int, Case] = {}
         for place, (certifier, problem, policy) in enumerate(asked):
             try:
-                usable_discount(problem)
+                common.usable_discount(problem)
                 models = uncertainty_of(problem, certifier.terms())
                 cases[place] = Case(certifier, problem, policy, models)
             except CertificateRefused as refusal:
@@ -130,7 +121,7 @@ class Robust:
             kind=self.set,
             strict=self.strict,
             delta=self.delta,
-            reward_range=range_of(self, "reward"),
+            reward_range=common.range_of(self, "reward"),
             known_start=self.known_start,
         )
 
@@ -139,11 +130,11 @@ class Robust:
         rewards = problem.counts.rewards
         bounds = {"low": self.reward_low, "high": self.reward_high}
         statements = [
-            *log_statements(problem),
+            *common.log_statements(problem),
             Statement("rewards-known") if rewards.known else Statement("rewards-bounded", bounds),
             Statement("starts-as-logged") if self.known_start else Statement("starts-afresh"),
             Statement("ends-as-marked"),
-            values_statement(problem),
+            common.values_statement(problem),
         ]
         if problem.support is not None:
             statements.append(problem.support.statement())
@@ -193,14 +184,14 @@ def certificate_of(case: Case, comparison: Comparison) -> Certificate:
     }
     if problem.support is not None:
         figures["successors"] = problem.support.successor.size
-    return claim_of(
+    return common.claim_of(
         certifier,
         problem,
         comparison.lower if changed.any() else 0.0,
         "proved" if certifier.strict else "asymptotic",
         certifier.assumptions(problem),
         figures,
-        nothing_changed(problem, policy),
+        common.nothing_changed(problem, policy),
     )
 
 

@@ -65,28 +65,13 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
+import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.certificates.bets import limits_of
-from surestep.certificates.common import (
-    End,
-    Needs,
-    Seed,
-    Share,
-    check_ranges,
-    claim_of,
-    log_statements,
-    range_of,
-    usable_discount,
-    values_statement,
-)
-from surestep.certificates.episodes import (
-    Logger,
-    known_ends,
-    parts_of_log,
-    split_of,
-    training_part,
-)
+from surestep.certificates.common import End, Needs, Seed, Share
+from surestep.certificates.episodes import Logger
 from surestep.certificates.protocol import Bound, Claim, Question
 from surestep.certificates.refuting import check_ends, check_observed, check_returns
 from surestep.certificates.stacks import (
@@ -181,7 +166,7 @@ class Stitched:
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_settings(self)
-        check_ranges(self, "return", "reward")
+        common.check_ranges(self, "return", "reward")
 
     def expected_bounds(
         self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
@@ -238,7 +223,7 @@ class Stitched:
 
     def limits(self, problem: Problem) -> tuple[float, float]:
         """Returns the bounds of all returns."""
-        return range_of(self, "return") or problem.value_bounds
+        return common.range_of(self, "return") or problem.value_bounds
 
     @staticmethod
     def certify_many(asked: Sequence[Question]) -> list[Claim]:
@@ -299,7 +284,7 @@ class Stitched:
         """Returns how fold 1 is to plan for the policy, without a robust set."""
         # An end that only the second fold shows is on its stacks; plans must not know of it.
         course = course_of(problem, policy, self.limits(problem), self.initial(problem))._replace(
-            over=known_ends(problem, folds.first)
+            over=episodes.known_ends(problem, folds.first)
         )
         return Planning(self, stacks_of(folds.first), course, folds.ratio, None)
 
@@ -307,7 +292,7 @@ class Stitched:
         """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
         if not self.may_have_tails(problem, folds.first):  # what judges must not decide it
             return None
-        part = training_part(problem, *self.split())
+        part = episodes.training_part(problem, *self.split())
         return self.robust_tails(grown(part, 1 + folds.ratio), policy)
 
     def may_have_tails(self, problem: Problem, log: DecisionLog | None) -> bool:
@@ -329,7 +314,7 @@ class Stitched:
             kind="interval",
             strict=True,
             delta=self.tails * self.delta,
-            reward_range=range_of(self, "reward"),
+            reward_range=common.range_of(self, "reward"),
             known_start=True,
         )
         try:
@@ -346,7 +331,7 @@ class Stitched:
 
     def split(self) -> tuple[float, int | None]:
         """Returns the share of the log that plans at the least, and what shuffles its episodes."""
-        share, seed = split_of(self)
+        share, seed = episodes.split_of(self)
         return share or PLANNING_SHARE, seed
 
     def folds(self, log: DecisionLog) -> Folds:
@@ -368,7 +353,7 @@ class Stitched:
                 code="one-episode",
             )
         what, whole = ("steps", log.num_steps) if stream else ("episodes", log.num_episodes)
-        first, second = parts_of_log(log, *self.split())
+        first, second = episodes.parts_of_log(log, *self.split())
         sizes = [
             0 if part is None else part.num_steps if stream else part.starts.size
             for part in (first, second)
@@ -386,7 +371,7 @@ class Stitched:
         """Returns what must hold for the claim, with robust tails or without."""
         low, high = self.limits(problem)
         part = dict(zip(("share", "seed"), self.split(), strict=True))
-        *about_log, behavior = log_statements(problem)
+        *about_log, behavior = common.log_statements(problem)
         statements = [
             *about_log,
             Statement("behavior-estimated-apart") if problem.behavior_is_estimated else behavior,
@@ -408,7 +393,7 @@ class Stitched:
         elif robust:
             statements.append(Statement("rewards-known"))
         if problem.value_bounds != (low, high):
-            statements.append(values_statement(problem))
+            statements.append(common.values_statement(problem))
         return (*statements, Statement("seed-fixed"))
 
 
@@ -444,7 +429,7 @@ class Judging(NamedTuple):
         """Returns the claim of a lower limit, with the figures of its rounds, if there are any."""
         certifier, problem, _, _, figures = self
         least, most = certifier.limits(problem)
-        return claim_of(
+        return common.claim_of(
             certifier,
             problem,
             lower,
@@ -574,7 +559,7 @@ def grown(problem: Problem, factor: float) -> Problem:
 
 def usable_log(problem: Problem) -> DecisionLog:
     """Returns the log of a problem with one discount; refused where there is none."""
-    usable_discount(problem)
+    common.usable_discount(problem)
     if problem.log is None:
         raise CertificateRefused(
             "the problem has no log, but the claim needs the order of visits, which counts do not "

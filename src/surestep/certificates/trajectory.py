@@ -28,29 +28,13 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
+import surestep.certificates.episodes as episodes
+import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import (
-    LARGEST,
-    End,
-    Needs,
-    Seed,
-    Share,
-    check_ranges,
-    claim_of,
-    range_of,
-    usable_discount,
-    values_statement,
-)
-from surestep.certificates.episodes import (
-    Logger,
-    check_known_support,
-    over_at_last,
-    parts_of_log,
-    recorded_log,
-    split_of,
-    training_part,
-)
+from surestep.certificates.common import LARGEST, End, Needs, Seed, Share
+from surestep.certificates.episodes import Logger
 from surestep.certificates.known import Known, ends
 from surestep.certificates.refuting import check_observed, check_returns
 from surestep.errors import (
@@ -65,21 +49,6 @@ from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
-from surestep.offpolicy import (
-    ESTIMATORS,
-    DoublyRobust,
-    ImportanceWeights,
-    MeanEstimate,
-    bca_bootstrap,
-    betting,
-    choose_threshold,
-    hoeffding,
-    importance_weights,
-    paired_returns,
-    paired_rewards,
-    student_t,
-    truncated_bernstein,
-)
 from surestep.offpolicy.estimators import returns
 from surestep.planning.evaluation import evaluate
 from surestep.planning.pruning import Backup
@@ -131,7 +100,7 @@ class Trajectory:
     def __post_init__(self) -> None:
         """Checks the settings, and that they go together."""
         check_settings(self)
-        check_ranges(self, "reward", "return")
+        common.check_ranges(self, "reward", "return")
         proved, returns = self.interval in PROVED, self.return_low is not None
         rewards, no_horizon = self.reward_low is not None, self.horizon is None
         for holds, refusal in (
@@ -172,15 +141,15 @@ class Trajectory:
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L: the lower bound on the mean difference, less what the horizon cuts off."""
         check_discount(problem, self)
-        check_known_support(problem, policy)
-        log = recorded_log(problem, self.horizon)
+        episodes.check_known_support(problem, policy)
+        log = episodes.recorded_log(problem, self.horizon)
         if self._returns is not None:
             check_returns(problem, log, self._returns)
         elif self.interval in PROVED:
             check_rewards(log, *self._rewards)
         train, test = parts_of(log, self)
         try:
-            weights = importance_weights(test, policy, problem.behavior)
+            weights = offpolicy.importance_weights(test, policy, problem.behavior)
             values = self._differences(problem, policy, weights)
             lower = self._bound(problem, policy, values, train)
         except UnsupportedPolicy as reason:
@@ -193,7 +162,7 @@ class Trajectory:
         figures: dict[str, Scalar] = {
             "episodes": test.num_episodes,
             "training_episodes": 0 if train is None else train.num_episodes,
-            "truncated_episodes": int(np.count_nonzero(~over_at_last(log))),
+            "truncated_episodes": int(np.count_nonzero(~episodes.over_at_last(log))),
             "estimate": float(values.mean()),
             "lower_of_steps": lower,
             "after_steps": after,
@@ -204,7 +173,7 @@ class Trajectory:
             "value_low": low,
             "value_high": high,
         }
-        return claim_of(
+        return common.claim_of(
             self,
             problem,
             lower - after,
@@ -215,7 +184,7 @@ class Trajectory:
         )
 
     def _differences(
-        self, problem: Problem, policy: Policy, weights: ImportanceWeights
+        self, problem: Problem, policy: Policy, weights: offpolicy.ImportanceWeights
     ) -> FloatArray:
         """Returns one value an episode of the weights' log [E], the mean of which is Δ_H."""
         discount = problem.single_discount
@@ -223,17 +192,17 @@ class Trajectory:
             low = min(self._rewards[0], 0.0)
             steps = math.inf if self.horizon is None else float(self.horizon)
             if self._returns is not None:
-                return paired_returns(weights, discount, self._returns[0]).values
+                return offpolicy.paired_returns(weights, discount, self._returns[0]).values
             if self.estimator == "is":
                 worst = low * discounted_steps(discount, self.horizon)
-                return paired_returns(weights, discount, worst).values
-            return paired_rewards(weights, discount, low, steps).values
+                return offpolicy.paired_returns(weights, discount, worst).values
+            return offpolicy.paired_rewards(weights, discount, low, steps).values
         if self.estimator == "dr":
-            mdp = training_part(problem, *split_of(self)).estimate()
-            estimator = DoublyRobust(Backup.of(mdp).q(evaluate(mdp, policy)))
+            mdp = episodes.training_part(problem, *episodes.split_of(self)).estimate()
+            estimator = offpolicy.DoublyRobust(Backup.of(mdp).q(evaluate(mdp, policy)))
             values = estimator.estimate(weights, discount).values
         else:
-            values = ESTIMATORS[self.estimator]().estimate(weights, discount).values
+            values = offpolicy.ESTIMATORS[self.estimator]().estimate(weights, discount).values
         return values - returns(weights, discount)
 
     def _bound(
@@ -241,7 +210,7 @@ class Trajectory:
     ) -> float:
         """Returns the lower bound on the mean of the values."""
         if self.interval == "student-t":
-            return student_t(values, self.delta)
+            return offpolicy.student_t(values, self.delta)
         if self.interval == "bca":
             rng = np.random.default_rng(self.seed)
             if self.delta < SMALLEST_RESAMPLED:
@@ -251,26 +220,30 @@ class Trajectory:
                     code="delta-too-small",
                 )
             resamples = max(2000, math.ceil(20 / self.delta))
-            return bca_bootstrap(MeanEstimate(values), self.delta, rng, resamples)
+            return offpolicy.bca_bootstrap(
+                offpolicy.MeanEstimate(values), self.delta, rng, resamples
+            )
         least = self._least(problem.single_discount)
         if self.interval == "betting":
-            return betting(values, least, self.delta)
+            return offpolicy.betting(values, least, self.delta)
         if train is None or self.interval == "hoeffding":
-            return hoeffding(values, least, self._most(problem, policy, least), self.delta)
-        weights = importance_weights(train, policy, problem.behavior)
+            return offpolicy.hoeffding(
+                values, least, self._most(problem, policy, least), self.delta
+            )
+        weights = offpolicy.importance_weights(train, policy, problem.behavior)
         training = self._differences(problem, policy, weights)
-        threshold = choose_threshold(training, least, values.size, self.delta)
-        return truncated_bernstein(values, least, threshold, self.delta)
+        threshold = offpolicy.choose_threshold(training, least, values.size, self.delta)
+        return offpolicy.truncated_bernstein(values, least, threshold, self.delta)
 
     @property
     def _rewards(self) -> tuple[float, float]:
         """Returns the bounds of rewards, which every proved claim without those of returns has."""
-        return range_of(self, "reward") or (0.0, 0.0)
+        return common.range_of(self, "reward") or (0.0, 0.0)
 
     @property
     def _returns(self) -> tuple[float, float] | None:
         """Returns the bounds of returns, where they are given."""
-        return range_of(self, "return")
+        return common.range_of(self, "return")
 
     def _least(self, discount: float) -> float:
         """Returns the least value that the paired difference of an episode can have."""
@@ -313,7 +286,7 @@ class Trajectory:
 
     def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
         """Returns what must hold for the claim."""
-        share, seed = split_of(self)
+        share, seed = episodes.split_of(self)
         statements = [
             *self._said_of_behavior(problem),
             Statement("episodes-independent"),
@@ -333,7 +306,7 @@ class Trajectory:
         else:
             statements.append(Statement("many-episodes"))
         if self._after_steps(problem) > 0:
-            statements.append(values_statement(problem))
+            statements.append(common.values_statement(problem))
         return tuple(statements)
 
     def _said_of_behavior(self, problem: Problem) -> tuple[Statement, ...]:
@@ -368,7 +341,7 @@ def told_trajectory(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_discount(problem: Problem, settings: Trajectory) -> None:
     """Refuses discounts without a performance."""
-    discount = usable_discount(problem)
+    discount = common.usable_discount(problem)
     proved = settings.interval in PROVED
     whole = settings.horizon is None and (settings.return_low is not None or not proved)
     if discount == 1 and (
@@ -400,7 +373,9 @@ def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None
 
     Both are of whole episodes: those that a split in time has cut are left out.
     """
-    train, test = (part and part.whole() for part in parts_of_log(log, *split_of(settings)))
+    train, test = (
+        part and part.whole() for part in episodes.parts_of_log(log, *episodes.split_of(settings))
+    )
     sizes = [0 if part is None else part.num_episodes for part in (train, test)]
     if test is None or sizes[1] < 2 or (settings.train_share > 0 and sizes[0] < 2):
         raise CertificateRefused(
