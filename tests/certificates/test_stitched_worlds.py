@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from support.bets import lower_limit
 from support.rollouts import Draw, roll_out
 from surestep import (
     DecisionLog,
@@ -24,7 +25,6 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Stitched, stitched_plans
-from surestep.certificates.bets import lower_limit
 from surestep.certificates.certifying import certify_many
 from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of

@@ -117,7 +117,7 @@ def test_bounds_of_returns_that_mean_nothing_or_are_wrong_are_refused():
         Trajectory(estimator="is", return_low=1.0)
     narrow = Trajectory(estimator="is", return_low=0.0, return_high=0.5)
     with pytest.raises(
-        RefutedBounds, match=r"the return of episode \d+ is 1, expected 0\.0 to 0\.5"
+        RefutedBounds, match=r"from episode \d+, step 0 on, 1 is earned, expected 0\.0 to 0\.5"
     ):
         certify(problem, policy, narrow)
     with pytest.raises(CertificateRefused, match=r"discount is 1.*estimator='is' with return_low"):

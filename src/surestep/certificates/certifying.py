@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import surestep._arrays as arrays
 from surestep.certificates.bounding import claims_of
@@ -23,7 +24,6 @@ from surestep.model.log import UNKNOWN
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
 from surestep.model.statements import STOPPING, Statement
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
@@ -127,11 +127,10 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     again = certify(problem, policy, certifier)
     slack = AGREEMENT * again.span
     must_agree("lower", certificate.lower, again.lower, slack)
-    must_agree("delta", certificate.delta, again.delta)
-    must_agree("span", certificate.span, again.span)
-    must_agree("standing", certificate.standing, again.standing)
-    must_state("assumptions", certificate.assumptions, again.assumptions)
-    must_state("notes", certificate.notes, again.notes)
+    for name in ("delta", "span", "standing"):
+        must_agree(name, getattr(certificate, name), getattr(again, name))
+    for name in ("assumptions", "notes"):
+        must_state(name, getattr(certificate, name), getattr(again, name))
     for name in ("parameters", "figures"):
         claimed, expected = getattr(certificate, name), getattr(again, name)
         must_agree(f"the names of {name}", sorted(claimed), sorted(expected))
@@ -150,16 +149,12 @@ def certifier_of(certificate: Certificate) -> Certifier:
             f"{', '.join(SHELF.everything())}",
             code="unknown-kind",
         )
-    parameters: Mapping[str, Scalar] = certificate.parameters
     names = [field.name for field in dataclasses.fields(kind)]
+    parameters: Mapping[str, Any] = certificate.parameters
     for name in (*names, *parameters):
-        if name not in parameters:
-            raise InvalidCertificate(f"parameters.{name} is missing; expected {', '.join(names)}")
-        if name not in names:
-            raise InvalidCertificate(
-                f"parameters.{name} is no setting of {certificate.kind}; expected "
-                f"{', '.join(names)}"
-            )
+        if not (name in names and name in parameters):
+            wrong = "is missing" if name in names else f"is no setting of {certificate.kind}"
+            raise InvalidCertificate(f"parameters.{name} {wrong}; expected {', '.join(names)}")
     certifier: Certifier = kind(**parameters)
     return certifier
 

@@ -40,16 +40,8 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
             "episodes for training; expected more"
         )
-    check_outcomes(train, "chooses the policy")
-    return Problem(
-        counts=counts_like(problem.counts, train, known_ends(problem, train)),
-        behavior=problem.behavior,
-        discount=problem.discount,
-        value_bounds=problem.value_bounds,
-        unseen=problem.unseen,
-        log=train,
-        support=problem.support,
-    )
+    counts = counts_of_part(problem, train, "chooses the policy")
+    return replace(problem, counts=counts, log=train, premises=(), closed=None)
 
 
 def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
@@ -67,20 +59,20 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             "episodes to judge by; expected less",
             code="nothing-held-out",
         )
-    check_outcomes(rest, "judges the policy")
-    counts = counts_like(problem.counts, rest, known_ends(problem, rest))
+    counts = counts_of_part(problem, rest, "judges the policy")
     if problem.log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
         return replace(problem, counts=replace(counts, starts=problem.counts.starts), log=None)
     return replace(problem, counts=counts, log=rest)
 
 
-def check_outcomes(part: DecisionLog, does: str) -> None:
-    """Refuses a part of a log of which no row says where it led."""
+def counts_of_part(problem: Problem, part: DecisionLog, does: str) -> Counts:
+    """Returns the counts of a part of a log; refused where no row says where it led."""
     if (part.next_state == UNKNOWN).all():
         raise InvalidLog(
             f"no row of the part of the log that {does} says where it led; expected one that does: "
             "another train_share, or rows that say how their episodes ended"
         )
+    return counts_like(problem.counts, part, known_ends(problem, part))
 
 
 def training_for(problem: Problem, certifier: Any) -> Problem:

@@ -326,9 +326,7 @@ def posterior_gains(
     """
     arrays.expect("problem", problem, Problem)
     arrays.expect("settings", settings, Posterior)
-    arrays.expect_count("memory", memory)
-    single = isinstance(policies, Policy)
-    if not single and not (isinstance(policies, Sequence) and len(policies) > 0):
+    if not isinstance(policies, Policy | Sequence) or policies == []:
         raise InvalidParameter(f"policies is {policies!r}, expected a Policy or several")
     several = [policies] if isinstance(policies, Policy) else list(policies)
     for policy in several:
@@ -337,7 +335,7 @@ def posterior_gains(
     (gains,) = gains_each([settings], [problem], [several], memory)
     if isinstance(gains, CertificateRefused):
         raise gains
-    return gains[0] if single else gains
+    return gains[0] if isinstance(policies, Policy) else gains
 
 
 def gains_each(

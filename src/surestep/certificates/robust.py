@@ -117,13 +117,8 @@ class Robust:
 
     def terms(self) -> SetTerms:
         """Returns the settings of the set of MDPs."""
-        return SetTerms(
-            kind=self.set,
-            strict=self.strict,
-            delta=self.delta,
-            reward_range=common.range_of(self, "reward"),
-            known_start=self.known_start,
-        )
+        rewards = common.range_of(self, "reward")
+        return SetTerms(self.set, self.strict, self.delta, rewards, self.known_start)
 
     def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
         """Returns what must hold for the claim."""

@@ -24,7 +24,7 @@ the mean of what is left is γ^t Q or γ^t V, at least what is paid for π_I, at
 π_b; and no mean return is below the least, or above the greatest. ∎
 
 **Theorem.** Rounds go on until one needs an entry that the log does not have, or not whole. With
-the stake and the cuts from fold 1, `bets.lower_limit` gives P(L > Δ) ≤ δ. On the infinite stacks
+the stake and the cuts from fold 1, `bets.limits_of` gives P(L > Δ) ≤ δ. On the infinite stacks
 the rounds are such a series as it needs, and the log has some first ones of them; how many may
 depend on everything. Nothing is conditioned on N_k, and no union over pairs is taken. It holds
 given fold 1, for any logger. ∎ Several runs with other numbers, over the same stacks, are its
@@ -42,7 +42,7 @@ return less the greatest, and such a loss must stay possible in every bet. So fo
 that the policies take turns: one round of π_I, then one or more of π_b, each from its own start and
 on entries that no round before has read. By the lemma, a round of π_I has a mean of at most ρ(π_I)
 given all rounds before, and a round of π_b, counted as −G_b, one of at most −ρ(π_b);
-`bets.lower_limit_in_turn` makes one L of both at the whole δ. A bet on either then has to fear the
+`bets.limits_of` makes one L of both at the whole δ. A bet on either then has to fear the
 bad luck of that one only.
 
 **Foreseen tails.** The robust set that certifies comes from all of the log, and knows more than one
@@ -310,13 +310,8 @@ class Stitched:
         """Bounds from a robust set of what is left at a cut, where there can be any."""
         if not self.may_have_tails(problem, problem.log):
             return None
-        terms = SetTerms(
-            kind="interval",
-            strict=True,
-            delta=self.tails * self.delta,
-            reward_range=common.range_of(self, "reward"),
-            known_start=True,
-        )
+        rewards = common.range_of(self, "reward")
+        terms = SetTerms("interval", True, self.tails * self.delta, rewards, known_start=True)
         try:
             return tails_of_set(problem, policy, uncertainty_of(problem, terms).models)
         except RefutedBounds:
