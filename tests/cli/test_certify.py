@@ -133,7 +133,6 @@ def test_a_belief_from_files_that_made_the_policy_is_none(home):
         (("--kind", "trajectory:train_share=0.25"), "the policy was chosen from this very log"),
         (("--kind", "stitched:seed=7,logger=fixed"), "the policy was chosen from this very log"),
         (("--kind", "a-priori:n_wedge=100000"), "the bound spibb needs more than 100000"),
-        (("--kind", "beta-corrected"), "the rewards are not known, only what was observed"),
         ((), "expected at least one --certificate, or --check"),
         (("--kind", "robust", "--check", "x.json"), "--check makes what is in the file again"),
         (("--check", "missing.json"), "missing.json cannot be read"),

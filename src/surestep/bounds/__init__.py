@@ -1,10 +1,10 @@
-"""N visits to a radius to a loss: the paper's bounds, as published, β mended, and inversions."""
+"""N visits to a radius to a loss: the paper's bounds, as published, and inversions."""
 
-from surestep.bounds.beta_corrected import BetaCorrected, BetaCorrectedPosterior
 from surestep.bounds.loss import (
     BOUNDS,
     BestBound,
     BoundAnswer,
+    BoundName,
     best_bound,
     compare_bounds,
     equivalent_n_wedge,
@@ -29,10 +29,9 @@ __all__ = [
     "BOUNDS",
     "BestBound",
     "BetaBound",
-    "BetaCorrected",
-    "BetaCorrectedPosterior",
     "Bound",
     "BoundAnswer",
+    "BoundName",
     "Coverage",
     "KSuccessor",
     "ProblemSize",

@@ -44,8 +44,7 @@ SMALLEST_LEVEL = 1e-100  # below 1e-105, SciPy's inverse beta function is no num
 REWARD_SLACK = 1e-9  # of the range: what adding up rewards may be off
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetTerms:
+class SetTerms(NamedTuple):
     """Settings of the set of MDPs: its kind, its δ, and what is known of rewards and starts."""
 
     kind: SetKind

@@ -274,11 +274,6 @@ SENTENCES: Mapping[str, Callable[..., str]] = {
         "row leads to the one state in which the policy gains the least over the behavior policy "
         "in the mean model: the claim is the smallest one of the three."
     ),
-    "splits-prior": lambda: (
-        "The successors of a row are split in halves, in the order of the states, and the chance "
-        "of each split is a draw from a uniform prior, independent of all others: the confidence "
-        "is meant under this prior."
-    ),
     # what published proofs leave open
     "n-wedge-fixed": lambda: "N∧ counts as fixed beforehand, although it was read off the data.",
     "rare-pairs-known": lambda: (

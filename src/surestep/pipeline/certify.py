@@ -175,7 +175,7 @@ class SavedPolicy:
     result: Result
     terms: Terms
     certifiers: tuple[Certifier, ...]  # those that were asked for
-    splits: frozenset[tuple[float, str, int | None]]  # those by which this log made the policy
+    splits: frozenset[tuple[float, int | None]]  # those by which this log made the policy
     problem: Problem
     policy: Policy
     chosen_by: IntArray  # [K] how often each pair was visited in what chose the policy
@@ -372,7 +372,7 @@ def has_file_of(record: Record, source: LogSource | CountsSource) -> bool:
     return any(InputFile.of("log", path).sha256 in used for path in source.files)
 
 
-def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, str, int | None]]:
+def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, int | None]]:
     """Returns how the log was split when the result was made; empty where it was not."""
     made = [Asked.of(text).make_with(told) for text in saved.record.parameters["certificates"]]
     return frozenset(split_of(certifier) for certifier in made if holds_out(certifier))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from surestep.algorithms import Algorithm, Limits, needs_log
-from surestep.certificates import Certifier
+from surestep.certificates import Certifier, Posterior
 from surestep.certificates.episodes import (
     Logger,
     held_out_part,
@@ -20,7 +20,6 @@ from surestep.certificates.episodes import (
     split_of,
     training_for,
 )
-from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched
 from surestep.description import SEEN
@@ -387,13 +386,12 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
             # What certifies must have no part in the policy that it compares with.
             behavior = estimate_behavior(training.counts)
             problem, training = (replace(part, behavior=behavior) for part in (problem, training))
-        share, _, seed = split_of(split)
-        judging = held_out_part(problem, share, seed)
+        judging = held_out_part(problem, *split_of(split))
     belief = belief_beside(certifiers)
     return Question(problem, training, judging, algorithm, told, certifiers, belief, numbering)
 
 
-def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
+def belief_beside(certifiers: Sequence[Certifier]) -> Posterior | None:
     """Returns whose claim is the belief to be shown; None where none, or that of the first, is."""
     believed = (
         certifier
@@ -401,7 +399,7 @@ def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
         if may_be_believed(place, certifier.name, apart=holds_out(certifier))
     )
     first = next(believed, None)
-    return first if first is not certifiers[0] and believes(first) else None
+    return first if first is not certifiers[0] and isinstance(first, Posterior) else None
 
 
 def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:

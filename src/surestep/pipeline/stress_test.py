@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep.certificates import Certifier
+from surestep.certificates import Certifier, Posterior
 from surestep.certificates.known import Known
-from surestep.certificates.protocol import Believer
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
@@ -49,7 +48,7 @@ class Question(NamedTuple):
     algorithm: Method
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
-    belief: Believer | None  # what is only believed, if that is not the first itself
+    belief: Posterior | None  # what is only believed, if that is not the first itself
     numbering: Numbering | None = None  # by first appearance, where the log has episodes
 
     @property

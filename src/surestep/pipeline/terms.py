@@ -17,11 +17,10 @@ from surestep.algorithms.limits import limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
-from surestep.certificates import Asked, Certifier
+from surestep.certificates import Asked, Certifier, Posterior
 from surestep.certificates.episodes import Logger
 from surestep.certificates.known import Known, Split
 from surestep.certificates.named import read_settings
-from surestep.certificates.protocol import believes
 from surestep.certificates.ranges import NOTHING, Ranges, single_rewards, with_zero
 from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
@@ -217,7 +216,7 @@ class Terms:
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
         delta = float(first.settings.get("delta", self.level))
-        return arrays.least_draws(delta) if first.needs.calibration else 1
+        return arrays.least_draws(delta) if first.kind == Posterior.name else 1
 
     @property
     def level(self) -> float:
@@ -357,7 +356,9 @@ def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
     choose, or expects no gain, those of a posterior that is made beside it, or for that.
     """
     first, *others = certifiers
-    believers: list[Certifier] = [certifier for certifier in others if believes(certifier)]
+    believers: list[Certifier] = [
+        certifier for certifier in others if isinstance(certifier, Posterior)
+    ]
     if first.may_choose:
         return [first, *believers[:1]]
     return believers[:1] or [Asked("posterior", {}).make_with(told)]

@@ -23,7 +23,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.certifying import with_delta
-from surestep.certificates.protocol import Believer, Certifier
+from surestep.certificates.posterior import Posterior
+from surestep.certificates.protocol import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter
 
 ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
@@ -48,7 +49,7 @@ class Calibration:
         """The kind of world that allows the least."""
         return self.family[int(np.argmin(self.ranks))]
 
-    def applied_to(self, certifier: Believer) -> Certifier:
+    def applied_to(self, certifier: Posterior) -> Certifier:
         """The certifier with δ = r/(K+1), so that it claims what the worlds left of it."""
         if self.rank == 0:
             raise CertificateRefused(
@@ -80,7 +81,7 @@ def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArr
 
 
 def calibration_of(
-    counts: Sequence[IntArray], family: tuple[str, ...], certifier: Believer
+    counts: Sequence[IntArray], family: tuple[str, ...], certifier: Posterior
 ) -> Calibration:
     """The calibration by the u_w of each kind of world."""
     ranks = [calibrated_rank(below, certifier.draws, certifier.delta) for below in counts]

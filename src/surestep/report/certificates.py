@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 
 from surestep._words import counted, floored, number, percent, signed
-from surestep.certificates.protocol import Labelled
-from surestep.certificates.registry import BUILT_IN, find_kind
+from surestep.certificates.registry import BUILT_IN
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.model import Certificate
 from surestep.model.statements import STOPPING, WITHIN_SEEN
@@ -29,6 +28,12 @@ from surestep.sections import (
 )
 
 TONES: dict[str, Tone] = {"proved": "blue", "asymptotic": "purple", "posterior": "orange"}
+MAIN_SETTINGS = {  # that certificates of a kind are told apart by
+    "a-priori": ("bound",),
+    "posterior": ("prior",),
+    "robust": ("set",),
+    "trajectory": ("interval",),
+}
 FEW = 3.0  # an L further below 0 than this many times what matters is cut
 SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longer numbers
 
@@ -117,8 +122,15 @@ def certificate_name(claim: Certificate) -> str:
     """Returns the kind with its main settings: 'robust, interval, strict'."""
     if claim.lower is None:
         return asked_kind(claim)
-    kind = find_kind(claim.kind)
-    parts: Sequence[object] = kind.label(claim.parameters) if isinstance(kind, Labelled) else ()
+    given = claim.parameters
+    parts = [given.get(name) for name in MAIN_SETTINGS.get(claim.kind, ())]
+    if claim.kind == "robust" and given.get("strict"):
+        parts.append("strict")
+    if claim.kind == "posterior":
+        weight = given.get("prior_weight")
+        if parts[0] in ("cautious", "weight") and isinstance(weight, int | float):
+            parts = [f"prior weight {weight:.4g}"]
+        parts.append("held-out data" if given.get("train_share") else None)
     return ", ".join([claim.kind, *(str(part) for part in parts if part is not None)])
 
 
