@@ -12,11 +12,12 @@ from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
 from surestep.kernels.records import EliminationPlan, Models
 from surestep.kernels.small import (
+    Allowed,
     Solutions,
     evaluate_each,
-    optimise_each,
+    improve_each,
     room_to_evaluate,
-    room_to_optimise,
+    room_to_improve,
 )
 from surestep.model.batch import MDPBatch
 from surestep.model.pairs import check_same_pairs
@@ -29,6 +30,8 @@ from surestep.planning.iteration import ITERATION_LIMIT, optimal
 from surestep.planning.proof import SMALLEST_NORMAL, TIE_TOLERANCE, most_terms
 from surestep.planning.robust import FixedRows
 from surestep.planning.solving import TOO_MANY_STEPS
+
+TRUST_ALL = -1  # an N∧ that every pair exceeds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,11 +180,14 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
             np.array([plan.error_bound for plan in plans]),
         )
     steps = most_steps(batch)
-    solutions = Solutions.to_write(batch.num_models, batch.pairs.num_pairs, batch.num_states)
-    optimise_each.all(
-        batch.num_models,
-        room_to_optimise(elimination, batch.pairs.num_pairs),
+    size, pairs = batch.num_models, batch.pairs.num_pairs
+    solutions = Solutions.from_values(np.zeros((size, batch.num_states)), pairs)
+    every = Allowed(np.zeros(pairs), np.zeros((1, pairs), np.int64), np.array([TRUST_ALL]))
+    improve_each.all(
+        size,
+        room_to_improve(elimination, pairs),
         models_of(batch),
+        every,
         elimination,
         TIE_TOLERANCE,
         ITERATION_LIMIT,
