@@ -398,11 +398,11 @@ def ranges(starts: IntArray | int, lengths: IntArray) -> IntArray:
 
 
 def run_sums(values: Kind, offsets: IntArray) -> Kind:
-    """Returns the sum over each run; 0 for an empty one."""
+    """Returns the sum over each run of values [..., n]; 0 for an empty one."""
     starts, filled = offsets[:-1], run_lengths(offsets) > 0
-    sums = np.zeros(starts.size, dtype=values.dtype)
+    sums = np.zeros((*values.shape[:-1], starts.size), dtype=values.dtype)
     if values.size:
-        sums[filled] = np.add.reduceat(values, starts[filled])
+        sums.T[filled] = np.add.reduceat(values, starts[filled], axis=-1).T
     return sums  # type: ignore[return-value]
 
 

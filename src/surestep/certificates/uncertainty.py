@@ -142,7 +142,7 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
             times / np.maximum(visits, 1)[owner],
             1.0 / np.maximum(arrays.run_lengths(offsets), 1)[owner],
         )
-        return L1Rows(offsets, successor, center, np.where(seen, radius, 2.0), ends, closed)
+        return L1Rows.of(offsets, successor, center, np.where(seen, radius, 2.0), ends, closed)
     if terms.kind == "two-successor":
         trees = SupportTrees.of(offsets, successor, ends, num_states, closed=closed)
         passed, left = trees.counts(times)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from time import monotonic
 from typing import Protocol, TextIO
 
@@ -102,28 +102,6 @@ class Lines:
 
 @contextmanager
 def task_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A function of (what, done, total) that tells what is being done, and if kernels are made."""
-    with progress_bar("") as advance, ExitStack() as listening:
-        now, compiles = ("", 0, 1), False
-
-        def draw() -> None:
-            what, done, total = now
-            advance(done, total, f"{what} (compiling, once)" if compiles else what)
-
-        def compiling(kernel: str) -> None:
-            nonlocal compiles
-            compiles = True
-            draw()
-
-        def tell(what: str, done: int, total: int) -> None:
-            nonlocal now, compiles
-            if what != now[0]:
-                compiles = False
-            first, now = now[0] == "", (what, done, total)
-            draw()
-            if first:  # loading the compiler takes its time: after the first word
-                from surestep.kernels._machine_code import compiling_told_to
-
-                listening.enter_context(compiling_told_to(compiling))
-
-        yield tell
+    """A function of (what, done, total) that tells what is being done."""
+    with progress_bar("") as advance:
+        yield lambda what, done, total: advance(done, total, what)

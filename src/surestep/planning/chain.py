@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, identity
@@ -17,9 +16,8 @@ from surestep.kernels.components import Order
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.krylov import bicgstab_step
 from surestep.kernels.records import Model
-from surestep.model.pairs import Pairs
 from surestep.planning.proof import Horizon
-from surestep.planning.pruning import Backup
+from surestep.planning.pruning import Backup, RowModel
 
 FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
 MOST_FAST_SWEEPS = 100
@@ -83,53 +81,9 @@ class Chain:
         )
 
 
-class RowModel(Protocol):
-    """A FiniteMDP, or anything else with the arrays of which a chain is made."""
-
-    @property
-    def pairs(self) -> Pairs:
-        """S states and K pairs."""
-        ...
-
-    @property
-    def offsets(self) -> IntArray:
-        """Returns the rows of the pairs [K+1]."""
-        ...
-
-    @property
-    def successor(self) -> IndexArray:
-        """Returns the state that each transition leads to [T]."""
-        ...
-
-    @property
-    def probability(self) -> FloatArray:
-        """Returns the probability of each transition [T]."""
-        ...
-
-    @property
-    def discount(self) -> FloatArray:
-        """Γ [K]."""
-        ...
-
-    @property
-    def expected_reward(self) -> FloatArray:
-        """Σ_s' P(s'|s,a) R(s,a,s') [K]."""
-        ...
-
-
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
     """Makes the chain of a policy with probabilities [K]; linear in the transitions taken."""
-    return chain_of(
-        Model(
-            mdp.pairs.offsets,
-            mdp.offsets,
-            mdp.successor,
-            mdp.probability,
-            mdp.discount,
-            mdp.expected_reward,
-        ),
-        policy,
-    )
+    return chain_of(Backup.of(mdp), policy)
 
 
 def chain_of(model: Model, policy: FloatArray) -> Chain:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -18,10 +19,9 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
 from surestep.kernels._device import Machine, brought_home, machine_for
-from surestep.kernels.backup import expected_values, gauss_seidel_sweep
+from surestep.kernels.backup import gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
-from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan, negated
 from surestep.model.policy import Policy
@@ -37,7 +37,7 @@ from surestep.planning.evaluation import (
 )
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule, refuse
-from surestep.planning.pruning import Backup, pruned
+from surestep.planning.pruning import Backup, averaged, best_of, pruned
 from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
 from surestep.planning.total import best_ending, ending_iteration, may_last
 
@@ -304,8 +304,7 @@ def iterate(
     for iteration in range(1, limit + 1):
         q = model.q(value)
         policy = policy_of(mdp, greedy_step(q))
-        backed_up = np.empty(mdp.num_states)
-        expected_values(mdp.pairs.offsets, policy.probability, q, backed_up)
+        backed_up = averaged(mdp.pairs, policy.probability, q)
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
@@ -372,11 +371,4 @@ def carried_on(mdp: FiniteMDP, update: ValueUpdate) -> ValueUpdate:
 
 def best_actions(mdp: FiniteMDP) -> GreedyStep:
     """Returns the greedy step over all policies: the best action, the lowest among ties."""
-
-    def greedy_step(q: FloatArray) -> FloatArray:
-        probability = np.empty_like(q)
-        tie = TIE_TOLERANCE * float(np.abs(q).max())
-        greedy(mdp.pairs.offsets, q, tie, probability)
-        return arrays.own(brought_home(probability))
-
-    return greedy_step
+    return partial(best_of, mdp.pairs)
