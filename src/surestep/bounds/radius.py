@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri_exp
@@ -39,6 +39,7 @@ class Coverage(Enum):
     SPLIT = "split"  # one split of the two-successor (k-successor) MDP
 
 
+@runtime_checkable
 class Bound(Protocol):
     """A bound of the paper: a radius, and the loss factor in front of it."""
 
