@@ -24,7 +24,7 @@ from surestep.checks.past import check_of
 from surestep.checks.practice_changed import practice_check
 from surestep.checks.shuffling import Shuffled
 from surestep.environments.adaptive import adaptive
-from surestep.environments.coarse import coarse
+from surestep.environments.families import coarse
 from surestep.environments.hidden_cause import hidden_cause
 
 RARE = 1e-4  # the chance that a test of rates fails although all is right

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from msgspec import Meta
@@ -41,6 +41,7 @@ class Coverage(Enum):
     SPLIT = "split"  # one split of the two-successor (k-successor) MDP
 
 
+@runtime_checkable
 class Bound(Protocol):
     """A bound of the paper: a radius, and the loss factor in front of it."""
 

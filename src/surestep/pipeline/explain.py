@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep._words import listed, number
-from surestep.algorithms import kind_of
+from surestep.algorithms import described
 from surestep.description import SEEN
 from surestep.io.labels.label import Label
 from surestep.results.result import Labels, Result
@@ -154,7 +154,7 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
 
 def other_words(explanation: Explanation) -> list[str]:
     """Explains what an algorithm that is no SPIBB minds, and which action it values most."""
-    constraint = kind_of(explanation.algorithm).constraint
+    constraint = described(explanation.algorithm)[0].constraint
     best = max(explanation.actions, key=lambda each: each.q)
     return [
         f"{explanation.algorithm} keeps to: {constraint or 'nothing but the estimate'}.",
