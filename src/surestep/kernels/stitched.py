@@ -350,11 +350,14 @@ def enough_reach(
     for run in range(complete.size):
         together = turns.together
         our_own = their_own = (1.0 - together) / 2
-        turn = 0
-        for i in range(complete[run]):
-            if turns.cycle == 1:
+        if turns.cycle == 1:
+            for i in range(complete[run]):
                 together *= 1.0 + stake_ours * (series[run, i] - ours)
-            elif turn == 0:
+                if together >= goal:
+                    reached += 1
+                    break
+        for i in range(complete[run] if turns.cycle > 1 else 0):
+            if i % turns.cycle == 0:
                 won = series[run, i] - ours
                 together *= 1.0 + stake_ours * won
                 our_own *= 1.0 + alone_ours * won
@@ -362,7 +365,6 @@ def enough_reach(
                 won = series[run, i] + theirs
                 together *= 1.0 + stake_theirs * won
                 their_own *= 1.0 + alone_theirs * won
-            turn = turn + 1 if turn + 1 < turns.cycle else 0
             if together + our_own + their_own >= goal:
                 reached += 1
                 break
