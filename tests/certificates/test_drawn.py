@@ -97,11 +97,13 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
             np.testing.assert_array_equal(part.target[b, :end], single.target[b, :end])
             np.testing.assert_array_equal(part.share[b, :end], single.share[b, :end])
     other = Policy.deterministic(counts.pairs, [1, 0, 1, 0, 0]).probability[np.newaxis]
-    arguments = (behavior.probability, other, 9)
-    apart = [drawn.drawn_gains(each, *arguments, 2**20) for each in models.apart()]
+    questions = [
+        drawn.DrawnQuestion(each, behavior.probability, other) for each in (models, *models.apart())
+    ]
+    apart = drawn.drawn_gains_each(questions[1:], 9, 2**20)
     both, _ = drawn.bytes_of(models, drawn.expected_cells(models, np.ones(10, bool)))
     for memory in (2**20, both, both // 2):  # all draws at once, one after the other, not even one
-        together = drawn.drawn_gains(models, *arguments, memory)
+        (together,) = drawn.drawn_gains_each(questions[:1], 9, memory)
         for gains, (single,) in zip(together, apart, strict=True):
             np.testing.assert_array_equal(gains.lower, single.lower)
             assert gains.error == single.error
@@ -166,14 +168,15 @@ def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, m
     )
     chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
     policies, start = np.ones((1, states)), np.full((1, states), 7.0)
-    found, error = drawn.performances(models, chunk, policies, start, 9.0, keep=True)
+    guess = drawn.Guess(start, 9.0)
+    found, error = drawn.performances(models, chunk, [policies], [guess])
     # The steps are 4 / (1 − 0.2), and the residual counts in each of them.
     assert found.tolist() == [[2.0]]
     assert error == pytest.approx(np.array([[0.2 * 4 / 0.8]]), rel=1e-9)
     assert [name for name, _ in asked] == (["iterate"] if iterated else ["eliminate"]) * 2
     if iterated:
         (enough, guess), (aim, values) = (iterating for _, iterating in asked)
-        assert (aim, values is start) == (Aim(1e-6, 9.0, keep=True), True)
+        assert (aim, values is start) == (Aim(1e-6, 9.0, keep=False), True)
         assert (enough, guess.any()) == (Aim(0.01, 1.0, keep=False), False)
 
 
@@ -181,7 +184,7 @@ def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, m
 def test_with_a_discount_steps_need_no_model(discount, steps):
     models = SimpleNamespace(discount=discount)
     chunk = drawn.Chunk(*(np.zeros((3, 1)) for _ in range(5)))
-    assert drawn.step_bounds(models, chunk, np.ones((2, 1))) == pytest.approx(
+    assert drawn.step_bounds(models, chunk, [np.ones((2, 1))]) == pytest.approx(
         np.full((3, 2), steps)
     )
 
@@ -202,7 +205,7 @@ def test_steps_are_bounded_by_what_is_proven(found, residual, scale, steps, monk
     monkeypatch.setattr(drawn, "eliminate_drawn", SimpleNamespace(all=solve))
     models = SimpleNamespace(counts=SimpleNamespace(pairs=Pairs.full(2, 1)), discount=1.0)
     chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
-    bound = drawn.step_bounds(models, chunk, np.ones((1, 2)))
+    bound = drawn.step_bounds(models, chunk, [np.ones((1, 2))])
     assert bound == pytest.approx(np.array([[steps]]), rel=1e-12)
 
 
@@ -213,7 +216,7 @@ def rewards(*rows, atoms=(), **terms):
         return np.array([[*row, *[0.0] * (5 - len(row))] for row in rows]).reshape(-1, 5)
 
     groups = np.array([0, len(atoms)])
-    usual = RewardDraws(False, False, np.zeros(1, int), table(rows), groups, table(atoms), 1.0)
+    usual = RewardDraws(False, np.zeros(1, int), table(rows), groups, table(atoms), np.ones(1))
     return usual._replace(**terms)
 
 
@@ -224,7 +227,7 @@ def test_known_rewards_are_what_they_are_in_one_group_of_no_atoms():
     known = RewardDraws.known(np.array([3.0, math.nan]), per_pair=True, num_pairs=2)
     assert known.seen.tolist()[0] == [3.0, 0.0, 0.0, 0.0, 0.0]
     assert math.isnan(known.seen[1, 0])
-    assert (known.per_pair, known.by_successor, known.others) == (True, False, 0.0)
+    assert (known.per_pair, known.others.tolist()) == (True, [0.0])
     assert known.group.tolist() == known.group_offsets.tolist() == [0, 0]
     assert known.atoms.shape == (0, 5)
 

@@ -85,22 +85,23 @@ def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
     problem, policy = ending_example(4)
     settings = Posterior(draws=19)
     models = model_draws(problem, settings, settings.priors_for(problem)[:1])
-    everyone = np.stack([problem.behavior.probability, policy.probability])
+    question = drawn.DrawnQuestion(
+        models, problem.behavior.probability, policy.probability[np.newaxis]
+    )
     bounds = []
 
     def first_endless(*arguments):
         bounds.append(found(*arguments))
-        if len(bounds) > 2:  # the first two are about the first draw
-            bounds[-1][0] = np.inf
+        bounds[-1][0] = np.inf
         return bounds[-1]
 
     found = drawn.step_bounds
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawn, "step_bounds", first_endless)
-        gains = drawn.drawn_gains(models, everyone[0], everyone[1:], 19, 2**29)[0].lower[0]
-    plain = drawn.drawn_gains(models, everyone[0], everyone[1:], 19, 2**29)[0].lower[0]
-    assert gains[0] == -1.0
-    np.testing.assert_array_equal(gains[1:], plain[1:])
+        ((gains,),) = drawn.drawn_gains_each([question], 19, 2**29)
+    ((plain,),) = drawn.drawn_gains_each([question], 19, 2**29)
+    assert gains.lower[0, 0] == -1.0
+    np.testing.assert_array_equal(gains.lower[0, 1:], plain.lower[0, 1:])
 
 
 def test_models_that_cannot_end_are_refused():

@@ -460,7 +460,8 @@ def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     models = model_draws(problem, settings, settings.priors_for(problem))
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)
-    (gains,) = drawn.drawn_gains(models, problem.behavior.probability, others, 4, 2**20)
+    question = drawn.DrawnQuestion(models, problem.behavior.probability, others)
+    ((gains,),) = drawn.drawn_gains_each([question], 4, 2**20)
     expected = [[1.0, -1.0], [-1.0, -5.0], [0.6, 0.0], [0.0, -1.0]]
     np.testing.assert_allclose(gains.lower.T, expected, atol=1e-12)
 

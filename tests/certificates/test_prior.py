@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Posterior
-from surestep.certificates.drawn import DrawnQuestion
+from surestep.certificates.drawn import DrawnQuestion, PriorRows, posteriors_of
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import (
     ADVERSE,
@@ -24,7 +24,7 @@ from surestep.certificates.prior import (
     prior_statements,
     priors_of,
 )
-from surestep.kernels.posterior import Base, PriorRows, Row, weigh_all
+from surestep.kernels.posterior import Row, weigh_row
 from surestep.model.successors import Successors
 
 # Four states, the last of which ends episodes; pair 0 may lead to three states, pair 1 to one.
@@ -86,15 +86,16 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
     )
     prior = prior_of(problem, "pooled", float(weight))
     assert (prior.alpha, prior.total) == (None, float(weight))
-    shapes = np.empty((6, 3))
+    settings = Posterior(prior="pooled")
+    models = model_draws(problem, settings, [prior])
+    rows, shapes = posteriors_of([models], [np.ones(6, bool)]).rows, np.empty((6, 3))
     for pair in range(6):
         target, shape = np.empty(3, np.int32), np.empty(3)
         first, last = counts.offsets[pair : pair + 2]
         state = counts.offsets[[pair // 2 * 2, pair // 2 * 2 + 2]]
-        row = Row(pair, first, last, *state, model=0, apart=1, limit=10**6)
-        base = Base(prior.rows.pooled[pair], prior.rows.elsewhere)
-        end = weigh_all.py_func(prior.rows, base, row, 0, target, shape)
-        assert (end, target.tolist()) == (3, [0, 1, 2])
+        row = Row(pair, 0, first, last, *state, model=0, apart=1, limit=10**6)
+        weigh_row.py_func(rows, row, 0, target, shape)
+        assert target.tolist() == [0, 1, 2]
         shapes[pair] = shape
     for pair, shape in enumerate(shapes):
         times = table[pair // 2, pair % 2]

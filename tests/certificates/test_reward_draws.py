@@ -103,7 +103,8 @@ def test_what_was_observed_is_drawn_as_it_is_and_the_rest_like_it():
     assert found.seen[:2].tolist() == [[1.0, 0, 0, 0, 0], [2.0, 0, 0, 0, 0]]
     assert np.isnan(found.seen[2:, 0]).all()
     assert found.atoms.tolist() == [[1.0, 0, 0, 0, 1], [2.0, 0, 0, 0, 1]]
-    assert (found.per_pair, found.by_successor) == (True, False)
+    assert found.per_pair
+    assert (found.group >= 0).all()
     bounded = reward_draws(problem_of(PAIRS, known=False), "deterministic", within(-1.0, 3.0))
     assert bounded.atoms[2:].tolist() == [[-1.0, 0, 0, 0, 0.5], [3.0, 0, 0, 0, 0.5]]
     assert bounded.group_offsets[-1] == 2  # the bounds are of no group
@@ -137,7 +138,7 @@ def test_what_never_varied_is_exact_where_others_vary():
         times=[[40, 40], [1, 20]],
     )
     found = reward_draws(problem, "bounded", within(0.0, 2.0))
-    assert found.by_successor
+    assert (found.group < 0).all()  # by where they lead
     assert found.seen[[0, 2]].tolist() == [[2.0, 0, 0, 0, 0]] * 2
     assert found.seen[[1, 3], :4].tolist() == [[0.0, 1.0, 12, 28], [0.0, 1.0, 10, 10]]
     assert found.seen[[1, 3], 4].tolist() == [40, 20]
@@ -220,7 +221,7 @@ def test_atoms_are_the_rows_by_group_and_weigh_by_what_is_known_of_them():
 
 def test_a_group_is_calm_where_five_unusual_rewards_could_be_expected():
     # A tenth of 50 visits had not the usual reward: 5 of 50 others could be expected.
-    kin = Kin(False, np.zeros(1, int), np.array([0, 1, 2, 3]), 5)
+    kin = Kin(np.zeros(1, int), np.array([0, 1, 2, 3]), 5)
     minority = np.array([0.1, 0.0, 0.0, 0.0])
     found = calm_groups(kin, np.array([50, 50, 49, 51]), minority)
     assert found.tolist() == [False, True, False, True, False]
@@ -245,7 +246,7 @@ def test_weights_of_others_do_not_depend_on_the_unit():
     ]
     for other in found[1:]:
         assert found[0].others == pytest.approx(other.others)
-        assert found[0].by_successor == other.by_successor
+        assert (found[0].group == other.group).all()
 
 
 @pytest.mark.parametrize(
@@ -261,7 +262,7 @@ def test_rewards_are_like_those_that_predict_them(table, by_successor, groups):
     counts = Counts.from_dense(times, reward_sums=3.0 * np.array(table))
     mean, observed = mean_rewards(counts)
     found = kin_of(counts, mean, observed)
-    assert (found.by_successor, found.number) == (by_successor, groups)
+    assert ((found.of_pair < 0).all(), found.number) == (by_successor, groups)
 
 
 def left_out_error(mean, group):
@@ -300,7 +301,7 @@ def test_the_groups_are_those_in_which_means_predict_each_other_best(table, seen
 def test_rewards_of_pairs_are_like_those_of_the_state_or_of_the_action(table, groups):
     counts = Counts.from_dense(np.full((2, 3, 2), 3), reward_sums=6.0 * np.array(table))
     found = kin_of(counts, *mean_rewards(counts))
-    assert (found.by_successor, found.number) == (False, groups)
+    assert ((found.of_pair < 0).any(), found.number) == (False, groups)
     owner = counts.pairs.state if groups == 2 else counts.pairs.action
     assert found.of_pair.tolist() == found.of_seen.tolist() == owner.tolist()
 

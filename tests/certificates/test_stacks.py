@@ -88,9 +88,9 @@ def test_a_course_has_the_starts_the_ends_and_what_cuts_count_for():
     )
     policy = Policy.from_dense(counts, [[0.5, 0.5], [0.25, 0.75]])
     course = course_of(problem, policy, (-2.0, 6.0), np.array([1.0, 3.0]))
-    assert course.start_chances.tolist() == [[0.25, 1.0]]
+    assert course.start_chances.tolist() == [0.25, 1.0]
     # In either state first what both have in common, then what each has of its own.
-    assert course.chances.tolist() == [
+    assert course.chances.reshape(2, -1).tolist() == [
         [0.5, 1.0, 1.0, 1.0, 0.25, 0.75, 0.75, 1.0],
         [0.5, 1.0, 1.0, 1.0, 0.25, 0.75, 1.0, 1.0],
     ]

@@ -186,7 +186,7 @@ def followed(stacks: Stacks, course: Course, readable, who, numbers):
             s, weight, total, visits = start, 1.0, 0.0, {}
             while not course.over[s]:
                 begin, end = course.pair_offsets[s : s + 2]
-                row = course.chances[side, 2 * begin : 2 * end]
+                row = course.chances.reshape(2, -1)[side, 2 * begin : 2 * end]
                 number = numbers(i, s, visits.get(s, 0))
                 visits[s] = visits.get(s, 0) + 1
                 k = begin + int(np.searchsorted(row, number, side="right")) % (end - begin)
@@ -248,7 +248,7 @@ def test_cases_that_are_rolled_out_together_are_what_each_is_alone(known, monkey
         stacks, course = random_course(3 + seed // 2)  # two of them are on the same log
         initial = np.cumsum(np.random.default_rng(seed).dirichlet(np.ones(4)))
         if known:
-            course = course._replace(start_chances=initial[np.newaxis])
+            course = course._replace(start_chances=initial)
         cases.append(Case(stacks, course, stacks.sizes > seed, seed, 30 + seed))
         ways.append([Way(seed - 1, seed + 1, None), Way(3, None, seed + 1)])
     every = [(c, w) for c in range(len(cases)) for w in range(2)]
@@ -278,7 +278,7 @@ def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():
         np.array([0, 40]), np.ones(40), np.zeros(40, int), np.zeros(40, bool), np.zeros(9, int)
     )
     course = Course(
-        np.array([0, 1]), np.ones((2, 2)), np.empty((0, 1)), np.zeros(1, bool), np.zeros((2, 1)),
+        np.array([0, 1]), np.ones(4), np.empty(0), np.zeros(1, bool), np.zeros((2, 1)),
         Tails(np.zeros((2, 1)), np.zeros((2, 1))), 1.0, WIDE,
     )  # fmt: skip
     found = roll_out(walk, course, np.ones(1, bool), Way(3, 5, 2), Draw(0, 1, 1, 9))
@@ -290,7 +290,7 @@ def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():
 
 def test_both_policies_act_alike_as_often_as_they_can():
     _, course = random_course(8)
-    offsets, (ours, theirs) = course.pair_offsets, course.chances
+    offsets, (ours, theirs) = course.pair_offsets, course.chances.reshape(2, -1)
     numbers = (np.arange(20_000) + 0.5) / 20_000
     for s in range(3):
         begin, end = 2 * offsets[s], 2 * offsets[s + 1]

@@ -1,13 +1,29 @@
 """Random streams of the kernels: against their definition in whole numbers, and their laws."""
 
+import numba
 import numpy as np
 import pytest
 import scipy.stats
 
-from surestep.kernels.random_streams import gammas, uniforms
+from surestep.kernels.random_streams import gamma, start_stream, uniform
 
 WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
+
+
+@numba.njit
+def uniforms(seed, draw, row, numbers):
+    """Writes the first numbers of a stream."""
+    words = start_stream(seed, draw, row)
+    for i in range(numbers.size):
+        numbers[i], words = uniform(words)
+
+
+@numba.njit
+def gammas(seed, shape, numbers):
+    """Draws independent Gamma(shape) numbers, each from a stream of its own."""
+    for i in range(numbers.size):
+        numbers[i], _ = gamma(start_stream(seed, i, 0), shape)
 
 
 def mixed(word):

@@ -117,7 +117,7 @@ def limits_of(bets: Sequence[Bet]) -> list[float]:
         len(bets),
         RoomSize(),
         Bets(
-            np.array([0 if bet.turns is None else bet.turns.cycle for bet in bets]),
+            np.array([1 if bet.turns is None else bet.turns.cycle for bet in bets]),
             np.array([bet.stakes for bet in bets]),
             np.array([bet.limits for bet in bets]),
             np.array([bet.goal for bet in bets]),

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.certificates.stepping import VALUES_STEPPING, step_until_near
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for_tasks
@@ -29,14 +28,13 @@ from surestep.kernels.drawn import (
     iterate_drawn,
     room_to_eliminate,
 )
+from surestep.kernels.lines import line, places
 from surestep.kernels.posterior import (
-    REMAINDER,
-    Bases,
+    PIECES,
     Blocks,
-    DirichletPosterior,
     Posteriors,
-    PriorRows,
     RewardDraws,
+    Rows,
     draw_models,
     room_to_draw,
 )
@@ -50,6 +48,23 @@ NEAR = 2**25  # bytes of models that the processor draws at once for several dat
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
 BUSY, BLOCK_PAIRS = 1 << 16, 64  # tasks that keep a GPU busy, and the least pairs of one
 ENOUGH, FIRST_STEPS = 0.01, 1.0  # steps are counted up to a residual of 0.01, from no guess
+
+
+class PriorRows(NamedTuple):
+    """The law of the rows of one data set under one prior, as in `kernels.posterior.Rows`."""
+
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    times: IntArray  # [T]
+    given: FloatArray  # [T], or empty
+    weight: float
+    pooled: FloatArray  # [K]
+    elsewhere: FloatArray  # [S]
+
+    @property
+    def singly(self) -> bool:
+        """Tells whether every state has a piece: breaking a stick would take nearly as many."""
+        return self.weight * PIECES >= self.elsewhere.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,22 +133,14 @@ class DrawnQuestion(NamedTuple):
             models.start_weight.size,
         )
 
-    @property
-    def goes_together(self) -> bool:
-        """Tells whether it may be answered with others: models are eliminated, and all end."""
-        models = self.models
-        return models.counts.pairs.num_states <= SMALL and models.discount < 1
-
-    def apart(self) -> list[DrawnQuestion]:
-        """Returns the question under each prior by itself."""
-        return [self._replace(models=alone) for alone in self.models.apart()]
-
-
-def drawn_gains(
-    models: ModelDraws, behavior: FloatArray, policies: FloatArray, draws: int, memory: int
-) -> list[Gains]:
-    """Returns `drawn_gains_each` of one data set."""
-    return drawn_gains_each([DrawnQuestion(models, behavior, policies)], draws, memory)[0]
+    def gains(self, lower: FloatArray, errors: FloatArray) -> Gains:
+        """Returns the gains, by those in all models [draws, P or more] and their errors."""
+        low, high = self.models.value_bounds
+        number = len(self.policies)
+        least = np.maximum(np.ascontiguousarray(lower[:, :number].T), low - high)  # none lose more
+        same = (self.policies == self.behavior).all(axis=1)
+        least[same] = 0.0  # π_b loses nothing, however evaluated
+        return Gains(least, float(errors[:, :number].max()))
 
 
 def drawn_gains_each(
@@ -144,10 +151,8 @@ def drawn_gains_each(
     Returns them for each data set, under each prior. Models of several small data sets are drawn
     at once, as many as fit, and no more than the processor has near at hand.
     """
-    answers: list[list[Gains]] = []
-    for group in groups_of(questions, draws, memory):
-        answers += answered(group, draws, memory)
-    return answers
+    groups = groups_of(questions, draws, memory)
+    return [gains for group in groups for gains in answered(group, draws, memory)]
 
 
 def groups_of(
@@ -161,8 +166,8 @@ def groups_of(
     for question in questions:
         cells = expected_cells(question.models, question.used)
         size = draws * bytes_of(question.models, cells)[0]
-        fits = held + size <= most and question.goes_together
-        if group and not (fits and group[0].kind == question.kind and group[0].goes_together):
+        fits = held + size <= most and is_small(question.models)
+        if group and not (fits and group[0].kind == question.kind):
             yield group
             group, held = [], 0.0
         group.append(question)
@@ -171,13 +176,20 @@ def groups_of(
         yield group
 
 
+def is_small(models: ModelDraws) -> bool:
+    """Tells whether models are evaluated by elimination."""
+    return models.counts.pairs.num_states <= SMALL
+
+
 def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
     """Returns the gains of data sets that are drawn together, under each prior."""
     each, used = [question.models for question in group], [question.used for question in group]
-    first, number = each[0], len(each)
-    machine = machine_for_tasks(draws * number)
+    first, under_each = each[0], [question for question in group for _ in range(each[0].priors)]
+    everyone = [question.everyone for question in under_each]
+    machine = machine_for_tasks(draws * len(each))
     blocks, posteriors = blocks_of(each, used, machine, draws), posteriors_of(each, used)
-    compared = [[DrawnComparison(question) for _ in range(first.priors)] for question in group]
+    guesses: list[Guess] = []
+    found: list[tuple[FloatArray, FloatArray]] = []
     done, room = 0, None
     while done < draws:
         if room is None:
@@ -186,79 +198,36 @@ def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[G
                 memory = int(machine.gpu.free / 2)
             if first.others and sum(bytes_of(first, cells)) > memory:
                 return [
-                    [drawn_gains(*alone, draws, memory)[0] for alone in question.apart()]
-                    for question in group
+                    [
+                        answered([question._replace(models=alone)], draws, memory)[0][0]
+                        for alone in models.apart()
+                    ]
+                    for question, models in zip(group, each, strict=True)
                 ]
-            most = max(len(question.policies) for question in group) + 1
-            room = room_for(first, cells, draws * number, memory, machine, most)
-        size = min(len(room.ends) // (first.priors * number), draws - done)
+            most = max(map(len, everyone))
+            room = room_for(first, cells, draws * len(each), memory, machine, most)
+        size = min(len(room.ends) // len(everyone), draws - done)
         if size == 0:  # rows turned out longer than expected: too long to be drawn together
-            half = number // 2
-            return answered(group[:half], draws, memory) + answered(group[half:], draws, memory)
-        chunk = room.first(first.priors * number * size)
-        if first.start_weight.size == 0:
-            write_starts(machine, each, chunk)
-        tasks = number * size * (blocks.pairs.size - 1)
+            return [answered([question], draws, memory)[0] for question in group]
+        chunk = room.part(0, len(everyone) * size)
+        tasks = len(each) * size * (blocks.pairs.size - 1)
         draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
         if (chunk.ends < 0).any():
             blocks, room = blocks._replace(cells=2 * blocks.cells), None
             continue
-        compare_each([one for several in compared for one in several], chunk, size)
+        if not guesses:
+            guesses = [
+                first_guess(first, chunk.part(i * size, 1), policies)
+                for i, policies in enumerate(everyone)
+            ]
+        found.append(gains_and_errors(first, *performances(first, chunk, everyone, guesses)))
         done += size
-    return [[one.gains() for one in several] for several in compared]
-
-
-def compare_each(compared: list[DrawnComparison], chunk: Chunk, size: int) -> None:
-    """Compares the policies of each data set under each prior in its models, so many of each."""
-    question = compared[0].question
-    if not question.goes_together:
-        for place, one in enumerate(compared):
-            one.compare(chunk.part(place * size, size))
-        return
-    everyone = [one.everyone for one in compared]
-    firsts = arrays.offsets_of(np.array([len(policies) for policies in everyone]))
-    performance = eliminated(question.models, chunk, np.concatenate(everyone), firsts)
-    mean, residual, scale = performance
-    horizon = np.full(residual.shape, longest_horizon(question.models.discount))
-    lower, errors = gains_and_errors(
-        question.models, mean, proven_error(question.models, residual, scale, horizon)
+    lower, errors = (
+        np.concatenate([part.reshape(len(everyone), -1, part.shape[1]) for part in parts], axis=1)
+        for parts in zip(*found, strict=True)
     )
-    for place, one in enumerate(compared):
-        part = slice(place * size, (place + 1) * size), slice(len(one.everyone) - 1)
-        one.lower.append(lower[part])
-        one.errors.append(errors[part])
-
-
-class DrawnComparison:
-    """Policies [P, K], π_b first, compared in one chunk of models after the other."""
-
-    def __init__(self, question: DrawnQuestion) -> None:
-        self.question = question
-        self.models, self.everyone = question.models, question.everyone
-        self.start = np.zeros((len(self.everyone), self.models.counts.pairs.num_states))
-        self.steps: float | None = None
-        self.lower: list[FloatArray] = []
-        self.errors: list[FloatArray] = []
-
-    def compare(self, chunk: Chunk) -> None:
-        """Compares the policies in the models of a chunk."""
-        models, everyone, start = self.models, self.everyone, self.start
-        if self.steps is None:  # iterations in every draw start from the values of the first
-            self.steps = float(np.max(step_bounds(models, chunk.part(0, 1), everyone)))
-            performances(models, chunk.part(0, 1), everyone, start, self.steps, keep=True)
-        found = performances(models, chunk, everyone, start, self.steps, keep=False)
-        lower, errors = gains_and_errors(models, *found)
-        self.lower.append(lower)
-        self.errors.append(errors)
-
-    def gains(self) -> Gains:
-        """Returns the gains in all models so far."""
-        low, high = self.models.value_bounds
-        behavior, policies = self.everyone[0], self.everyone[1:]
-        lower = np.ascontiguousarray(np.concatenate(self.lower).T)
-        lower = np.maximum(lower, low - high)  # nothing loses more
-        lower[(policies == behavior).all(axis=1)] = 0.0  # π_b loses nothing, however evaluated
-        return Gains(lower, float(np.concatenate(self.errors).max()))
+    gains = [*map(DrawnQuestion.gains, under_each, lower, errors)]
+    return [gains[i : i + first.priors] for i in range(0, len(gains), first.priors)]
 
 
 def gains_and_errors(
@@ -283,35 +252,77 @@ def held_gains(models: ModelDraws, performance: FloatArray) -> FloatArray:
     return gains
 
 
-def performances(
-    models: ModelDraws,
-    chunk: Chunk,
-    policies: FloatArray,
-    start: FloatArray,
-    steps: float,
-    *,
-    keep: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """ρ [B, P] of policies in drawn models, and its error [B, P].
+class Guess(NamedTuple):
+    """A start for iterations in any model: values [P, S], and the steps that an episode takes."""
 
-    Iterations expect that it takes about so many steps until an episode ends or is discounted.
-    """
-    horizon = step_bounds(models, chunk, policies)  # first: refused where an episode never ends
-    performance = evaluated(models, chunk, policies, Aim(ACCURACY, steps, keep), start)
+    values: FloatArray
+    steps: float  # until it ends, or is discounted
+
+
+def first_guess(models: ModelDraws, first: Chunk, policies: FloatArray) -> Guess:
+    """Returns the values of policies [P, K] in the first model; of small ones none are needed."""
+    guess = Guess(np.zeros((len(policies), models.counts.pairs.num_states)), FIRST_STEPS)
+    if is_small(models):
+        return guess
+    steps = float(step_bounds(models, first, [policies]).max())
+    iterated(models, first, policies, Aim(ACCURACY, steps, keep=True), guess.values)
+    return guess._replace(steps=steps)
+
+
+def performances(
+    models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray], guesses: Sequence[Guess]
+) -> tuple[FloatArray, FloatArray]:
+    """ρ [B, P] of the policies of each data set in its drawn models, and its error [B, P]."""
+    horizon = step_bounds(models, chunk, everyone)  # first: refused where an episode never ends
+    performance = evaluated(models, chunk, everyone, guesses, ACCURACY)
     proven = np.isfinite(horizon)
     error = proven_error(models, performance.residual, performance.scale, horizon)
     return np.where(proven, performance.mean, 0.0), error
 
 
 def evaluated(
+    models: ModelDraws,
+    chunk: Chunk,
+    everyone: Sequence[FloatArray],
+    guesses: Sequence[Guess],
+    accuracy: float,
+) -> Performance:
+    """Evaluates the policies of each data set in its models: by elimination, or from guesses.
+
+    Where some have fewer policies than others, the rest is 0.
+    """
+    if is_small(models):
+        return eliminated(models, chunk, everyone)
+    size = len(chunk.ends) // len(everyone)
+    parts = [
+        iterated(
+            models,
+            chunk.part(i * size, size),
+            policies,
+            Aim(accuracy, guess.steps, keep=False),
+            guess.values,
+        )
+        for i, (policies, guess) in enumerate(zip(everyone, guesses, strict=True))
+    ]
+    return Performance(*map(line, zip(*parts, strict=True)))
+
+
+def eliminated(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]) -> Performance:
+    """Evaluates the policies of each data set in its drawn models by elimination."""
+    pairs, size = models.counts.pairs, len(chunk.ends)
+    shape = (size, max(map(len, everyone)))
+    performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    model = (pairs.offsets, models.discount, chunk)
+    room = room_to_eliminate(pairs.num_states)
+    eliminate_drawn.all(size, room, *model, line(everyone), places(everyone), performance)
+    return performance
+
+
+def iterated(
     models: ModelDraws, chunk: Chunk, policies: FloatArray, aim: Aim, start: FloatArray
 ) -> Performance:
-    """Evaluates policies [P, K] in drawn models: by elimination, or from `start` [P, S]."""
-    size, shape = len(chunk.ends), (len(chunk.ends), len(policies))
+    """Evaluates policies [P, K] in drawn models, from the values `start` [P, S]."""
     offsets, discount = models.counts.pairs.offsets, models.discount
-    if models.counts.pairs.num_states <= SMALL:
-        return eliminated(models, chunk, policies, np.array([0, len(policies)]))
-    performance = Performance(np.empty(shape), np.empty(shape), np.empty(shape))
     if is_there(chunk.share):
         with suppress(MemoryError):
             stepped = step_until_near(chunk, offsets, discount, policies, aim, start)
@@ -319,41 +330,26 @@ def evaluated(
                 return stepped
         home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
         chunk = Chunk(*home)
-    none = RoomSize()
+    size, none = len(chunk.ends), RoomSize()
+    performance = Performance(*np.empty((3, size, len(policies))))
     iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
     return performance
 
 
-def eliminated(
-    models: ModelDraws, chunk: Chunk, policies: FloatArray, firsts: IntArray
-) -> Performance:
-    """Evaluates policies in drawn models by elimination: those of each data set in its own.
-
-    These are `policies`[firsts[d]:firsts[d+1]]; of fewer than others have, the rest is 0.
-    """
-    pairs, size = models.counts.pairs, len(chunk.ends)
-    shape = (size, int(arrays.run_lengths(firsts).max()))
-    performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    room = room_to_eliminate(pairs.num_states)
-    eliminate_drawn.all(
-        size, room, pairs.offsets, models.discount, chunk, policies, firsts, performance
-    )
-    return performance
-
-
-def step_bounds(models: ModelDraws, chunk: Chunk, policies: FloatArray) -> FloatArray:
+def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]) -> FloatArray:
     """Returns a bound on the discounted steps of each policy in each drawn model [B, P].
 
     That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
     w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
     """
-    shape = (len(chunk.ends), len(policies))
     if models.discount < 1:
+        shape = (len(chunk.ends), max(map(len, everyone)))
         return np.full(shape, longest_horizon(models.discount))
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
-    zeros = np.zeros((len(policies), models.counts.pairs.num_states))
+    zeros = np.zeros((len(everyone[0]), models.counts.pairs.num_states))
     try:
-        steps = evaluated(models, ticking, policies, Aim(ENOUGH, FIRST_STEPS, keep=False), zeros)
+        guesses = [Guess(zeros, FIRST_STEPS)] * len(everyone)
+        steps = evaluated(models, ticking, everyone, guesses, ENOUGH)
     except ZeroDivisionError:  # which a GPU does not know
         steps = None
     if steps is None or not np.isfinite(steps.mean).all():
@@ -402,7 +398,7 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
     if rows.singly:
         return int(np.count_nonzero(used)) * counts.pairs.num_states
     seen = arrays.run_sums((counts.times > 0).astype(np.int64), counts.offsets)[used]
-    sticks = np.minimum(counts.pairs.num_states - seen, 2.0 - rows.weight * math.log(REMAINDER))
+    sticks = np.minimum(counts.pairs.num_states - seen, 2.0 + rows.weight * PIECES)
     more = float(sticks.sum())
     return int(seen.sum() + more + 8 * math.sqrt(more) + 16)
 
@@ -414,8 +410,7 @@ def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
     """
     pairs = models.counts.pairs
     one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
-    large = pairs.num_states > SMALL
-    beside = one_model + 8 * VALUES_BESIDE * pairs.num_states if large else 0  # on every core
+    beside = 0 if is_small(models) else one_model + 8 * VALUES_BESIDE * pairs.num_states
     return models.priors * one_model, beside
 
 
@@ -443,37 +438,19 @@ def room_for(
     if machine.gpu is not None:
         values = 8 * VALUES_STEPPING * policies * models.counts.pairs.num_states
         most = max(1, memory // (one_draw + models.priors * (beside + values)))
-    return chunk_on(machine, models, cells, models.priors * min(draws, most))
+    pairs, size = models.counts.pairs, models.priors * min(draws, most)
+    side_by_side = is_small(models)  # a thread has all of a model then, else a state
+    columns = (pairs.num_pairs + 1, cells, cells, pairs.num_pairs, pairs.num_states)
+    kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
+    return Chunk(
+        *(
+            machine.rows(size, number, kind, side_by_side=side_by_side)
+            for number, kind in zip(columns, kinds, strict=True)
+        )
+    )
 
 
-def chunk_on(machine: Machine, models: ModelDraws, cells: int, size: int) -> Chunk:
-    """Returns arrays for so many drawn models, with their starts, as far as these are known."""
-    pairs = models.counts.pairs
-    small = pairs.num_states <= SMALL  # a thread has all of a model then, else a state
-
-    def rows(columns: int, dtype: DTypeLike = np.float64) -> Any:
-        return machine.rows(size, columns, dtype, side_by_side=small)
-
-    ends, initial = rows(pairs.num_pairs + 1, np.int64), rows(pairs.num_states)
-    ends[:] = 0
-    initial[:] = machine.own(models.counts.starts / models.counts.starts.sum())
-    return Chunk(ends, rows(cells, np.int32), rows(cells), rows(pairs.num_pairs), initial)
-
-
-def write_starts(machine: Machine, each: Sequence[ModelDraws], chunk: Chunk) -> None:
-    """Writes the starts of each data set, as they were observed, into its models."""
-    size = len(chunk.initial) // len(each)
-    for d, models in enumerate(each):
-        observed = models.counts.starts / models.counts.starts.sum()
-        chunk.initial[d * size : (d + 1) * size] = machine.own(observed)
-
-
-def draw_chunk(
-    models: ModelDraws,
-    used: BoolArray,
-    first_draw: int,
-    chunk: Chunk,
-) -> None:
+def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
     """The draws `first_draw` … into a chunk of few models, those under the first prior first.
 
     The processor has drawn them before they would be on their way to a GPU.
@@ -486,23 +463,45 @@ def draw_chunk(
 
 def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
     """Returns the posteriors of several data sets as kernels take them."""
-
-    def posterior(models: ModelDraws, taken: BoolArray) -> DirichletPosterior:
-        counts = models.counts
-        return DirichletPosterior(
-            models.seed,
-            counts.pairs.offsets,
-            taken,
-            np.where(counts.terminal[counts.pairs.state], counts.unseen_reward(), 0.0),
-            models.rows,
-            Bases.of([models.rows, *models.others]),
-            np.cumsum(models.rows.times, dtype=np.float64),
-            models.rows.singly,
-            models.start_weight,
-            models.rewards,
-        )
-
-    return Posteriors.of([*map(posterior, each, used)], each[0].priors)
+    first, rewards = each[0], [models.rewards for models in each]
+    ending = [
+        np.where(counts.terminal[counts.pairs.state], counts.unseen_reward(), 0.0)
+        for counts in (models.counts for models in each)
+    ]
+    starts = [
+        models.start_weight
+        if first.start_weight.size
+        else models.counts.starts / models.counts.starts.sum()
+        for models in each
+    ]
+    rows = [models.rows for models in each]
+    priors = [
+        prior
+        for under_one in zip(*((m.rows, *m.others) for m in each), strict=True)
+        for prior in under_one
+    ]
+    return Posteriors(
+        first.priors,
+        np.array([models.seed for models in each]),
+        first.counts.pairs.offsets,
+        line(used),
+        line(ending),
+        line(starts),
+        first.start_weight.size > 0,
+        Rows(
+            arrays.offsets_of(line(arrays.run_lengths(one.offsets) for one in rows)),
+            line(one.successor for one in rows),
+            line(one.times for one in rows),
+            line(np.cumsum(one.times, dtype=np.float64) for one in rows),
+            line(prior.given for prior in priors),
+            np.array([float(one.weight) for one in rows]),
+            line(prior.pooled for prior in priors),
+            line(prior.elsewhere for prior in priors),
+        ),
+        RewardDraws(rewards[0].per_pair, *map(line, [*zip(*rewards, strict=True)][1:])),
+        places(one.group_offsets for one in rewards),
+        places(one.atoms for one in rewards),
+    )
 
 
 def startable(counts: Counts) -> BoolArray:

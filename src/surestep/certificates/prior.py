@@ -24,9 +24,9 @@ from scipy.special import gammaln
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.certificates.drawn import DrawnQuestion, ModelDraws, startable
+from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows, startable
 from surestep.errors import CertificateRefused
-from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, PriorRows
+from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
 from surestep.model.mdp import FiniteMDP

@@ -62,7 +62,7 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
     if model == "bounded" and not rewards.known:
         others = add_noise(problem, seen, observed, kin, bounds)
     atoms = atoms_of(seen[observed], kin.of_seen[observed], kin.number, others, bounds)
-    draws = RewardDraws(per_pair, kin.by_successor, kin.of_pair, seen, *atoms, others)
+    draws = RewardDraws(per_pair, kin.of_pair, seen, *atoms, np.array([others]))
     if ranges is None or rewards.known:
         return draws
     least, greatest = (np.where(counts.terminal, end, on) for on, end in zip(*ranges, strict=True))
@@ -72,8 +72,7 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
 class Kin(NamedTuple):
     """Groups of rewards that are likely to be alike."""
 
-    by_successor: bool  # those of transitions to the same state; else of groups of pairs
-    of_pair: IntArray  # [K]
+    of_pair: IntArray  # [K]; −1 where transitions to the same state are of one group
     of_seen: IntArray  # [K] or [T]
     number: int  # of groups
 
@@ -86,18 +85,18 @@ def kin_of(counts: Counts, mean: FloatArray, observed: BoolArray) -> Kin:
     more, the mean of all others.
     """
     pairs = counts.pairs
-    together = Kin(False, np.zeros(pairs.num_pairs, np.int64), np.zeros(mean.size, np.int64), 1)
+    together = Kin(np.zeros(pairs.num_pairs, np.int64), np.zeros(mean.size, np.int64), 1)
     if counts.rewards.per == "pair":
         state, action = pairs.state.astype(np.int64), pairs.action.astype(np.int64)
         candidates = [
-            Kin(False, state, state, pairs.num_states),
-            Kin(False, action, action, pairs.num_actions),
+            Kin(state, state, pairs.num_states),
+            Kin(action, action, pairs.num_actions),
         ]
     else:
         pair, successor = arrays.run_owners(counts.offsets), counts.successor.astype(np.int64)
         candidates = [
-            Kin(True, together.of_pair, successor, pairs.num_states),
-            Kin(False, np.arange(pairs.num_pairs), pair, pairs.num_pairs),
+            Kin(np.full(pairs.num_pairs, -1), successor, pairs.num_states),
+            Kin(np.arange(pairs.num_pairs), pair, pairs.num_pairs),
         ]
     seen = mean[observed] / largest_of(mean[observed])  # squares stay finite
     rest = (seen.sum() - seen) / max(seen.size - 1, 1)

@@ -93,11 +93,9 @@ def course_of(
     pairs, behavior = problem.counts.pairs, problem.behavior
     ending = problem.counts.unseen_reward()
     both = (policy.probability, behavior.probability)
-    chances = np.empty((2, 2 * pairs.num_pairs))
+    chances = np.empty(4 * pairs.num_pairs)
     coupled_chances(pairs.offsets, *both, chances)
-    cumulated = np.empty((0, pairs.num_states))
-    if initial is not None:
-        cumulated = (np.cumsum(initial) / np.sum(initial))[np.newaxis]
+    cumulated = np.empty(0) if initial is None else np.cumsum(initial) / np.sum(initial)
     return Course(
         pairs.offsets,
         chances,
@@ -174,9 +172,10 @@ def tally_each(
 
 def alike(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
     """Yields the places of cases over the same pairs, not too many of many pairs or long series."""
-    groups: dict[tuple[bytes, bool], list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for place, case in enumerate(cases):
-        kind = case.course.pair_offsets.tobytes(), case.course.start_chances.size > 0
+        offsets, _, starts, *_, discount, limits = case.course
+        kind = offsets.tobytes(), starts.size > 0, discount, limits
         groups.setdefault(kind, []).append(place)
     for group in groups.values():
         longest = max(cases[place].rounds for place in group)
@@ -204,7 +203,7 @@ def roll_out_group(
     turns = np.array([way.who for way in every])
     steps = np.array([FOREVER if most is None else most for way in every for most in way[1:]])
     course = each[0].course
-    room = room_to_stitch(course.chances.shape[1] // 2, course.over.size)
+    room = room_to_stitch(course.chances.size // 4, course.over.size)
     stitched_rounds.all(tasks, room, purpose, runs, turns, steps, Cases.of(each), tallied)
     return tallied
 

@@ -31,7 +31,7 @@ CHUNK_THREADS = 1_000  # entries of all models together
 THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected
 LEFT = 0.01  # of what a value lacks: the part that a correction may leave
 MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
-VALUES_BESIDE = 9 + 2 * MIXED  # for every state, on each core that evaluates a large model
+VALUES_BESIDE = 10 + 2 * MIXED  # for every state, on each core that evaluates a large model
 MOST_SWEEPS = 1_000  # for one correction
 PARTS = 8  # of a state, where threads share one
 
@@ -47,10 +47,6 @@ class Chunk(NamedTuple):
     share: BatchOut  # [B, cells]
     reward: BatchOut  # [B, K]
     initial: BatchOut  # [B, S]
-
-    def first(self, size: int) -> Chunk:
-        """Returns the first models only, in the same memory."""
-        return self.part(0, size)
 
     def part(self, begin: int, size: int) -> Chunk:
         """Returns some of the models, in the same memory."""
@@ -74,15 +70,14 @@ class Performance(NamedTuple):
     scale: BatchOut  # [B, P] what the rounding of the residual is relative to
 
 
-class DrawnChain(NamedTuple):
-    """One policy in one drawn model."""
+class DrawnModel(NamedTuple):
+    """One drawn model."""
 
     pair_offsets: IntArray  # [S+1]
     discount: float
     ends: IntArray  # [K+1]
     target: IndexArray
     share: FloatArray
-    policy: FloatArray  # [K]
 
 
 @helper
@@ -104,16 +99,21 @@ def earn(
 
 
 @helper
-def follow(
-    chain: DrawnChain,
+def add_what_follows(
+    model: DrawnModel,
+    policy: FloatArray,
+    earned: FloatArray,
     value: FloatArray,
     result: FloatArray,
 ) -> None:
-    """W value, with W = γ P_π, into `result` [S]."""
-    pair_offsets, discount, ends, target, share, policy = chain
+    """Writes earned + W value, with W = γ P_π, into `result` [S].
+
+    Where that is `value` itself, one state after the other (Gauss-Seidel).
+    """
+    pair_offsets, discount, ends, target, share = model
     states = target.view(np.uint32)
     for s in range(result.size):
-        total = 0.0
+        total = earned[s]
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
             if policy[k] > 0.0:
                 sum_of_row = 0.0
@@ -149,12 +149,22 @@ def mean_over(initial: FloatArray, value: FloatArray) -> float:
 
 
 @helper
-def solve_in_place(matrix: FloatArray, right: FloatArray) -> None:
-    """Solves matrix · x = right by elimination without pivoting; x into `right`.
+def eliminate(model: DrawnModel, policy: FloatArray, matrix: FloatArray, value: FloatArray) -> None:
+    """From r_π in `value` to v = r_π + W v, without pivoting; see `kernels.elimination`.
 
-    The rows of the matrix follow each other in one array.
+    The rows of the matrix I − W follow each other in one array.
     """
-    size = right.size
+    pair_offsets, discount, ends, target, share = model
+    size = value.size
+    for i in range(size * size):
+        matrix[i] = 0.0
+    for s in range(size):
+        matrix[s * size + s] = 1.0
+        for k in range(pair_offsets[s], pair_offsets[s + 1]):
+            if policy[k] > 0.0:
+                weight = policy[k] * discount
+                for i in range(ends[k], ends[k + 1]):
+                    matrix[s * size + target[i]] -= weight * share[i]
     for i in range(size):
         upper = matrix[i * size : (i + 1) * size]
         inverse = 1.0 / upper[i]
@@ -162,81 +172,33 @@ def solve_in_place(matrix: FloatArray, right: FloatArray) -> None:
             row = matrix[j * size : (j + 1) * size]
             factor = row[i] * inverse
             if factor != 0.0:
-                right[j] -= factor * right[i]
+                value[j] -= factor * value[i]
                 for c in range(i + 1, size):
                     row[c] -= factor * upper[c]
     for back in range(size):
         i = size - 1 - back
-        total = right[i]
+        total = value[i]
         for c in range(i + 1, size):
-            total -= matrix[i * size + c] * right[c]
-        right[i] = total / matrix[i * size + i]
+            total -= matrix[i * size + c] * value[c]
+        value[i] = total / matrix[i * size + i]
 
 
 @helper
-def eliminate(
-    chain: DrawnChain,
-    matrix: FloatArray,
-    value: FloatArray,
-) -> None:
-    """From r_π in `value` to v = r_π + W v, without pivoting; see `kernels.elimination`."""
-    pair_offsets, discount, ends, target, share, policy = chain
-    for i in range(value.size * value.size):
-        matrix[i] = 0.0
-    for s in range(value.size):
-        first = s * value.size
-        matrix[first + s] = 1.0
-        for k in range(pair_offsets[s], pair_offsets[s + 1]):
-            if policy[k] > 0.0:
-                weight = policy[k] * discount
-                for i in range(ends[k], ends[k + 1]):
-                    matrix[first + target[i]] -= weight * share[i]
-    solve_in_place(matrix, value)
-
-
-@helper
-def thin_out(
-    ends: IntArray,
-    target: IndexArray,
-    share: FloatArray,
-    thin_ends: IntArray,
-    thin_target: IndexArray,
-    thin_share: FloatArray,
-) -> None:
-    """Copies rows without their small transitions, each with sum 1 again, to the last three."""
-    end = 0
+def thin_out(whole: DrawnModel, thin: DrawnModel) -> None:
+    """Copies rows without their small transitions, each with sum 1 again."""
+    end, ends = 0, whole.ends
     for k in range(ends.size - 1):
         begin, kept = end, 0.0
-        thin_ends[k] = begin
+        thin.ends[k] = begin
         least = THIN / max(ends[k + 1] - ends[k], 1)
         for i in range(np.uint64(ends[k]), np.uint64(ends[k + 1])):
-            thin_target[end], thin_share[end] = target[i], share[i]
-            if share[i] >= least:
-                kept += share[i]
+            thin.target[end], thin.share[end] = whole.target[i], whole.share[i]
+            if whole.share[i] >= least:
+                kept += whole.share[i]
                 end += 1
         for i in range(begin, end):
-            thin_share[i] /= kept
-    thin_ends[-1] = end
-
-
-@helper
-def sweep(
-    chain: DrawnChain,
-    earned: FloatArray,
-    value: FloatArray,
-) -> None:
-    """v(s) ← r_π(s) + (W v)(s), one state after the other (Gauss-Seidel)."""
-    pair_offsets, discount, ends, target, share, policy = chain
-    states = target.view(np.uint32)
-    for s in range(value.size):
-        total = earned[s]
-        for k in range(pair_offsets[s], pair_offsets[s + 1]):
-            if policy[k] > 0.0:
-                sum_of_row = 0.0
-                for i in range(np.uint64(ends[k]), np.uint64(ends[k + 1])):
-                    sum_of_row += share[i] * value[states[i]]
-                total += policy[k] * discount * sum_of_row
-        value[s] = total
+            thin.share[i] /= kept
+    thin.ends[-1] = end
 
 
 @helper
@@ -252,27 +214,9 @@ def take_off(
 
 
 @helper
-def parts_of(work: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Returns change and value [S] of a sweep, and images and moves [1 + MIXED, S] to mix."""
-    return work[0], work[1], work[2 : 3 + MIXED], work[3 + MIXED : 4 + 2 * MIXED]
-
-
-@helper
-def first_move(
-    chain: DrawnChain,
-    work: FloatArray,
-) -> None:
-    """Writes the move of starts by a constant, where sweeps alone gain the least, and its image."""
-    nothing, _, images, moves = parts_of(work)
-    nothing[:], moves[0, :] = 0.0, 1.0
-    sweep(chain, nothing, moves[0])
-    for s in range(images.shape[1]):
-        images[0, s] = moves[0, s] - 1.0
-
-
-@helper
 def mixed_sweeps(
-    chain: DrawnChain,
+    model: DrawnModel,
+    policy: FloatArray,
     earned: FloatArray,
     goal: float,
     value: FloatArray,
@@ -284,12 +228,12 @@ def mixed_sweeps(
     sweeps have shown; all images are orthogonal. So each result is moved to where its change has
     the least squares. The first move and image are given, the others begin anew.
     """
-    change, before, images, moves = parts_of(work)
+    change, before, images, moves = work[0], work[1], work[2 : 3 + MIXED], work[3 + MIXED :]
     lengths = np.zeros(1 + MIXED)
     lengths[0] = mean_over(images[0], images[0])
     for step in range(MOST_SWEEPS):
         copy_into(before, value)
-        sweep(chain, earned, value)
+        add_what_follows(model, policy, earned, value, value)
         largest = 0.0
         for s in range(value.size):
             change[s] = value[s] - before[s]
@@ -314,8 +258,9 @@ def mixed_sweeps(
 
 @helper
 def improve(
-    whole: DrawnChain,
-    thin: DrawnChain,
+    whole: DrawnModel,
+    thin: DrawnModel,
+    policy: FloatArray,
     earned: FloatArray,
     goal: float,
     steps: float,
@@ -325,26 +270,33 @@ def improve(
     """Moves `value` towards v = r_π + W v, until max_s |r_π + W v − v| is at most `goal`; that max.
 
     By corrections in the thin model; where one does not help, in the whole one; and where that does
-    not help either, by sweeps v ← r_π + W v, which always get there.
+    not help either, by sweeps v ← r_π + W v, which always get there. The first move to mix is that
+    of starts by a constant, where sweeps alone gain the least.
     """
-    following, lacking, correction = work[0], work[1], work[2]
-    chain, failures, best = thin, -1, 0.0
+    nothing, following, lacking, correction, mixing = work[0], work[1], work[2], work[3], work[4:]
+    image, move = mixing[2], mixing[3 + MIXED]
+    model, failures, best = thin, -1, 0.0
     sweeps = 40 * steps  # (1 − 1/steps)^sweeps < 1e-17: more cannot help
+    nothing[:] = 0.0
     while True:
-        follow(whole, value, following)
+        add_what_follows(whole, policy, nothing, value, following)
         lack = largest_change(earned, following, value)
         if lack <= goal or not sweeps > 0.0:
             return lack
         if failures < 2 and not lack < 0.5 * best:
             failures += 1
-            chain = thin if failures == 0 else whole
-            first_move(chain, work[3:])
+            model = thin if failures == 0 else whole
+            move[:] = 1.0
+            add_what_follows(model, policy, nothing, move, move)
+            for s in range(value.size):
+                image[s] = move[s] - 1.0
         best = lack
         for s in range(value.size):
             lacking[s] = earned[s] + following[s] - value[s]
             correction[s] = lacking[s]
         if failures < 2:
-            mixed_sweeps(chain, lacking, max(LEFT * lack, 0.5 * goal), correction, work[3:])
+            accuracy = max(LEFT * lack, 0.5 * goal)
+            mixed_sweeps(model, policy, lacking, accuracy, correction, mixing)
         else:
             sweeps -= 1.0
         for s in range(value.size):
@@ -379,18 +331,21 @@ def eliminate_drawn(
     num_states = pair_offsets.size - 1
     cells = num_states * num_states
     matrix, following = room.floats[:cells], room.floats[cells : cells + num_states]
+    nothing = matrix[:num_states]  # once all is eliminated
     earned = room.floats[cells + num_states : cells + 2 * num_states]
     value = room.floats[cells + 2 * num_states : cells + 3 * num_states]
     models_each = len(ends) // (firsts.size - 1)
     for b in range(first_task, end_task):
+        model = DrawnModel(pair_offsets, discount, ends[b], target[b], share[b])
         first = firsts[b // models_each]
         for p in range(firsts[b // models_each + 1] - first):
             chances = policy[first + p]
-            chain = DrawnChain(pair_offsets, discount, ends[b], target[b], share[b], chances)
             most = earn(pair_offsets, reward[b], chances, earned)
             copy_into(value, earned)
-            eliminate(chain, matrix, value)
-            follow(chain, value, following)
+            eliminate(model, chances, matrix, value)
+            for s in range(num_states):
+                nothing[s] = 0.0
+            add_what_follows(model, chances, nothing, value, following)
             performance.residual[b, p] = largest_change(earned, following, value)
             performance.scale[b, p] = most + largest_of(value)
             performance.mean[b, p] = mean_over(initial[b], value)
@@ -450,12 +405,12 @@ def iterate_drawn(
     for b in range(first_task, end_task):
         work = np.empty((VALUES_BESIDE - 2, num_states))
         earned, value = np.empty(num_states), np.empty(num_states)
-        whole, size = (ends[b], target[b], share[b]), ends[b, -1] + 1
-        thin = (np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size))
-        thin_out(*whole, *thin)
+        size = ends[b, -1] + 1
+        whole = DrawnModel(pair_offsets, discount, ends[b], target[b], share[b])
+        thin_rows = (np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size))
+        thin = DrawnModel(pair_offsets, discount, *thin_rows)
+        thin_out(whole, thin)
         for p in range(policy.shape[0]):
-            chain = DrawnChain(pair_offsets, discount, *whole, policy[p])
-            thin_chain = DrawnChain(pair_offsets, discount, *thin, policy[p])
             most = earn(pair_offsets, reward[b], policy[p], earned)
             if p == 0 or aim.keep:
                 copy_into(value, start[p])
@@ -463,7 +418,7 @@ def iterate_drawn(
                 for s in range(num_states):
                     value[s] += start[p, s] - start[p - 1, s]
             goal = aim.accuracy * (most + largest_of(value)) / aim.steps
-            lack = improve(chain, thin_chain, earned, goal, aim.steps, value, work)
+            lack = improve(whole, thin, policy[p], earned, goal, aim.steps, value, work)
             performance.residual[b, p] = lack
             performance.scale[b, p] = most + largest_of(value)
             performance.mean[b, p] = mean_over(initial[b], value)

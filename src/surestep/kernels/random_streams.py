@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from surestep.kernels._compile import helper, kernel
-from surestep.kernels._types import FloatsOut
+from surestep._arrays import FloatArray
+from surestep.kernels._compile import helper, inlined
 
 # Every number is a uint64: mixed with a signed one, Numba would turn it into a double.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -121,16 +121,12 @@ def beta(words: Words, first: float, second: float) -> tuple[float, Words]:
     return x / (x + y), words
 
 
-@kernel()
-def uniforms(seed: int, draw: int, row: int, numbers: FloatsOut) -> None:
-    """Writes the first numbers of a stream."""
-    words = start_stream(seed, draw, row)
-    for i in range(numbers.size):
-        numbers[i], words = uniform(words)
-
-
-@kernel()
-def gammas(seed: int, shape: float, numbers: FloatsOut) -> None:
-    """Draws independent Gamma(shape) numbers, each from a stream of its own."""
-    for i in range(numbers.size):
-        numbers[i], _ = gamma(start_stream(seed, i, 0), shape)
+@inlined
+def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
+    """Returns the first of `sums`[begin:end], which rise, that is above x; or the last."""
+    left = end - begin
+    while left > 1:
+        half = left // 2
+        begin = begin + half if sums[begin + half - 1] <= x else begin
+        left -= half
+    return begin

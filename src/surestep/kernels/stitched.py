@@ -12,13 +12,13 @@ Numbers depend on (seed, purpose, run, round, state, visit) alone, so none has t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.kernels._compile import borrowing, helper, inlined, kernel, tasks
+from surestep._arrays import FloatArray, IntArray
+from surestep.kernels._compile import helper, kernel, tasks
 from surestep.kernels._types import (
     BatchOut,
     BoolsIn,
@@ -32,7 +32,7 @@ from surestep.kernels._types import (
     TableOut,
 )
 from surestep.kernels.lines import line, part, places
-from surestep.kernels.random_streams import BITS_12, GOLDEN, mixed
+from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
 SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not
@@ -66,8 +66,8 @@ class Course(NamedTuple):
     """All that two policies need beside stacks to be rolled out."""
 
     pair_offsets: IntsIn  # [S+1]
-    chances: TableIn  # [2, 2K] see `coupled_chances`
-    start_chances: TableIn  # [1, S] cumulated; or [0, S] where starts are read from a stack
+    chances: FloatsIn  # [4K] see `coupled_chances`
+    start_chances: FloatsIn  # [S] cumulated; empty where starts are read from a stack
     over: BoolsIn  # [S] states in which episodes are over
     at_end: TableIn  # [2, S] what an end is worth under either policy
     tails: Tails
@@ -76,29 +76,18 @@ class Course(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """Courses over the same pairs, each on the stacks of one of D logs, in lines."""
+    """Courses over the same pairs, each on the stacks of one of D logs; arrays follow each other.
+
+    They agree in discount and limits, and all starts are known, or none are.
+    """
 
     log: IntsIn  # [C] the log of each
     seed: IntsIn  # [C]
     rounds: IntsIn  # [C] the most rounds of a run
-    entries: IntsIn  # [D+1] where the entries of each log begin
-    episodes: IntsIn  # [D+1] where its starts begin
-    offsets: IntsIn  # [D·(K+1)] from 0 on in each log
-    reward: FloatsIn
-    successor: IntsIn
-    ended: BoolsIn
-    starts: IntsIn
-    pair_offsets: IntsIn  # [S+1]
-    chances: TableIn  # [2·C, 2K]
-    start_chances: TableIn  # [C, S], or [0, S]
-    over: BoolsIn  # [C·S]
-    at_end: TableIn  # [2·C, S]
-    at_pair: TableIn  # [2·C, K]
-    at_state: TableIn  # [2·C, S]
-    discount: FloatsIn  # [C]
-    low: FloatsIn  # [C]
-    high: FloatsIn  # [C]
     readable: BoolsIn  # [C·K]
+    episodes: IntsIn  # [D+1] where the starts of each log begin
+    stacks: Stacks  # of all logs
+    course: Course  # of all cases
 
     @classmethod
     def of(cls, each: Sequence[Case]) -> Cases:
@@ -106,28 +95,20 @@ class Cases(NamedTuple):
         logs = {id(case.stacks): case.stacks for case in each}
         number = {key: place for place, key in enumerate(logs)}
         stacks, courses = [*logs.values()], [case.course for case in each]
+        offsets = arrays.offsets_of(line(one.sizes for one in stacks))
+        tails = Tails(*map(line, zip(*(course.tails for course in courses), strict=True)))
+        of_all: dict[str, Any] = {
+            name: line(getattr(course, name) for course in courses)
+            for name in ("chances", "start_chances", "over", "at_end")
+        }
         return cls(
             np.array([number[id(case.stacks)] for case in each]),
             np.array([int(case.seed) for case in each]),
             np.array([case.rounds for case in each]),
-            places(one.reward for one in stacks),
-            places(one.starts for one in stacks),
-            line(one.offsets for one in stacks),
-            line(one.reward for one in stacks),
-            line(one.successor for one in stacks),
-            line(one.ended for one in stacks),
-            line(one.starts for one in stacks),
-            courses[0].pair_offsets,
-            line(course.chances for course in courses),
-            line(course.start_chances for course in courses),
-            line(course.over for course in courses),
-            line(course.at_end for course in courses),
-            line(course.tails.at_pair for course in courses),
-            line(course.tails.at_state for course in courses),
-            np.array([float(course.discount) for course in courses]),
-            np.array([float(course.limits[0]) for course in courses]),
-            np.array([float(course.limits[1]) for course in courses]),
             line(case.readable for case in each),
+            places(one.starts for one in stacks),
+            Stacks(offsets, *map(line, [*zip(*stacks, strict=True)][1:])),
+            courses[0]._replace(tails=tails, **of_all),
         )
 
 
@@ -168,31 +149,6 @@ class Tallied(NamedTuple):
     differences: BatchOut  # [runs, M]
 
 
-@inlined
-def case_of(cases: Cases, c: int) -> tuple[Stacks, Course, BoolArray]:
-    """Returns one of the cases, in the same memory: its stacks, its course, and what is read."""
-    number, d = cases.log.size, cases.log[c]
-    first, last = cases.entries[d], cases.entries[d + 1]
-    stacks = Stacks(
-        part(cases.offsets, d, cases.entries.size - 1),
-        cases.reward[first:last],
-        cases.successor[first:last],
-        cases.ended[first:last],
-        cases.starts[cases.episodes[d] : cases.episodes[d + 1]],
-    )
-    course = Course(
-        cases.pair_offsets,
-        cases.chances[2 * c : 2 * c + 2],
-        cases.start_chances[c : c + 1],
-        part(cases.over, c, number),
-        cases.at_end[2 * c : 2 * c + 2],
-        Tails(cases.at_pair[2 * c : 2 * c + 2], cases.at_state[2 * c : 2 * c + 2]),
-        cases.discount[c],
-        (cases.low[c], cases.high[c]),
-    )
-    return stacks, course, part(cases.readable, c, number)
-
-
 @helper
 def unit(word: np.uint64) -> float:
     """Returns the word as a number more than 0 and less than 1."""
@@ -205,28 +161,11 @@ def joined(word: np.uint64, number: int) -> np.uint64:
     return mixed((word ^ np.uint64(number)) + GOLDEN)
 
 
-@borrowing
-def first_above(
-    chances: FloatArray, side: int, begin: int | np.int64, end: int | np.int64, number: float
-) -> int | np.int64:
-    """Returns the first place from `begin` on whose cumulated chance is above the number.
-
-    Chances of one side follow each other in a row of `chances` [·, ·].
-    """
-    while begin < end - 1:
-        middle = (begin + end - 1) // 2
-        if number < chances[side, middle]:
-            end = middle + 1
-        else:
-            begin = middle + 1
-    return begin
-
-
 @kernel()
 def coupled_chances(
-    pair_offsets: IntsIn, ours: FloatsIn, theirs: FloatsIn, chances: TableOut
+    pair_offsets: IntsIn, ours: FloatsIn, theirs: FloatsIn, chances: FloatsOut
 ) -> None:
-    """Cumulates the chances of both policies' actions, into `chances` [2, 2K], 2·A places a state.
+    """Cumulates the chances of both policies' actions, into `chances` [4K], 2·A places a state.
 
     First comes what both have in common, min(π_I, π_b), then what each has of its own: one number
     gives both the same action with the largest chance that there is.
@@ -234,15 +173,15 @@ def coupled_chances(
     for s in range(pair_offsets.size - 1):
         begin, end = pair_offsets[s], pair_offsets[s + 1]
         for side in range(2):
-            total = 0.0
+            total, first = 0.0, 2 * side * ours.size
             for place in range(2 * (end - begin)):
                 k = begin + place % (end - begin)
                 shared = min(ours[k], theirs[k])
                 own = ours[k] if side == 0 else theirs[k]
                 total += shared if place < end - begin else own - shared
-                chances[side, 2 * begin + place] = total
-            for place in range(2 * begin, 2 * end):
-                chances[side, place] /= total
+                chances[first + 2 * begin + place] = total
+            for place in range(first + 2 * begin, first + 2 * end):
+                chances[place] /= total
 
 
 def room_to_stitch(num_pairs: int, num_states: int) -> RoomSize:
@@ -274,9 +213,11 @@ def stitched_rounds(
     successor below 0), the run is over.
     """
     complete, cuts, moments, differences = outcome
-    ways = turns.size // cases.log.size
-    num_states = cases.pair_offsets.size - 1
-    num_pairs = cases.offsets.size // (cases.entries.size - 1) - 1
+    offsets, reward, successor, ended, starts = cases.stacks
+    pair_offsets, chances, start_chances, over, at_end, tails, discount, limits = cases.course
+    at_pair, at_state = tails
+    ways, num_states = turns.size // cases.log.size, pair_offsets.size - 1
+    num_pairs = cases.readable.size // cases.log.size
     base, read_pairs = room.ints[:num_pairs], room.ints[num_pairs : 2 * num_pairs]
     reads = room.ints[2 * num_pairs : 4 * num_pairs]  # of π_I, and of π_b after them
     visits = room.ints[4 * num_pairs : 4 * num_pairs + num_states]
@@ -285,43 +226,36 @@ def stitched_rounds(
         visits[s] = 0
     for task in range(first, last):
         way, run = task // runs, task % runs
-        stacks, course, readable = case_of(cases, way // ways)
-        offsets, reward, successor, ended, starts = stacks
-        pair_offsets, chances, start_chances, over, at_end, tails, discount, limits = course
-        at_pair, at_state = tails
-        who, rounds = turns[way], cases.rounds[way // ways]
+        c, who = way // ways, turns[way]
+        log, seed = cases.log[c], cases.seed[c]
         for k in range(num_pairs):
-            base[k] = 0
-            reads[k] = 0
-            reads[num_pairs + k] = 0
-        seed = cases.seed[way // ways]
+            base[k], reads[k], reads[num_pairs + k] = 0, 0, 0
         run_word = joined(joined(mixed(np.uint64(seed) + GOLDEN), purpose), run)
         complete[task], cuts[task] = 0, 0
-        mean, squares, their_mean, their_squares = 0.0, 0.0, 0.0, 0.0
-        count, their_count = 0, 0
+        for i in range(4):
+            moments[task, i] = 0.0
         missing = False
-        begin = 0
-        for i in range(rounds):
-            word = joined(run_word, i)
+        for i in range(cases.rounds[c]):
+            word, begin = joined(run_word, i), cases.episodes[log] + i
             if start_chances.size > 0:
                 number = unit(joined(word, num_states))
-                begin = int(first_above(start_chances, 0, 0, num_states, number))
-            elif i < starts.size:
-                begin = starts[i]
+                begin = first_above(start_chances, c * num_states, (c + 1) * num_states, number)
+                begin -= c * num_states
+            elif begin < cases.episodes[log + 1]:
+                begin = starts[begin]
             else:
                 break
-            num_read = 0
-            earned = 0.0
-            cut_here = 0
-            theirs_alone = who == THEIRS or (who > 1 and i % who > 0)
+            num_read, cut_here, earned = 0, 0, 0.0
+            kind = 1 if who > 1 and i % who > 0 else 0
+            theirs_alone = who == THEIRS or kind == 1
             for side in range(theirs_alone, 2 if who == BOTH or theirs_alone else 1):
-                s, weight, total, step, num_seen = begin, 1.0, 0.0, 0, 0
+                s, weight, total, step, num_seen, own = begin, 1.0, 0.0, 0, 0, 2 * c + side
                 while True:
-                    if over[s]:
-                        total += weight * at_end[side, s]
+                    if over[c * num_states + s]:
+                        total += weight * at_end[own, s]
                         break
                     if step == horizons[2 * way + side]:
-                        total += weight * at_state[side, s]
+                        total += weight * at_state[own, s]
                         total = max(total, limits[0]) if side == 0 else min(total, limits[1])
                         cut_here += 1
                         break
@@ -331,15 +265,16 @@ def stitched_rounds(
                     number = unit(joined(joined(word, s), visits[s]))
                     visits[s] += 1
                     lowest, actions = pair_offsets[s], pair_offsets[s + 1] - pair_offsets[s]
-                    place = first_above(chances, side, 2 * lowest, 2 * (lowest + actions), number)
-                    k = lowest + (place - 2 * lowest) % actions
-                    if not readable[k]:
-                        total += weight * at_pair[side, k]
+                    place = 2 * (own * num_pairs + lowest)
+                    chosen = first_above(chances, place, place + 2 * actions, number) - place
+                    k = lowest + chosen % actions
+                    if not cases.readable[c * num_pairs + k]:
+                        total += weight * at_pair[own, k]
                         total = max(total, limits[0]) if side == 0 else min(total, limits[1])
                         cut_here += 1
                         break
-                    row = offsets[k] + base[k] + reads[side * num_pairs + k]
-                    if row >= offsets[k + 1] or successor[row] < 0:
+                    row = offsets[log * num_pairs + k] + base[k] + reads[side * num_pairs + k]
+                    if row >= offsets[log * num_pairs + k + 1] or successor[row] < 0:
                         missing = True
                         break
                     if reads[k] == 0 and reads[num_pairs + k] == 0:
@@ -351,7 +286,7 @@ def stitched_rounds(
                     step += 1
                     s = successor[row]
                     if ended[row]:
-                        total += weight * at_end[side, s]
+                        total += weight * at_end[own, s]
                         break
                 for j in range(num_seen):
                     visits[seen_states[j]] = 0
@@ -363,52 +298,22 @@ def stitched_rounds(
             for j in range(num_read):
                 k = read_pairs[j]
                 base[k] += max(reads[k], reads[num_pairs + k])
-                reads[k] = 0
-                reads[num_pairs + k] = 0
+                reads[k], reads[num_pairs + k] = 0, 0
             if i < differences.shape[1]:
                 differences[task, i] = earned
             complete[task] = i + 1
             cuts[task] += cut_here
-            if who > 1 and i % who > 0:  # sums as they go (Welford 1962)
-                their_count += 1
-                off = earned - their_mean
-                their_mean += off / their_count
-                their_squares += off * (earned - their_mean)
-            else:
-                count += 1
-                off = earned - mean
-                mean += off / count
-                squares += off * (earned - mean)
-        moments[task, 0], moments[task, 1] = mean, squares
-        moments[task, 2], moments[task, 3] = their_mean, their_squares
-
-
-@helper
-def series_reach(
-    series: FloatArray, complete: IntArray, stake: float, mean: float, goal: float, one_of: int
-) -> bool:
-    """Tells whether, for some t ≥ R/2, one of `one_of` of the first t series [R, M] does.
-
-    What has to reach the goal is the capital Π (1 + stake (x − mean)), at any time; only the first
-    `complete` [R] values are there. A capital too small for a double stays 0.
-    """
-    reached = 0
-    for run in range(complete.size):
-        capital = 1.0
-        for i in range(complete[run]):
-            capital *= 1.0 + stake * (series[run, i] - mean)
-            if capital >= goal:
-                reached += 1
-                break
-        if reached * one_of >= run + 1 and 2 * (run + 1) >= complete.size:
-            return True
-    return False
+            ours = i // who + 1 if who > 1 else i + 1
+            off = earned - moments[task, 2 * kind]  # sums as they go (Welford 1962)
+            moments[task, 2 * kind] += off / (ours if kind == 0 else i + 1 - ours)
+            moments[task, 2 * kind + 1] += off * (earned - moments[task, 2 * kind])
 
 
 class Turns(NamedTuple):
     """Bets on rounds of either policy in turn: who is next, how much is at stake, and the limits.
 
-    Of the capital, `together` is put on both means at once, and half of the rest on each alone.
+    Of the capital, `together` is put on both means at once, and half of the rest on each alone. A
+    bet on one mean is one with a cycle of 1, and all of the capital `together`.
     """
 
     cycle: int  # of so many rounds, the first is of π_I, the others are of π_b
@@ -422,7 +327,7 @@ class Turns(NamedTuple):
 
 
 @helper
-def enough_turns_reach(
+def enough_reach(
     series: FloatArray,
     complete: IntArray,
     turns: Turns,
@@ -431,9 +336,11 @@ def enough_turns_reach(
     goal: float,
     one_of: int,
 ) -> bool:
-    """Tells whether, for some t ≥ R/2, one of `one_of` of the first t series reaches the goal.
+    """Tells whether, for some t ≥ R/2, one of `one_of` of the first t series [R, M] does.
 
-    `ours` and `theirs` are the means that are to be refuted: of G_I from below, of G_b from above.
+    What has to reach the goal is the capital of the bets, at any time; only the first `complete`
+    [R] values are there. A capital too small for a double stays 0. `ours` and `theirs` are the
+    means that are to be refuted: of G_I from below, of G_b from above.
     """
     least, most = turns.limits
     our_cap, their_cap = turns.largest_share / (ours - least), turns.largest_share / (most - theirs)
@@ -443,7 +350,13 @@ def enough_turns_reach(
     for run in range(complete.size):
         together = turns.together
         our_own = their_own = (1.0 - together) / 2
-        for i in range(complete[run]):
+        if turns.cycle == 1:
+            for i in range(complete[run]):
+                together *= 1.0 + stake_ours * (series[run, i] - ours)
+                if together >= goal:
+                    reached += 1
+                    break
+        for i in range(complete[run] if turns.cycle > 1 else 0):
             if i % turns.cycle == 0:
                 won = series[run, i] - ours
                 together *= 1.0 + stake_ours * won
@@ -475,7 +388,7 @@ def every_split_refuted(
     smallest = SMALLEST_CELL * width
     while begin < most:
         ours = begin + width + gain
-        if ours <= least or enough_turns_reach(series, complete, turns, ours, begin, goal, one_of):
+        if ours <= least or enough_reach(series, complete, turns, ours, begin, goal, one_of):
             begin += width
             width = min(2 * width, most - begin)
         elif width > smallest:
@@ -488,8 +401,8 @@ def every_split_refuted(
 class Bets(NamedTuple):
     """Bets on C sets of R series each, in lines: on one mean, or on two in turn; see `Turns`."""
 
-    cycle: IntsIn  # [C]; 0 where there is one mean
-    stakes: TableIn  # [C, 6] `together` to `largest_share` of `Turns`; of one mean, `ours` alone
+    cycle: IntsIn  # [C]
+    stakes: TableIn  # [C, 6] `together` to `largest_share` of `Turns`
     limits: TableIn  # [C, 2] of all values of one mean, or of all returns
     goal: FloatsIn  # [C]
     halvings: IntsIn  # [C] of the search
@@ -505,27 +418,24 @@ def last_refuted_of(first: int, last: int, room: Room, bets: Bets, lower: Floats
 
     They are few, and take long where policies take turns: a GPU would be waiting for those.
     """
-    number = bets.cycle.size
     for c in range(first, last):
-        complete = part(bets.complete, c, number)
+        complete = part(bets.complete, c, bets.cycle.size)
         series = bets.values[bets.places[c] : bets.places[c + 1]].reshape(complete.size, -1)
         together, ours, theirs, ours_alone, theirs_alone, share = bets.stakes[c]
         least, most = bets.limits[c]
-        cycle, goal = bets.cycle[c], bets.goal[c]
-        limits = (least, most)
+        limits, cycle, goal = (least, most), bets.cycle[c], bets.goal[c]
         turns = Turns(cycle, together, ours, theirs, ours_alone, theirs_alone, share, limits)
         below, above = least, most
-        if cycle > 0:
+        if cycle > 1:
             below, above = least - most, most - least
         for _ in range(bets.halvings[c]):
             middle = below + (above - below) / 2
             if not below < middle < above:
                 break
-            if cycle > 0:
+            if cycle > 1:
                 refuted = every_split_refuted(series, complete, turns, middle, goal, bets.one_of)
             else:
-                stake = min(ours, share / (middle - least))
-                refuted = series_reach(series, complete, stake, middle, goal, bets.one_of)
+                refuted = enough_reach(series, complete, turns, middle, least, goal, bets.one_of)
             if refuted:
                 below = middle
             else:
