@@ -85,11 +85,7 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
 
 @pytest.mark.parametrize(
     ("worlds", "sizes", "said"),
-    [
-        (10, [1.0], "10"),
-        (0, [1.0], "0, but for those without any benefit"),
-        (0, [], "0"),
-    ],
+    [(10, [1.0], "10"), (0, [1.0], "0, but for those without any benefit"), (0, [], "0")],
 )
 def test_worlds_of_luck_alone_are_worlds_too(worlds, sizes, said):
     assert worlds_words({"worlds": worlds, "sizes": sizes}) == said
@@ -279,8 +275,6 @@ def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
             ("--set", "bins.conditoin.width=2"),
             ["no column 'conditoin' to bin; did you mean 'condition'"],
         ),
-        (("--memory-limit", "some"), ["memory_limit is 'some'"]),
-        (("--running", "5", "-5"), ["expected the lower number of running first"]),
     ],
 )
 def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):

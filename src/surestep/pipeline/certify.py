@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import IntArray
 from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
@@ -20,14 +21,7 @@ from surestep.certificates.ranges import Ranges, hull
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import propensities_vary
-from surestep.io.labels.label_tables import (
-    Locate,
-    PairTable,
-    check_listed,
-    check_log_fits,
-    nowhere,
-    others,
-)
+from surestep.io.labels.label_tables import Locate, PairTable
 from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
@@ -204,7 +198,7 @@ class SavedPolicy:
             learnt = [Statement("states-learnt")] if saved.table.vocabulary.learnt else []
             assembly = replace(assembly, premises=(*assembly.premises, *learnt))
         else:
-            locate = nowhere if log_source is None else log_source.place_of
+            locate = label_tables.nowhere if log_source is None else log_source.place_of
             assembly = other_log(saved, counts, locate)
         told = terms.certifier_settings(facts)
         splits = set()
@@ -322,8 +316,8 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     ends = {*words.states[deciding:]} - decided
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
     known = words.states[:deciding]
-    check_listed("state", words.state_columns, known, met, locate, "the policy")
-    check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, locate)
+    label_tables.check_listed("state", words.state_columns, known, met, locate, "the policy")
+    label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, locate)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)
@@ -348,5 +342,5 @@ def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
                 f"the log says that {pairs.pair_name(int(pair[t]))} was taken with probability "
                 f"{logged[t]:.6g}, but the behavior policy of the result has "
                 f"{known.probability[pair[t]]:.6g}; expected a log that the same policy made"
-                f"{others(many, 'pairs')}"
+                f"{label_tables.others(many, 'pairs')}"
             )

@@ -19,6 +19,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.description as keys
+import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import BoolArray
 from surestep._files import read_path
 from surestep._names import unknown
@@ -32,15 +33,7 @@ from surestep.io.labels.behavior import (
     propensity_ranges,
 )
 from surestep.io.labels.label import Label
-from surestep.io.labels.label_tables import (
-    Locate,
-    PairTable,
-    check_listed,
-    check_log_fits,
-    nowhere,
-    read_label_list,
-    read_pairs,
-)
+from surestep.io.labels.label_tables import Locate, PairTable
 from surestep.io.labels.learnt_states import learn, returns_of
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
@@ -168,7 +161,7 @@ def gather(
     for role, name in (*given.items(), *(("tables", name) for name in log.tables)):
         if isinstance(name, str | os.PathLike) and not keys.is_word(SOURCES.get(role, role), name):
             files += [(role, path) for path in matching(read_path(name))]
-    locate = nowhere if source is None else source.place_of
+    locate = label_tables.nowhere if source is None else source.place_of
     assembly = assemble(counts, behavior, **lists, possible=possible, locate=locate)
     if source is not None and source.learnt:
         words = replace(assembly.vocabulary, learnt=source.learnt)
@@ -285,7 +278,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferre
         return "row-propensities" if propensities_vary(counts) else "propensities"
     if not isinstance(behavior, str) or behavior not in keys.WORDS_FOR_BEHAVIOR:
         columns = counts.state_columns, counts.action_columns
-        return read_pairs(behavior, *columns, counts.binnings, policy=True)
+        return label_tables.read_pairs(behavior, *columns, counts.binnings, policy=True)
     word = cast(Inferred, behavior)
     if word in ("propensities", "row-propensities") and not logged:
         raise InvalidParameter(
@@ -301,7 +294,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     if given is None:
         return None
     if not isinstance(given, list | tuple):
-        return read_label_list(given, role, columns, counts.binnings)
+        return label_tables.read_label_list(given, role, columns, counts.binnings)
     labels = [(label,) if isinstance(label, str) else label for label in given]
     return read_labels(role, columns, labels)
 
@@ -310,7 +303,8 @@ def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
     """Reads the pairs in a file or table; None where none are given."""
     if given is None or isinstance(given, PairTable):
         return given
-    return read_pairs(given, counts.state_columns, counts.action_columns, counts.binnings)
+    columns = counts.state_columns, counts.action_columns
+    return label_tables.read_pairs(given, *columns, counts.binnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +340,7 @@ def assemble(
     states: Sequence[Label] | None = None,
     actions: Sequence[Label] | None = None,
     possible: PairTable | None = None,
-    locate: Locate = nowhere,
+    locate: Locate = label_tables.nowhere,
 ) -> Assembly:
     """Numbers for the labels, the counts over them, and the behavior policy.
 
@@ -362,7 +356,7 @@ def assemble(
     deciding: Sequence[Label]
     taken: Sequence[Label]
     for table in tables:
-        check_log_fits(table, counts, locate)
+        label_tables.check_log_fits(table, counts, locate)
         deciding, taken = table.vocabulary.states, table.vocabulary.actions
         enabled = np.stack([table.pairs.state, table.pairs.action])
     if not tables:
@@ -426,7 +420,7 @@ def known_labels(
     ends = {*counts.end_states()} if role == "state" else set()
     if listed is not None:
         logged = [label for label in logged if label not in ends]
-        check_listed(role, columns, listed, logged, locate)
+        label_tables.check_listed(role, columns, listed, logged, locate)
     return in_order({*(logged if listed is None else listed)} - ends, columns, counts.binnings)
 
 

@@ -9,16 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import surestep.certificates.episodes as episodes
 from surestep.algorithms import Algorithm, Limits, needs_log
 from surestep.certificates import Certifier
-from surestep.certificates.episodes import (
-    Logger,
-    held_out_part,
-    holds_out,
-    needs_episodes,
-    split_of,
-    training_for,
-)
+from surestep.certificates.episodes import Logger
 from surestep.certificates.protocol import Believer, believes
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched
@@ -291,7 +285,7 @@ def draft_with(
     return Draft(findings, question, how, record, least)
 
 
-def proof_expected(certifier: Certifier, part: Problem, policy: Policy, episodes: int) -> Any:
+def proof_expected(certifier: Certifier, part: Problem, policy: Policy, recorded: int) -> Any:
     """Returns how many episodes, of so many times the log's, should prove a gain.
 
     Only rollouts of the part that chose the policy can say that; nothing is said by others.
@@ -303,7 +297,7 @@ def proof_expected(certifier: Certifier, part: Problem, policy: Policy, episodes
         growth = certifier.growth_for_proof(part, policy)
     except CertificateRefused:
         return {}
-    return {"episodes_for_proof": None if growth is None else math.ceil(growth * episodes)}
+    return {"episodes_for_proof": None if growth is None else math.ceil(growth * recorded)}
 
 
 def result_of(findings: Findings) -> Result:
@@ -327,7 +321,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     least = max(terms.floor or 0, int(evidence.kinds["possible"] == SEEN))
     limits = Limits(least_visits=least, allowed=evidence.assembly.allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
-    whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
+    whole = [certifier.name for certifier in certifiers if episodes.needs_episodes(certifier)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
     problem, numbering = steps.numbered(problem, evidence.assembly.quiet, whole)
@@ -337,13 +331,13 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     split = splitting(certifiers)
     training, judging = problem, None
     if split is not None:
-        training = training_for(problem, split)
+        training = episodes.training_for(problem, split)
         if evidence.behavior in ESTIMATED:
             # What certifies must have no part in the policy that it compares with.
             behavior = estimate_behavior(training.counts)
             problem, training = (replace(part, behavior=behavior) for part in (problem, training))
-        share, _, seed = split_of(split)
-        judging = held_out_part(problem, share, seed)
+        share, _, seed = episodes.split_of(split)
+        judging = episodes.held_out_part(problem, share, seed)
     belief = belief_beside(certifiers)
     return Question(problem, training, judging, algorithm, told, certifiers, belief, numbering)
 
@@ -353,7 +347,7 @@ def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
     believed = (
         certifier
         for place, certifier in enumerate(certifiers)
-        if may_be_believed(place, certifier.name, apart=holds_out(certifier))
+        if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
     )
     first = next(believed, None)
     return first if first is not certifiers[0] and believes(first) else None
