@@ -67,9 +67,8 @@ def evidence():
 @pytest.fixture(scope="module")
 def problem(evidence):
     found = problem_of(evidence.assembly, Terms(discount=0.9), evidence.facts)
-    return LoadedSteps(evidence.source, evidence.counts, found.counts.pairs).put_into(
-        found, "a test"
-    )
+    steps = LoadedSteps(evidence.source, evidence.counts, found.counts.pairs)
+    return steps.numbered(found, evidence.assembly.quiet, ["a test"])[0]
 
 
 def numeric(settings):

@@ -172,9 +172,7 @@ def test_other_logs_are_judged_with_what_was_said(log, tmp_path):
     ("terms", "words"),
     [
         ({"ending": (0, 0)}, "declared as 0 to 0, so that nothing can be gained"),
-        ({"ending": (1, 0)}, "expected the lower number of ending first"),
         ({"running": (0, np.nan)}, r"stakes\.running\[1\] is nan, expected a number"),
-        ({"returns": (0, float("inf"))}, r"stakes\.returns\[1\] is inf, expected a number"),
         ({"discount": 1, "running": (0, 1)}, r"discount is 1 and .*returns=\(low, high\)"),
         ({"running": (0, 1e150)}, r"is 1e\+150, expected a number <= 1e\+100"),
     ],

@@ -145,12 +145,7 @@ def test_settings_out_of_range_are_refused():
 def test_an_inspection_is_json():
     found = inspect(log_of({("s", "x"): 30, ("s", "y"): 1}))
     again = json.loads(json.dumps(as_json(found)))
-    assert again["actions"][0] == {
-        "action": ["x"],
-        "visits": 30,
-        "states": 1,
-        "trusted_states": 1,
-    }
+    assert again["actions"][0] == {"action": ["x"], "visits": 30, "states": 1, "trusted_states": 1}
     assert again["columns"]["next_state"] == ["next_state"]
     assert again["coverage"]["visits"]["highest"] == 30
 

@@ -13,7 +13,7 @@ from surestep.certificates import Asked
 from surestep.errors import ShapeMismatch
 from surestep.io import write_counts
 from surestep.pipeline import certify_result, check_certificates
-from surestep.pipeline.certify import SavedPolicy
+from surestep.pipeline.certify import SavedPolicy, log_again
 
 TERMS = {"discount": 0.5, "n_wedge": 3, "certificates": ["robust"], "worlds": 0}
 BOUNDS = {"running": (-2.0, 1.0), "ending": (-8.0, 2.0)}
@@ -52,9 +52,13 @@ def home(tmp_path_factory):
 
 
 def made_of(folder, rows, kinds=(), **how):
-    return SavedPolicy.of(
-        folder, table(rows, **how), None, [Asked.of(kind) for kind in kinds], None
-    )
+    return judging(folder, table(rows, **how), [Asked.of(kind) for kind in kinds])
+
+
+def judging(folder, log, kinds=()):
+    saved = surestep.load(folder)
+    source = log_again(saved, log, None, allow_query=False)
+    return SavedPolicy.of(saved, source, kinds, None)
 
 
 # ---- what the policy does not know --------------------------------------------------------------
@@ -183,7 +187,7 @@ def test_bins_of_a_later_log_are_those_of_the_result(tmp_path):
     )
     surestep.improve(source, **TERMS).save(tmp_path / "out")
     later = log([1.5, 2.5, 3.5, 99.0], 80)  # whose own quantiles are elsewhere
-    made = SavedPolicy.of(tmp_path / "out", later, None, [], None)
+    made = judging(tmp_path / "out", later)
     assert made.problem.counts.pairs.num_states == 4
     assert made.problem.counts.visits.tolist() == [10] * 8
 

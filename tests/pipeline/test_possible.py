@@ -98,13 +98,8 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
     ("lines", "message"),
     [
         (["state,action", "a,left", "a,left"], "row 2: state 'a', action 'left' is there again"),
-        (
-            ["state,action", "a,lift"],
-            "no action has 'lift' in column 'action'; did you mean",
-        ),
+        (["state,action", "a,lift"], "no action has 'lift' in column 'action'; did you mean"),
         (["state,action", "a,left", "c,left"], "no state has 'c' in column 'state'"),
-        (["state,deed", "a,left"], "there is no column 'action' for the action"),
-        (["state,action"], "has no row"),
         (["state,action", "(end),left"], "has no pair of a state and an action that is possible"),
     ],
 )

@@ -33,7 +33,6 @@ from surestep.results.ladder import belief_in
 from surestep.results.record import Estimates
 from surestep.results.table import PolicyTable
 
-MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
 MOST_CHECKED = 1_000_000  # rows of a log that is loaded for checks alone; episodes of a larger one
 LEAST_DRAWN = 20  # episodes, on average; fewer than that may be none at all
 

@@ -66,11 +66,11 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts) -> None:
     if beyond.any():
         first = int(np.argmax(beyond))
         state, action = counts.states[rows.state[first]], counts.actions[rows.action[first]]
-        rewards = [int(end[first]) / unit for end in (rows.least_reward, rows.greatest_reward)]
+        least, most = (int(end[first]) / unit for end in (rows.least_reward, rows.greatest_reward))
+        step = "that ends its episode" if rows.terminated[first] else "that goes on"
         where = (
-            f"state {joined(state)!r}, action {joined(action)!r}: a step that "
-            f"{'ends its episode' if rows.terminated[first] else 'goes on'} earns "
-            f"{rewards[0]:g} to {rewards[1]:g}"
+            f"state {joined(state)!r}, action {joined(action)!r}: a step {step} earns {least:g} to "
+            f"{most:g}"
         )
     number = int(beyond.sum())
     others = f"; {number:,} of {beyond.size:,} transitions are affected" if number > 1 else ""

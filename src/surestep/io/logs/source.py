@@ -15,15 +15,13 @@ from surestep._arrays import AnyArray
 from surestep._reprs import short_html, short_repr
 from surestep.description import (
     HOW_TO_READ,
-    SUFFIX,
     Bin,
     Description,
     described,
+    description_of,
     in_words,
     merged,
-    read_toml,
     several,
-    with_folder,
 )
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
@@ -309,10 +307,7 @@ def given_as(source: object, **words: Any) -> tuple[Description, object]:
     if not isinstance(source, str | os.PathLike | list | tuple):
         return described(told), source
     files = [os.fspath(path) for path in (source if isinstance(source, list | tuple) else [source])]
-    if len(files) == 1 and str(files[0]).endswith(SUFFIX):
-        below = with_folder(read_toml(files[0]), Path(files[0]).parent)
-        return described(merged(below, told), files[0]), None
-    return described(merged({"files": files}, told)), None
+    return description_of(files, told), None
 
 
 def open_log(
