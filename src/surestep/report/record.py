@@ -54,7 +54,6 @@ def setting_words(value: object) -> str:
 
 def words_section() -> Section:
     """Returns the words that not everybody knows."""
-    term_and_meaning = [
-        line.partition(": ")[::2] for line in asset("assets/words.txt").splitlines()
-    ]
-    return Section("words", "Words used here", facts=term_and_meaning, folded=True)
+    lines = asset("assets/words.txt").splitlines()
+    facts = [(term, meaning) for term, meaning in (line.split("\t") for line in lines)]
+    return Section("words", "Words used here", facts=facts, folded=True)
