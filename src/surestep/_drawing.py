@@ -33,7 +33,7 @@ COLOURS = {
     "grey": GREY,
 }  # fmt: skip
 LEVEL: Any = {"color": "black", "linewidth": 0.8, "zorder": 1}  # a line to compare with
-DASHES: Any = {"π_b": "-", "no difference": "-", "π*": "--"}  # of such lines; others are dotted
+DASHES: Any = {"π_b": "-", "no": "-", "π*": "--", "L": "--"}  # by first words; others are dotted
 FONTS = {  # by the word that asks for it: families, the last with all letters, and maths
     "sans": (["DejaVu Sans"], "dejavusans"),
     "serif": (["STIXGeneral", "DejaVu Sans"], "stix"),
@@ -179,7 +179,7 @@ def picture_class() -> type[Figure]:
 def draw_levels(axes: Axes, levels: Mapping[str, float], *, upright: bool = False) -> None:
     """Draws lines to compare with, through all of a panel, by their names."""
     for name, value in levels.items():
-        look = LEVEL | {"linestyle": DASHES.get(name, ":"), "label": typeset(name)}
+        look = LEVEL | {"linestyle": DASHES.get(name.split(" ")[0], ":"), "label": typeset(name)}
         axes.axvline(value, **look) if upright else axes.axhline(value, **look)
 
 

@@ -120,7 +120,7 @@ class CertificateRefused(SurestepError):
     def __init__(self, said: object, *, code: str | None = None) -> None:
         """Takes a statement, or the sentence for people and the code for programs."""
         super().__init__(said)
-        self.code: str = code or getattr(said, "code", "in-own-words")
+        self.code = code or str(getattr(said, "code", "in-own-words"))
 
 
 class RefutedBounds(CertificateRefused):

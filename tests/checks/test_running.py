@@ -74,7 +74,7 @@ def test_a_log_too_small_to_show_any_effect_is_not_tested():
 
 
 def test_what_so_small_a_log_shows_all_the_same_counts():
-    found = Shuffled(rows=13, groups=1, statistic=9.0, p_value=0.001, shuffles=(0.0,), noticed=None)
+    found = Shuffled(rows=13, statistic=9.0, p_value=0.001, shuffles=(0.0,), noticed=None)
     assert check_of("drift-reward", found, 0.01, True).outcome == "failed"
     assert check_of("drift-reward", found, 0.0001, True).why == "too-small"
 
