@@ -27,8 +27,8 @@ from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
 from surestep.rehearsal import Completed, rehearse
 from surestep.report.answer import verdict
-from surestep.report.certificates import tone_of
 from surestep.results.ladder import belief_in, rung_of
+from surestep.results.plots import tone_of
 
 
 def estimated_gain(problem, policy):

@@ -89,7 +89,7 @@ def print_answer(findings: Findings) -> None:
     """Prints the first screen of the report, the stress test, and what was taken by default."""
     from surestep.checks import failed
     from surestep.report.answer import answer_section
-    from surestep.report.stress_test import found_words, luck_words, no_rehearsal_words
+    from surestep.report.stress_test import found_words, no_rehearsal_words
     from surestep.report.terminal import print_sections
 
     most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
@@ -100,7 +100,7 @@ def print_answer(findings: Findings) -> None:
     elif rehearsal is None:
         say(no_rehearsal_words(findings.no_rehearsal))
     else:
-        say(*(found_words(rehearsal) if rehearsal.worlds else luck_words(rehearsal)))
+        say(*found_words(rehearsal))
     read, named = findings.record.data, findings.record.parameters["columns"]
     columns = "; ".join(f"{role} {', '.join(names)}" for role, names in named.items() if names)
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"

@@ -139,9 +139,10 @@ def broken_output() -> str:
 def main(ctx: click.Context, version: bool, as_json: bool) -> None:
     """Safe policy improvement: a better policy from a log of past decisions."""
     if version and as_json:
-        from surestep.results.record import current_machine, current_versions
+        from surestep._blocks import versions_here
+        from surestep.results.record import current_machine
 
-        say_json(current_versions() | current_machine())
+        say_json(versions_here() | current_machine())
     elif version:
         click.echo(f"surestep, version {__version__}")
     elif as_json:

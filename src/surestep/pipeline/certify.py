@@ -244,18 +244,9 @@ class SavedPolicy:
         if not certifier.needs.held_out and not holds_out(certifier):
             return
         if not self.same_log and self.shares_files:
-            raise CertificateRefused(
-                "a file of this log is one that the policy was made from, so that its episodes "
-                "cannot judge it; expected episodes that had no part in it",
-                code="made-from-some-of-log",
-            )
+            raise CertificateRefused(Statement("made-from-some-of-log"))
         if self.same_log and not self.is_split_alike(certifier):
-            raise CertificateRefused(
-                "the policy was chosen from this very log, so that its episodes cannot judge it; "
-                "expected another log, or a policy made to stand by a certificate of kind "
-                f"{certifier.name!r}, with the same train_share, logger and seed",
-                code="made-from-log",
-            )
+            raise CertificateRefused(Statement("made-from-log", {"kind": certifier.name}))
 
 
 def log_again(

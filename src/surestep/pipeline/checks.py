@@ -12,8 +12,8 @@ from surestep.certificates.episodes import Logger, split_of
 from surestep.certificates.stitched import Stitched
 from surestep.checks import Check, check_log
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
-from surestep.checks.past import episode_of_rows
 from surestep.checks.running import check_result, given_log, looked_at
+from surestep.checks.shuffling import episode_of_rows
 from surestep.errors import NeverEnds, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import joined
@@ -26,8 +26,7 @@ from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Question
 from surestep.pipeline.terms import Terms
-from surestep.planning import performance
-from surestep.planning.evaluation import occupancy
+from surestep.planning import occupancy, performance
 from surestep.results.baseline import Baseline
 from surestep.results.ladder import belief_in
 from surestep.results.record import Estimates

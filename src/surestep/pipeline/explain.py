@@ -10,7 +10,7 @@ from surestep._words import counted, listed, number
 from surestep.algorithms import kind_of
 from surestep.description import SEEN
 from surestep.io.labels.label import Label
-from surestep.results.result import Labels, Result
+from surestep.results.result import Result
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce
 MOST_NAMED = 6  # actions in a sentence
@@ -73,7 +73,7 @@ class Explanation:
         return any(abs(action.probability - action.behavior) > 1e-12 for action in self.actions)
 
 
-def explain(result: Result, state: Labels) -> Explanation:
+def explain(result: Result, state: object) -> Explanation:
     """All that the saved policy says about a state, given as for `Result.act`."""
     table, n_wedge = result.table, result.record.parameters["n_wedge"]
     s = table.vocabulary.state_index(state)

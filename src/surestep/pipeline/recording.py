@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from surestep._blocks import versions_here
 from surestep._version import installed_version
 from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.algorithms.registry import settings_of
@@ -22,7 +23,7 @@ from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
-from surestep.results.record import Estimates, Parameters, Record, current_machine, current_versions
+from surestep.results.record import Estimates, Parameters, Record, current_machine
 
 
 class Rehearsed(NamedTuple):
@@ -159,14 +160,14 @@ def versions_with(
 ) -> dict[str, str]:
     """Returns the versions here of all that a result is made with, and its states are learnt by."""
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
-    return current_versions() | learner | versions_of(parts)
+    return versions_here() | learner | versions_of(parts)
 
 
 def check_extensions(record: Record) -> None:
     """Refuses a result that was made with an extension that is not here."""
     for shelf, name in parts_of(record.parameters):
         if shelf.find(name) is None:
-            others = record.versions.keys() - current_versions().keys()
+            others = record.versions.keys() - versions_here().keys()
             named = ", ".join(f"{package} {record.versions[package]}" for package in sorted(others))
             raise InvalidParameter(
                 f"there is no {SINGULAR[shelf.sort]} {name!r} here, with which the result was "
