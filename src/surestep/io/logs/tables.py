@@ -63,7 +63,8 @@ class Format:
 
 def scan_parquet(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads Parquet files; what one lacks is missing in its rows."""
-    return f"SELECT * FROM read_parquet({file_list(files)}, union_by_name=true)"
+    together = ", union_by_name=true" if len(files) > 1 else ""
+    return f"SELECT * FROM read_parquet({file_list(files)}{together})"
 
 
 def scan_json(database: Any, files: Sequence[Path], reader: Reader) -> str:
