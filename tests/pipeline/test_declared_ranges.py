@@ -158,7 +158,7 @@ def test_other_logs_are_judged_with_what_was_said(log, tmp_path):
     (claim,) = judged.certificates
     assert (claim.figures["value_low"], claim.figures["value_high"]) == (0.0, 1.0)
     later.write_text("\n".join([HEADER, *SURVIVAL, "4,0,bad,treat,0.5,false,bad"]) + "\n")
-    with pytest.raises(RefutedBounds, match=r"'bad', action 'treat': .* earns 0\.5 to 0\.5, exp"):
+    with pytest.raises(RefutedBounds, match=r"row 8, column 'reward': '0\.5', expected 0 to 0 whe"):
         certify_result(tmp_path / "out", str(later), ["robust"])
     # What is declared now replaces all that was declared before.
     judged = certify_result(tmp_path / "out", str(later), ["robust"], returns=(0, 2))
@@ -172,7 +172,9 @@ def test_other_logs_are_judged_with_what_was_said(log, tmp_path):
     ("terms", "words"),
     [
         ({"ending": (0, 0)}, "declared as 0 to 0, so that nothing can be gained"),
+        ({"ending": (1, 0)}, "expected the lower number of ending first"),
         ({"running": (0, np.nan)}, r"stakes\.running\[1\] is nan, expected a number"),
+        ({"returns": (0, float("inf"))}, r"stakes\.returns\[1\] is inf, expected a number"),
         ({"discount": 1, "running": (0, 1)}, r"discount is 1 and .*returns=\(low, high\)"),
         ({"running": (0, 1e150)}, r"is 1e\+150, expected a number <= 1e\+100"),
     ],
@@ -182,9 +184,9 @@ def test_what_means_nothing_is_refused(log, terms, words):
         improve(log(), **terms)
 
 
-def test_a_reward_on_the_way_is_refused_with_its_pair(log, tmp_path):
+def test_a_reward_on_the_way_is_refused_with_its_row(log, tmp_path):
     path = log([*SURVIVAL, "4,0,sick,wait,0.25,false,bad", "4,1,bad,wait,0,true,dead"])
-    words = "'wait': a step that goes on earns 0 to 0.25, expected 0 to 0 where it goes on and 0 t"
+    words = f"{path}, row 8, column 'reward': '0.25', expected 0 to 0 where it goes on and 0 to 1"
     given = ["improve", str(path), "--discount", "1", "--ending", "0", "1"]
     found = CliRunner().invoke(main, [*given, "-o", str(tmp_path / "out")])
     assert found.exit_code == 2
@@ -198,22 +200,20 @@ def test_a_reward_on_the_way_is_refused_with_its_pair(log, tmp_path):
 
 def test_the_last_row_of_a_recording_that_stopped_is_no_end(log):
     path = log([*SURVIVAL, "4,0,sick,wait,1,false,bad"])
-    with pytest.raises(RefutedBounds, match="goes on earns 0 to 1, expected 0 to 0"):
+    with pytest.raises(RefutedBounds, match=r"row 8, column 'reward': '1', expected 0 to 0"):
         improve(path, ending=(0, 1))
 
 
-@pytest.mark.parametrize(("bounds", "found"), [((0, 0.5), "1 to 1"), ((0.5, 1), "0 to 0")])
+@pytest.mark.parametrize(("bounds", "found"), [((0, 0.5), "'1'"), ((0.5, 1), "'0'")])
 def test_an_end_that_pays_otherwise_is_refused(log, bounds, found):
-    with pytest.raises(RefutedBounds, match=f"earns {found}, expected 0 to 0 where"):
+    with pytest.raises(RefutedBounds, match=f"column 'reward': {found}, expected 0 to 0 where"):
         improve(log(), ending=bounds)
 
 
 def test_an_episode_that_returns_more_is_refused_by_its_number(log):
-    with pytest.raises(RefutedBounds, match=r"on, 1 is earned, expected 0\.0 to 0\.9"):
+    with pytest.raises(RefutedBounds, match=r"the return of episode 2 is 1, expected 0\.0 to 0\.9"):
         improve(log(), returns=(0.0, 0.9))
-    with pytest.raises(
-        RefutedBounds, match=r"episode 1, step 0 on, 0 is earned, expected 0\.5 to 1"
-    ):
+    with pytest.raises(RefutedBounds, match=r"the return of episode 1 is 0, expected 0\.5 to 1"):
         improve(log(), discount=1, returns=(0.5, 1.0))
 
 

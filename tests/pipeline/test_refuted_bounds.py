@@ -21,15 +21,15 @@ ROWS = [
 ]
 KINDS = ("a-priori", "robust", "posterior", "trajectory:horizon=3")
 REFUTED = [
-    ({"ending": (-0.001, 0.001)}, r"'a': .* earns 2 to 2, .* -0\.001 to 0\.001 where it en"),
-    ({"ending": (0.0, 1.5)}, "earns 2 to 2, expected 0 to 0 where it goes on and"),
+    ({"ending": (-0.001, 0.001)}, r"row 1, column 'reward': '2', .* -0\.001 to 0\.001 where it en"),
+    ({"ending": (0.0, 1.5)}, r"row 1, column 'reward': '2', expected 0 to 0 where it goes on and"),
     (
         {"ending": (1.0, 3.0)},
-        r"'b': .* earns 0\.5 to 0\.5, expected 0 to 0 .* and 1 to 3 where",
+        r"row 2, column 'reward': '0\.5', expected 0 to 0 .* and 1 to 3 where",
     ),
     (
         {"running": (0.0, 3.0)},
-        "earns 2 to 2, expected 0 to 3 .* and 0 to 0 where it",
+        "row 1, column 'reward': '2', expected 0 to 3 .* and 0 to 0 where it",
     ),
     ({"returns": (-1.0, 1.0)}, "return of episode 0 is 2, expected -1.0 to 1.0"),
 ]
@@ -60,14 +60,14 @@ def test_a_single_reward_refutes_bounds_that_its_mean_does_not():
     rows = {"state": ["here"] * 20, "action": ["a"] * 20, "next_state": ["there"] * 20}
     rows |= {"reward": [0.25, 2.25] * 10, "terminated": [True] * 20}
     source = read_log({name: np.array(column) for name, column in rows.items()})
-    for bounds in ((1.0, 3.0), (-1.0, 2.0)):
-        with pytest.raises(RefutedBounds, match=r"earns 0\.25 to 2\.25, expected"):
+    for bounds, refuting in (((1.0, 3.0), "0.25"), ((-1.0, 2.0), "2.25")):
+        with pytest.raises(RefutedBounds, match=f"column 'reward': '{refuting}', expected"):
             improve(source, discount=0.5, n_wedge=3, ending=bounds)
 
 
 def test_no_rehearsal_rests_on_them(home):
     terms = Terms(discount=0.5, n_wedge=3, certificates=["a-priori"], ending=(0.0, 1.5))
-    with pytest.raises(RefutedBounds, match="earns 2 to 2, expected"):
+    with pytest.raises(RefutedBounds, match="row 1, column 'reward': '2', expected"):
         rehearse_log(read_log(home / "log.csv"), terms, worlds=9)
 
 
@@ -78,7 +78,8 @@ def test_a_saved_policy_is_not_judged_by_them(bounds, home):
 
 
 @pytest.mark.parametrize(
-    "setting", ["robust:reward_low=0,reward_high=1", "posterior:reward_low=1,reward_high=3"]
+    "setting",
+    ["robust:reward_low=0,reward_high=1", "posterior:reward_low=1,reward_high=3"],
 )
 def test_bounds_among_the_settings_of_a_certificate_are_held_against_the_data_too(setting, home):
     terms = {"discount": 0.5, "n_wedge": 3, "worlds": 0}
@@ -101,10 +102,7 @@ def test_the_command_line_says_so_in_one_line(given, home, monkeypatch):
     out = ("-o", "new") if given[0] != "certify" else ()
     result = run_surestep(*given, *out, "--ending", "-0.001", "0.001")
     assert result.exit_code == 2
-    assert (
-        "a step that ends its episode earns 2 to 2, expected 0 to 0 where it goes on"
-        in result.stderr
-    )
+    assert "log.csv, row 1, column 'reward': '2', expected 0 to 0 where it goes on" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (home / "new").exists()
 

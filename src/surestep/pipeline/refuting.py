@@ -18,6 +18,7 @@ from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.label import joined
 from surestep.io.logs.groups import UNFINISHED
+from surestep.io.logs.source import LogSource
 from surestep.model import Problem
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.evidence import LoadedSteps
@@ -31,7 +32,7 @@ def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
     Returns are added up where the log has whole episodes, step by step.
     """
     if terms.running is not None or terms.ending is not None:
-        check_ranges(terms.ranges(DataFacts.of(steps.counts)), steps.counts)
+        check_ranges(terms.ranges(DataFacts.of(steps.counts)), steps.counts, steps.source)
     if terms.returns is None:
         return
     source, single = steps.source, single_rewards(terms.returns, terms.discount)
@@ -48,11 +49,11 @@ def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
     check_ends(problem)
 
 
-def check_ranges(ranges: Ranges, counts: LabelledCounts) -> None:
+def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | None) -> None:
     """Refuses ranges that a reward of the log exceeds.
 
     A row that counts leave out may break them too: one cut by a clock is a running step, and of
-    those whose end nobody knows, the least and the greatest reward have to lie in one of both.
+    one whose end nobody knows, the reward has to lie in one of both.
     """
     rows, unit = counts.transitions, 10**counts.scale
     beyond = np.zeros(rows.terminated.shape, np.bool_)
@@ -60,17 +61,21 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts) -> None:
         least, most = (Fraction(repr(float(end))) * unit for end in (low, high))
         outside = (rows.least_reward < math.ceil(least)) | (rows.greatest_reward > math.floor(most))
         beyond |= over & outside.astype(np.bool_)
-    where = dropped_beyond(ranges, counts)
-    if not beyond.any() and not where:
+    if not beyond.any() and not counts.dropped_rewards:
         return
-    if beyond.any():
+    where = "" if source is None else source.first_beyond(*ranges, counted=bool(beyond.any()))
+    if not beyond.any():
+        where = where or dropped_beyond(ranges, counts)
+        if not where:
+            return
+    elif not where:
         first = int(np.argmax(beyond))
         state, action = counts.states[rows.state[first]], counts.actions[rows.action[first]]
-        least, most = (int(end[first]) / unit for end in (rows.least_reward, rows.greatest_reward))
-        step = "that ends its episode" if rows.terminated[first] else "that goes on"
+        rewards = [int(end[first]) / unit for end in (rows.least_reward, rows.greatest_reward)]
         where = (
-            f"state {joined(state)!r}, action {joined(action)!r}: a step {step} earns {least:g} to "
-            f"{most:g}"
+            f"state {joined(state)!r}, action {joined(action)!r}: a step that "
+            f"{'ends its episode' if rows.terminated[first] else 'goes on'} earns "
+            f"{rewards[0]:g} to {rewards[1]:g}"
         )
     number = int(beyond.sum())
     others = f"; {number:,} of {beyond.size:,} transitions are affected" if number > 1 else ""

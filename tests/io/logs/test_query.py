@@ -103,10 +103,16 @@ def refused(sql, workshop, **limits):
     "source",
     [
         "read_csv('{}')",
+        "read_csv_auto('{}')",
         "read_text('{}')",
         "read_blob('{}')",
         "read_json('{}')",
+        "read_ndjson_objects('{}')",
         "read_parquet('{}')",
+        "parquet_scan('{}')",
+        "parquet_metadata('{}')",
+        "parquet_schema('{}')",
+        "parquet_file_metadata('{}')",
         "parquet_kv_metadata('{}')",
         "sniff_csv('{}')",
         "glob('{}')",
@@ -138,27 +144,37 @@ def test_only_our_own_temporary_file_can_be_read_which_has_the_log_alone(worksho
     "statement",
     [
         "COPY log TO '{}'",
+        "COPY (SELECT 1) TO '{}' (FORMAT parquet)",
         "WITH x AS (COPY log TO '{}') SELECT * FROM x",
         "SELECT * FROM (COPY log TO '{}')",
         "SELECT * FROM query('COPY log TO ''{}''')",
         "EXPORT DATABASE '{}'",
         "IMPORT DATABASE '{}'",
         "ATTACH '{}' AS other",
+        "DETACH log",
         "INSTALL httpfs",
+        "LOAD httpfs",
         "LOAD '{}'",
         "SET threads = 8",
         "SET enable_external_access = true",
+        "RESET lock_configuration",
         "SET VARIABLE x = 1",
         "PRAGMA database_list",
         "CALL pragma_version()",
         "EXPLAIN ANALYZE SELECT 1",
         "CREATE TABLE other AS SELECT 1",
+        "CREATE MACRO double(x) AS 2 * x",
+        "CREATE SECRET (TYPE s3)",
         "DROP TABLE log",
         "DELETE FROM log",
+        "UPDATE log SET s = 0",
         "INSERT INTO log FROM log",
         "WITH x AS (INSERT INTO log FROM log RETURNING *) SELECT * FROM x",
         "WITH x AS (DELETE FROM log RETURNING *) SELECT * FROM x",
         "BEGIN",
+        "CHECKPOINT",
+        "VACUUM",
+        "USE log",
         "PREPARE x AS SELECT 1",
         "SELECT 1; SELECT 2",
         "SELECT 1; DROP TABLE log",
@@ -167,7 +183,10 @@ def test_only_our_own_temporary_file_can_be_read_which_has_the_log_alone(worksho
         "SELECT 1 /*",
         "SELECT '",
         "SELECT ?",
+        "SELECT $name",
         "",
+        " ; ",
+        "-- nothing",
         "\x00",
         "\ud800",
     ],
@@ -259,6 +278,11 @@ def test_variables_of_python_are_no_tables(name, workshop):
 hidden_module_variable = {"x": np.arange(3)}
 
 
+def test_a_database_that_failed_tells_it_in_one_line(workshop):
+    assert refused("SELECT nothing FROM log", workshop).startswith("the query failed: Binder Error")
+    assert "cannot be read" in refused("SELEC 1", workshop)
+
+
 # ---- it ends ----------------------------------------------------------------------------------
 
 
@@ -302,7 +326,7 @@ def test_a_query_may_spill(workshop):
 
 
 def test_rows_without_end_for_one_case_do_not_fill_the_memory(fresh):
-    few = "(SELECT CASE WHEN count(*) < 20 THEN 30000000 ELSE 1 END FROM log)"
+    few = "(SELECT CASE WHEN count(*) < 20 THEN 1000000000000 ELSE 1 END FROM log)"
     sql = f"SELECT row, e, s + 100 * i AS s, x AS state, a FROM log, range({few}) AS t(i)"
     query = Query(sql, case="e", order="s", memory_limit="100MB")
     run(fresh, query)

@@ -31,7 +31,7 @@ from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs import query as queries
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import count_rows
-from surestep.io.logs.findings import passed
+from surestep.io.logs.findings import first_where, passed
 from surestep.io.logs.frames import register
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.loading import first_rows, load_steps
@@ -241,6 +241,35 @@ class LogSource:
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
             return load_steps(database, roles, counted, pairs, propensities=propensities)
+
+    def first_beyond(
+        self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
+    ) -> str:
+        """Finds the first row with a reward beyond what such steps may earn: file, row, column.
+
+        Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
+        is none, or a row does not say by itself whether its episode ended.
+        """
+        if self.description.ends == "complete":
+            return ""
+        with connected(self.table, self.memory_limit) as database:
+            roles = self.roles(database)
+            reward = RewardSql.of(roles).double
+            over, stopped = (
+                f"coalesce({roles.flag(flag)}, false)"
+                for flag in (self.columns.terminated, self.columns.truncated)
+            )
+            on_the_way, at_end = (
+                f"NOT ({reward} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE)"
+                for low, high in (map(float, running), map(float, ending))
+            )
+            goes_on = "true" if counted or self.description.ends == "clock" else stopped
+            condition = (
+                f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
+                f"ELSE {on_the_way} AND {at_end} END"
+            )
+            place = first_where(self.table, database, condition, self.columns.reward)
+            return "" if place is None else f"{place.where}: {place.text!r}"
 
     def roles(self, database: Any) -> RoleSql:
         """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles.
