@@ -281,7 +281,8 @@ def test_candidates_beside_are_scored_with_one_action_too():
     assert [each.one_action for each in choice.candidates] == [False] * number + [True] * number
     names = [each.algorithm.name for each in choice.candidates]
     assert names[number - 2 : number] == ["provable", "provable"]
-    lower = judge.choosing_bounds(part, [each.improvement.policy for each in choice.candidates], 0)
+    policies = [each.improvement.policy for each in choice.candidates]
+    (lower,) = judge.expected_bounds([part], [policies])
     assert [each.lower for each in choice.candidates] == lower
     for each in choice.candidates:
         gained = each.improvement.policy.probability - part.behavior.probability

@@ -19,9 +19,8 @@ SOURCE = Path(surestep.__file__).parent
 DOCS = Path(__file__).parents[1] / "docs" / "codes" / "refusals.csv"
 REFUSALS = {kind.__name__ for kind in (CertificateRefused, RefutedBounds, CertificateMismatch)}
 SHARED = {  # the same reason, met by several kinds of certificates
-    "delta-too-small", "discount-per-pair", "no-log", "rewards-beyond-bounds",
-    "rewards-beyond-ranges", "rewards-not-known", "rewards-partly-known",
-    "too-few-episodes", "too-few-visits", "value-bounds-infinite",
+    "delta-too-small", "no-log", "rewards-beyond-bounds", "rewards-beyond-ranges",
+    "too-few-episodes",
 }  # fmt: skip
 
 

@@ -133,10 +133,7 @@ def test_one_of_three_series_has_to_reach_the_goal_at_some_time():
 
 @pytest.mark.parametrize(
     ("world", "episodes", "n_wedge"),
-    [
-        *(("gridworld", 300, 10), ("gridworld", 1000, 27), ("random-mdp", 300, 10)),
-        *(("random-mdp", 1000, 20), ("wet-chicken", 5000, 40), ("resource-gathering", 1000, 10)),
-    ],
+    [("gridworld", 300, 10), ("gridworld", 1000, 27), ("resource-gathering", 1000, 10)],
 )
 def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     world, episodes, n_wedge
@@ -145,7 +142,8 @@ def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     benchmark = make(world)
     problem = benchmark.problem(benchmark.sample(episodes, np.random.default_rng(0)))
     policy = SPIBB(n_wedge=n_wedge).improve(training_part(problem, 0.3, None)).policy
-    claims = [certify(problem, policy, Stitched(seed=seed)) for seed in range(6)]
+    judges = [Stitched(seed=seed) for seed in range(6)]
+    claims = certify_many([problem] * 6, [policy] * 6, judges)
     lower = np.array([claim.lower for claim in claims])
     assert np.ptp(lower) < min(claim.figures["estimate"] - lower.mean() for claim in claims) / 10
 

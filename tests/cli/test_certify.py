@@ -129,7 +129,7 @@ def test_a_belief_from_files_that_made_the_policy_is_none(home):
         (("--kind", "robsut"), "there is no kind of certificate 'robsut'; did you mean robust"),
         (("--kind", "robust:sets=l1"), "robust has no setting 'sets'; did you mean set"),
         (("--kind", "posterior:draws=5"), "draws is 5, expected at least 1/delta"),
-        (("--kind", "posterior", "--delta", "1.5"), "delta is 1.5, expected more than 0"),
+        (("--kind", "posterior", "--delta", "1.5"), "delta is 1.5, expected a number above 0"),
         (("--kind", "trajectory:train_share=0.25"), "the policy was chosen from this very log"),
         (("--kind", "stitched:seed=7,logger=fixed"), "the policy was chosen from this very log"),
         (("--kind", "a-priori:n_wedge=100000"), "the bound spibb needs more than 100000"),

@@ -93,7 +93,6 @@ MEANING = {
     "size": "|S|, |A|, δ and what else a bound rests on",
     "sizes": "multiples of the data that there are",
     "standing": 'such as "proved"',
-    "standings": "which standings a bound may have",
     "state": "a state, as `Result.act` takes it",
     "structure": '"chain", as in the paper, or "balanced"',
     "summaries": "what `summaries` returns",

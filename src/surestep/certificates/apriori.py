@@ -18,7 +18,8 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.bounds import BOUNDS, BoundName, Coverage, ProblemSize, zeta
+from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
+from surestep.bounds.loss import BoundName
 from surestep.certificates.common import Needs
 from surestep.certificates.refuting import check_ends, check_observed
 from surestep.errors import CertificateRefused

@@ -17,7 +17,9 @@ from surestep.model.problem import Problem
 
 
 def claims_of(asked: Sequence[Question]) -> list[Claim]:
-    """Returns what certifiers of one kind claim, or why they do not; together if they can."""
+    """Returns what certifiers claim, or why they do not; those of one kind together if they can."""
+    if len({type(question.certifier) for question in asked}) > 1:
+        return [claim for question in asked for claim in claims_of([question])]
     if asked and hasattr(asked[0].certifier, "certify_many"):
         together: list[Claim] = asked[0].certifier.certify_many(asked)
         return together

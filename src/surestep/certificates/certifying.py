@@ -55,7 +55,7 @@ def certify_many(
 ) -> list[Claim]:
     """Returns the `certify` of each problem and its policy; a refusal is an answer too.
 
-    There is one certifier for all, or one for each, of one kind. Robust certificates of small
+    There is one certifier for all, or one for each. Robust certificates of small
     problems over the same pairs are made together, on all cores, and so are stitched ones.
     """
     certifiers = certifier if isinstance(certifier, Sequence) else [certifier] * len(problems)

@@ -358,7 +358,7 @@ class Stitched:
                 f"the log has {whole} {what}, {sizes[0]} to choose and plan and {sizes[1]} to "
                 f"certify; expected at least {FEWEST[what]} each: take more {what}, or another "
                 "train_share",
-                code=f"too-few-{what}",
+                code="too-few-episodes",
             )
         return Folds(first, second, sizes[1] / sizes[0])
 
