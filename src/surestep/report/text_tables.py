@@ -12,6 +12,7 @@ from surestep._drawing import MATHEMATICS
 from surestep._words import Scale, number
 from surestep.experiments.comparison import Compared, Comparison
 from surestep.experiments.coverage import CellSummary
+from surestep.experiments.intervals import Interval
 from surestep.experiments.metrics import metric_of
 from surestep.experiments.naming import (
     claim_names,
@@ -21,7 +22,6 @@ from surestep.experiments.naming import (
     size_words,
     task_name,
 )
-from surestep.experiments.tails import Interval
 
 VALUES = {
     "performance": "ρ",
