@@ -133,7 +133,7 @@ def open_ways(size: int) -> BoolArray:
 
 
 def behavior_in(mdp: FiniteMDP, size: int) -> Policy:
-    """π_b: the softmax of the published table; else a shortest way with 2/3, any action with 1/3."""
+    """π_b: the softmax of the published table; else a shortest way with 2/3, any with 1/3."""
     if size == PUBLISHED_SIZE:
         return Policy.softmax(mdp, np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4))
     return Policy.deterministic(mdp, shortest_ways(size)).mix(Policy.uniform(mdp), DETOUR)
