@@ -25,6 +25,7 @@ from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.certifying import with_delta
 from surestep.certificates.protocol import Believer, Certifier
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
 
 ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
@@ -52,7 +53,7 @@ class Calibration:
     def applied_to(self, certifier: Believer) -> Certifier:
         """The certifier with δ = r/(K+1), so that it claims what the worlds left of it."""
         if self.rank == 0:
-            why = {"kind": self.strictest, "draws": self.draws}
+            why: dict[str, Scalar] = {"kind": self.strictest, "draws": self.draws}
             raise CertificateRefused(Statement("fails-stress-test", why))
         return with_delta(certifier, self.rank / (self.draws + 1))
 
