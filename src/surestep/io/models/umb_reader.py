@@ -56,7 +56,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
         probability = column(archive, PROBABILITIES, system.branches, "<f8")
         rewards = read_rewards(archive, index, reward)
         arrays.check_within(
-            "the probability", probability, 0, LARGEST_DOUBLE, InvalidModel, "branch {}".format
+            "the probability", probability, 0, np.inf, InvalidModel, "branch {}".format
         )
         return CheckerModel(
             choice_offsets=runs(archive, CHOICES, system.states, system.choices),
