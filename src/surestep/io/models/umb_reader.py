@@ -16,7 +16,6 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import (
-    LARGEST_DOUBLE,
     LARGEST_INDEX,
     AnyArray,
     BoolArray,
