@@ -103,23 +103,31 @@ def verdict(
     if rung.startswith("proved") and not named:
         why = "it was not settled on before: who keeps the best of several has proved nothing."
         return Verdict("not shown to be better", "caution", keep, f"{claimed} But {why}")
-    doubts = [title(check) for check in failed(checks) if speaks_against(check, first)]
-    if rung.startswith("proved") and doubts:
-        many = "An assumption" if len(doubts) == 1 else f"{len(doubts)} assumptions"
-        why = f"{many} failed: {'; '.join(doubts)}. {claimed}"
-        return Verdict(rung, "caution", "Settle the failed assumption first", why)
+    belief = belief_in(certificates, fresh=fresh)
+    believed = belief if rung == "believed better" else None
+    doubts = doubt_words(checks, believed or first)
+    if doubts and rung != "not shown to be better":
+        said = claimed if believed is None else belief_words(believed, rehearsal)
+        return Verdict(rung, "caution", "Settle the failed check first", f"{doubts} {said}")
     if rung == "proved better":
         return Verdict(rung, "good", "Adopt it", claimed)
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first))
-    belief = belief_in(certificates, fresh=fresh)
     settling = None if record is None else proof_words(record, first)
-    if rung == "believed better" and belief is not None:
-        why = " ".join(filter(None, (belief_words(belief, rehearsal), settling)))
+    if believed is not None:
+        why = " ".join(filter(None, (belief_words(believed, rehearsal), settling)))
         return Verdict(rung, "caution", "Pilot it", why)
-    why = " ".join(filter(None, (not_shown(certificates, rehearsal, awaited, fresh), settling)))
+    said = not_shown(certificates, rehearsal, awaited, fresh)
+    why = " ".join(filter(None, (doubts, said, settling)))
     mood: Mood = "bad" if first.lower is None or first.says_nothing else "caution"
     return Verdict(rung, mood, keep, why)
+
+
+def doubt_words(checks: Sequence[Check], claim: Certificate) -> str:
+    """Returns which assumptions of a claim failed their test; empty where none did."""
+    doubts = [f"“{title(check)}”" for check in failed(checks) if speaks_against(check, claim)]
+    many = "One assumption" if len(doubts) == 1 else f"{len(doubts)} assumptions"
+    return f"{many} failed the test: {', '.join(doubts)}." if doubts else ""
 
 
 def speaks_against(check: Check, claim: Certificate) -> bool:
@@ -153,7 +161,7 @@ def open_question(claim: Certificate) -> str:
     )
     return (
         f"Can a step earn less than {a} or more than {b}, or an end less than {c} or more than "
-        f"{d}? If not, declare it (`running`, `ending`): then this is proved. "
+        f"{d}? If not, declare these two ranges (running and ending): then this is proved. "
         f"{claim_sentence(claim)}"
     )
 
@@ -163,14 +171,15 @@ def belief_words(belief: Certificate, rehearsal: Rehearsal | None) -> str:
     wrong = None if rehearsal is None else rehearsal.wrong_beliefs
     measured = "How often such beliefs are wrong was not measured."
     if wrong is not None:
+        worlds = counted(wrong.total, "simulated world")
         measured = (
-            f"In {counted(wrong.total, 'simulated world')} without any benefit, this method "
-            f"believed in one in {wrong.happened or 'none'}."
+            f"In {worlds} without any benefit, this method wrongly believed in a gain in "
+            f"{wrong.happened or 'none'}."
         )
     kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
     return (
-        f"A gain of at least {number(floored(belief.lower or 0.0))} per episode is believed{kind}, "
-        f"with {percent(1 - belief.delta)}, and not proved: try it on few cases, and compare. "
+        f"Not proved, but believed{kind} with {percent(1 - belief.delta)}: a gain of at least "
+        f"{number(floored(belief.lower or 0.0))} per episode. Try it on a few cases and compare. "
         f"{measured}"
     )
 
@@ -236,9 +245,12 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict) -> Key:
         value = signed(floored(claim.lower))
         return Key("Believed, at least", value, f"per episode, {sure}; no proof")
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
-    meaning = f"per episode, with {sure} {sort} ({claim.kind}: {standing_name(claim)})"
+    open_end = " (not proved)" if standing_of(claim) != "proved" else ""
+    meaning = f"per episode, with {sure} {sort}{open_end}"
     mood: Mood = "good" if judged.mood == "good" else "caution"
     name = "You may count on" if rung.startswith("proved") else "Claimed, but not proved"
+    if rung == "proved within the rewards seen":
+        name = "If the answer is no, you may count on"
     name = name if claim.lower > 0 else "At worst"
     return Key(name, signed(floored(claim.lower)), meaning, mood)
 
@@ -260,7 +272,7 @@ def estimate_key(record: Record, gain: float) -> Key:
 def opposed(findings: Findings) -> list[Item]:
     """Returns what speaks against the new policy, a line each."""
     items = [
-        Item(title(check), says(check), sign="✗", mood="bad")
+        Item(f"Failed: {title(check)}", says(check), sign="✗", mood="bad")
         for check in failed(findings.record.checks)
     ]
     evidence = [change.evidence for change in findings.changes]
