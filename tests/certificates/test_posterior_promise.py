@@ -136,7 +136,7 @@ def test_steps_on_the_way_earn_nothing_where_only_ends_pay():
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 100, 49, 2**24)
     drawn.draw_chunk(models, used, 0, chunk)
     policy = problem.behavior.probability[np.newaxis]
-    found, _ = drawn.performances(models, chunk, policy, np.zeros((1, 7)), 10.0, keep=False)
+    found, _ = drawn.performances(models, chunk, [policy], [])
     assert 0.1 < found.mean() < 0.9
     assert found.max() < 1.0
 
@@ -202,9 +202,9 @@ def claims_on_resource_gathering(priors, seeds):
 
 
 def test_where_much_was_hardly_ever_seen_a_prior_against_the_policy_keeps_the_promise():
-    # Two logs of those below in which the other two priors are wrong.
+    # One log of those below in which the other two priors are wrong.
     names = ("weight", "pooled", "cautious")
-    truths, even, pooled, ours = claims_on_resource_gathering(names, (3, 4))
+    truths, even, pooled, ours = claims_on_resource_gathering(names, (3,))
     assert (np.minimum(even, pooled) > truths).all()
     assert (ours < truths).all()
 
