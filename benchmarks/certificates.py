@@ -43,7 +43,7 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Certifier, Posterior, Robust, Stitched, certify_batch
+from surestep.certificates import Certifier, Posterior, Robust, Stitched, certify_many, training_for
 from surestep.choosing_n_wedge import AutoNWedge, choose_n_wedge
 from surestep.environments import make
 from surestep.model.counts import LoggedRewards
@@ -169,7 +169,7 @@ def report_robust(data_sets: int, repeats: int = 4) -> None:
                 certify(problem, policy, certifier)
 
         def together(certifier: Robust = certifier) -> None:
-            certify_batch(problems, policies, certifier)
+            certify_many(problems, policies, certifier)
 
         small = robust_batch.SMALL
         robust_batch.SMALL = 0  # nothing is small: all sets are left to the loop in Python
@@ -271,7 +271,7 @@ def report_logged(states: int, episodes: int) -> None:
     """Prints the time of one stitched certificate of a random model with an end."""
     problem = logged_problem(states, ACTIONS, episodes, 0.95)
     judge = Stitched(logger="fixed")
-    policy = SPIBB(n_wedge=20).improve(judge.training(problem)).policy
+    policy = SPIBB(n_wedge=20).improve(training_for(problem, judge)).policy
     report(judge, f"random, {episodes:,} episodes", problem, policy)
 
 

@@ -28,7 +28,7 @@ def main() -> None:
             continue
         for parallel in (False, True) if kernel.has_threads else (False,):
             begin = time.perf_counter()
-            kernel.compile(parallel, None)  # in memory: what is on disk does not help
+            kernel.compile(parallel, keep=False)  # in memory: what is on disk does not help
             seconds = time.perf_counter() - begin
             total += seconds
             threads = "all threads" if parallel else "one thread"

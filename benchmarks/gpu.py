@@ -42,8 +42,7 @@ from surestep import (
 )
 from surestep._arrays import FloatArray
 from surestep.algorithms import SPIBB, improve_batch
-from surestep.certificates import Posterior, Stitched
-from surestep.certificates.certifying import certify_each
+from surestep.certificates import Posterior, Stitched, certify_many, training_for
 from surestep.environments import make
 from surestep.experiments import Store, read_experiments, run_experiment
 from surestep.kernels._device import PROCESSOR, device_in_use, machine_for
@@ -211,12 +210,12 @@ def stitched_claims(share: float) -> Iterator[Work]:
     ]
     certifiers = [Stitched(seed=i) for i in range(number)]
     policies = [
-        SPIBB(n_wedge=10).improve(certifier.training(problem)).policy
+        SPIBB(n_wedge=10).improve(training_for(problem, certifier)).policy
         for certifier, problem in zip(certifiers, problems, strict=True)
     ]
     yield Work(
         f"stitched certificates of {number:,} logs of the Gridworld",
-        lambda: [claim.lower for claim in certify_each(problems, policies, certifiers)],
+        lambda: [claim.lower for claim in certify_many(problems, policies, certifiers)],
     )
 
 

@@ -29,8 +29,8 @@ from surestep import Policy, Problem, certify, evaluate, occupancy, performance
 from surestep._arrays import BoolArray, FloatArray, run_owners, run_sums
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, Stitched
-from surestep.certificates.bets import lower_limit, usual_stake
-from surestep.certificates.episodes import parts_of_log, training_part
+from surestep.certificates.bets import Bet, limits_of, log_goal, stake_for
+from surestep.certificates.episodes import parts_of_log, split_of, training_for, training_part
 from surestep.certificates.robust import difference_models
 from surestep.certificates.stacks import Way, course_of, horizons, roll_out_each, stacks_of
 from surestep.certificates.stitched_plans import most_rounds
@@ -187,8 +187,9 @@ def by_lead(
         (found,) = roll_out_each([case], [Way(side, steps, steps)], 2, 24)
         least = least_path(benchmark, who, sign * step)
         spread = max(float(found.values.var()) if found.complete.any() else 0.0, 1e-12)
-        stake = usual_stake(max(float(found.complete.mean()), 1.0), spread, DELTA / 4)
-        lower += lower_limit(found.differences, found.complete, stake, least - 1e-9, DELTA / 4)
+        stake = stake_for(log_goal(DELTA / 4), max(float(found.complete.mean()), 1.0) * spread)
+        bet = Bet(found.differences, found.complete, DELTA / 4, least - 1e-9, stake)
+        lower += limits_of([bet])[0]
         lower += sign * float(starts @ value)
         noise += sign * occupancy(mdp, who)[owner] * worth
     mean = run_sums(counts.times * noise, counts.offsets) / visits
@@ -225,8 +226,8 @@ def report(name: str, episodes: int, n_wedge: int, data_sets: int) -> None:
         problem = benchmark.problem(benchmark.sample(episodes, np.random.default_rng(i)))
         assert problem.log is not None
         judge = Stitched(logger="fixed", seed=i, train_share=SHARE)
-        policy = SPIBB(n_wedge=n_wedge).improve(judge.training(problem)).policy
-        _, rest = parts_of_log(problem.log, SHARE, judge.split_seed)
+        policy = SPIBB(n_wedge=n_wedge).improve(training_for(problem, judge)).policy
+        _, rest = parts_of_log(problem.log, *split_of(judge))
         assert rest is not None
         rewards = benchmark.mdp.reward
         robust = Robust(

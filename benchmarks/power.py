@@ -27,7 +27,7 @@ import numpy as np
 
 from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms import Limits
-from surestep.certificates import Asked
+from surestep.certificates import Asked, training_for
 from surestep.certificates.known import Known, Split
 from surestep.description import DEFAULTS
 from surestep.environments import Benchmark, make
@@ -129,7 +129,7 @@ def outcome(
     limits = Limits(least_visits=DEFAULTS["least_visits"])
     judge, belief = certifiers
     method = terms.algorithm_for(problem, told, certifiers, limits)
-    policy = method.improve(judge.training(problem)).policy
+    policy = method.improve(training_for(problem, judge)).policy
     claims = [certify(problem, policy, judge)]
     changed = policy.probability != benchmark.behavior.probability
     rehearsal = None

@@ -16,6 +16,7 @@ from surestep.certificates import (
     posterior_gains,
     training_part,
 )
+from surestep.certificates.episodes import training_for
 from surestep.certificates.posterior import CHOOSING
 from surestep.choosing_n_wedge import (
     AutoNWedge,
@@ -269,7 +270,7 @@ def paired_arms():
 
 def test_candidates_beside_are_scored_with_one_action_too():
     problem, judge = paired_arms(), Stitched(return_low=0.0, return_high=1.0)
-    part = judge.training(problem)
+    part = training_for(problem, judge)
     limits = Limits(least_visits=10, allowed=np.tile([False, True, True], 4))
     auto = AutoNWedge(
         algorithm=SPIBB(n_wedge=9), certifier=judge, least=9, limits=limits,
@@ -280,7 +281,8 @@ def test_candidates_beside_are_scored_with_one_action_too():
     assert [each.one_action for each in choice.candidates] == [False] * number + [True] * number
     names = [each.algorithm.name for each in choice.candidates]
     assert names[number - 2 : number] == ["provable", "provable"]
-    lower = judge.choosing_bounds(part, [each.improvement.policy for each in choice.candidates], 0)
+    policies = [each.improvement.policy for each in choice.candidates]
+    (lower,) = judge.expected_bounds([part], [policies])
     assert [each.lower for each in choice.candidates] == lower
     for each in choice.candidates:
         gained = each.improvement.policy.probability - part.behavior.probability
@@ -329,7 +331,7 @@ def test_where_one_beside_finds_nothing_the_current_policy_stands_in_for_it(monk
         raise NotConverged("no")
 
     monkeypatch.setattr(Provable, "improve", fails)
-    part = judge.training(problem)
+    part = training_for(problem, judge)
     choice = auto.choose(part)
     stands_in = [each for each in choice.candidates if each.algorithm.name == "provable"]
     assert [each.improvement.policy for each in stands_in] == [part.behavior] * 2

@@ -330,7 +330,7 @@ def test_files_are_those_of_the_folder_of_the_description(tmp_path):
 
 @pytest.mark.parametrize("word", module.WORDS_FOR_BEHAVIOR)
 def test_words_are_no_files(tmp_path, word):
-    (tmp_path / "log.toml").write_text(f'behavior.policy = "{word}"\n')
+    (tmp_path / "log.toml").write_text(f'files = "x.csv"\nbehavior.policy = "{word}"\n')
     assert read_description(tmp_path / "log.toml").behavior.policy == word
 
 

@@ -149,15 +149,14 @@ def write_verdicts(
 def verdict_rows(counts: Sequence[VerdictCount]) -> Iterator[str]:
     """Yields one line for each of the counts."""
     yield (
-        "| family | trajectories | worlds | logs | mean Δ | proved better | wrong (95 %) | Δ ≤ 0 | "
+        "| family | trajectories | logs | mean Δ | proved better | wrong (95 %) | Δ ≤ 0 | "
         "believed better | wrong (95 %) | Δ ≤ 0 |"
     )
-    yield "| --- |" + " ---: |" * 10
+    yield "| --- |" + " ---: |" * 9
     for count in counts:
         yield row(
             count.family,
             f"{count.episodes:,}",
-            f"{count.worlds}",
             f"{count.logs:,}",
             value(count.mean_gain),
             rate(count.proved / count.logs),

@@ -10,7 +10,7 @@ a link to `examples`.
 
 - `python`: all of a page in one namespace. What is printed stands in a block of `text` below.
 - `console`: lines that begin with `$ surestep` are commands, and below each stands what it prints.
-- A line `…` in either stands for lines that are left out.
+- A line `…` in either stands for lines that are left out; alone, it becomes the first lines.
 - A block below `<!-- file: NAME -->` is not run, but written to that file.
 - What is drawn is saved by the page itself, and comes to stand beside it: `![...](NAME.svg)`.
 
@@ -42,6 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GALLERY = ROOT / "docs" / "gallery"
 DONE = ROOT / ".cache" / "gallery"  # a file for each page that was run without a problem
 LEFT_OUT = "…"
+FIRST = 12  # lines that take the place of a … alone
 WIDTH = 88  # longer lines are wrapped, as in a terminal; those of tables are not
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 FENCE = re.compile(
@@ -218,7 +219,9 @@ def last_digit(number: str) -> float:
 def shown(said: str, printed: str) -> str:
     """Returns what a page shows of a print: all, or the lines that it showed before."""
     lines = [line.rstrip() for line in printed.rstrip().splitlines()]
-    if LEFT_OUT in said.split("\n"):
+    if said.strip() == LEFT_OUT:
+        lines = [*lines[:FIRST], *([LEFT_OUT] if len(lines) > FIRST else [])]
+    elif LEFT_OUT in said.split("\n"):
         before = NUMBER.sub("#", " ".join(said.split()))
         kept: list[str] = []
         for line in lines:
@@ -287,7 +290,7 @@ def made_again(page: str) -> tuple[str, dict[str, bytes]]:
     changes = [(run, shown(run.said, run.printed)) for run in runs]
     changes += [(run, "\n" + shown(run.said, run.printed)) for run in quick_runs]
     for run, text in sorted(changes, key=lambda change: -change[0].begin):
-        if not agrees(run.said, run.printed):
+        if not agrees(run.said, run.printed) or run.said.strip() == LEFT_OUT:
             page = page[: run.begin] + text + page[run.begin + len(run.said) :]
     return page, drawn
 

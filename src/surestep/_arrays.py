@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import mmap
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -26,8 +27,10 @@ AnyArray = npt.NDArray[Any]
 ErrorType = type[SurestepError]
 Kind = TypeVar("Kind", bound=AnyArray)
 Result = TypeVar("Result")
+Thing = TypeVar("Thing")
 
 LARGEST_INDEX = int(np.iinfo(np.int32).max)
+LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 LARGEST_EXACT_DOUBLE = 2**53  # above it, whole numbers are not all doubles
 ROUNDING_SLACK = 1e-12  # a sum this close to 1 is 1 in doubles: its terms are kept bit for bit
 SUM_TOLERANCE = 1e-6  # a sum this close to 1 (probabilities of single precision) is rescaled
@@ -55,19 +58,17 @@ def floats(
     shape: tuple[int, ...] | None,
     error: ErrorType,
     describe: Callable[[int], str] | None = None,
+    *,
+    least: float = -LARGEST_DOUBLE,
+    most: float = LARGEST_DOUBLE,
 ) -> FloatArray:
-    """Finite doubles of the given shape (any shape for None).
+    """Finite doubles of the given shape (any shape for None), from `least` to `most`.
 
     `describe` turns the flat index of an offender into words for the message.
     """
     array = shaped(name, numbers(name, values, error), shape, error)
     result: FloatArray = array.astype(np.float64, copy=False)
-    refuse_where(
-        ~np.isfinite(result),
-        lambda i: f"{name}{at(result, i, describe)} is {result.flat[i]}, expected a finite number",
-        "value",
-        error,
-    )
+    check_within(name, result, least, most, error, describe)
     return result
 
 
@@ -116,18 +117,39 @@ def indices(
     below: int,
     error: ErrorType,
     describe: Callable[[int], str] | None = None,
+    least: int = 0,
 ) -> IndexArray:
-    """Returns a flat array of indices 0 ≤ i < `below`, stored in 32 bits."""
-    array = whole_numbers(name, values, None, error, describe)
+    """Returns flat indices `least` ≤ i < `below` in 32 bits: the caller's own, or frozen."""
+    array = numbers(name, values, error)
+    if array.dtype != np.int32:
+        array = whole_numbers(name, array, None, error, describe)
     if array.ndim != 1:
         raise error(f"{name} has {array.ndim} dimensions, expected a flat array")
+    check_within(name, array, least, below - 1, error, describe)
+    return array if array.dtype == np.int32 else own(array.astype(np.int32))
+
+
+def check_within(
+    name: str,
+    array: AnyArray,
+    least: float,
+    most: float,
+    error: ErrorType,
+    describe: Callable[[int], str] | None = None,
+) -> None:
+    """Refuses numbers outside `least` to `most`, and NaN; makes no array of that size for it."""
+    if array.size == 0 or (array.min() >= least and array.max() <= most):
+        return
+    finite = ", and finite" if array.dtype.kind == "f" else ""
+    expected = f"{least} or more{finite}" if most == LARGEST_DOUBLE else f"{least} to {most}"
+    if least == -LARGEST_DOUBLE:
+        expected = "a finite number"
     refuse_where(
-        (array < 0) | (array >= below),
-        lambda i: f"{name}{at(array, i, describe)} is {array[i]}, expected 0 to {below - 1}",
+        ~((array >= least) & (array <= most)),
+        lambda i: f"{name}{at(array, i, describe)} is {array.flat[i]}, expected {expected}",
         "value",
         error,
     )
-    return array.astype(np.int32)
 
 
 def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: ErrorType) -> AnyArray:
@@ -208,12 +230,14 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-def expect(name: str, value: object, kind: type | tuple[type, ...]) -> None:
+def expect(
+    name: str, value: object, kind: type | tuple[type, ...], error: ErrorType = InvalidParameter
+) -> None:
     """Refuses an argument of another type."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(allowed.__name__ for allowed in kinds)
-        raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected {wanted}")
+        raise error(f"{name} is of type {type(value).__name__}, expected {wanted}")
 
 
 def expect_count(name: str, value: object, most: int | None = None) -> None:
@@ -240,16 +264,26 @@ def in_digits(count: int) -> str:
 def freeze(array: Kind) -> Kind:
     """Returns a read-only contiguous array.
 
-    One that is read-only already, down to the memory it owns, is taken as it is; any other one is
-    copied, so that the caller's array stays the caller's.
+    One that is read-only already, down to the memory it owns or the file that it is mapped from, is
+    taken as it is; any other one is copied, so that the caller's array stays the caller's.
     """
     owner: object = array
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
         owner = owner.base
     shared = owner is not None  # a writable array, or memory that is not NumPy's
+    if isinstance(owner, mmap.mmap):
+        shared = not memoryview(owner).readonly
     result = array.copy(order="C") if shared or not array.flags.c_contiguous else array
     result.flags.writeable = False
     return result
+
+
+def is_mapped(array: AnyArray) -> bool:
+    """Tells whether an array lies in a file, of which the system keeps in memory what it can."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return isinstance(owner, mmap.mmap)
 
 
 def own(array: Kind) -> Kind:
@@ -258,12 +292,27 @@ def own(array: Kind) -> Kind:
     return array
 
 
+def keep(noun: Any, **fields: object) -> None:
+    """Sets fields of a frozen noun while it is made; arrays are frozen."""
+    for name, value in fields.items():
+        object.__setattr__(noun, name, freeze(value) if isinstance(value, np.ndarray) else value)
+
+
+def altered(noun: Thing, **fields: object) -> Thing:
+    """Returns the noun with other fields, which the package made itself: nothing is checked."""
+    result = object.__new__(type(noun))
+    for field in dataclasses.fields(noun):  # type: ignore[arg-type]
+        value = fields.get(field.name, getattr(noun, field.name))
+        object.__setattr__(
+            result, field.name, own(value) if isinstance(value, np.ndarray) else value
+        )
+    return result
+
+
 def restore_frozen(instance: Any, state: Sequence[object]) -> None:
     """`__setstate__` of the nouns: their arrays stay read-only when pickled or copied."""
-    for field, value in zip(dataclasses.fields(instance), state, strict=True):
-        object.__setattr__(
-            instance, field.name, freeze(value) if isinstance(value, np.ndarray) else value
-        )
+    names = [field.name for field in dataclasses.fields(instance)]
+    keep(instance, **dict(zip(names, state, strict=True)))
 
 
 def equal_fields(first: Any, second: Any) -> bool:
@@ -337,12 +386,23 @@ def run_owners(offsets: IntArray) -> IntArray:
     return np.repeat(np.arange(offsets.size - 1), run_lengths(offsets))
 
 
+def owner(offsets: IntArray, element: int) -> int:
+    """Returns the item whose run holds the element."""
+    return int(np.searchsorted(offsets, element, side="right")) - 1
+
+
+def ranges(starts: IntArray | int, lengths: IntArray) -> IntArray:
+    """Returns start, start + 1, … of each run, as many as its length says, run after run."""
+    offsets = offsets_of(lengths)
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+
+
 def run_sums(values: Kind, offsets: IntArray) -> Kind:
-    """Returns the sum over each run; 0 for an empty one."""
+    """Returns the sum over each run of values [..., n]; 0 for an empty one."""
     starts, filled = offsets[:-1], run_lengths(offsets) > 0
-    sums = np.zeros(starts.size, dtype=values.dtype)
+    sums = np.zeros((*values.shape[:-1], starts.size), dtype=values.dtype)
     if values.size:
-        sums[filled] = np.add.reduceat(values, starts[filled])
+        sums.T[filled] = np.add.reduceat(values, starts[filled], axis=-1).T
     return sums  # type: ignore[return-value]
 
 
@@ -360,19 +420,31 @@ def weighted_rows(rows: FloatArray, weight: FloatArray) -> FloatArray:
     return sums
 
 
+def not_rising(values: AnyArray, offsets: IntArray) -> BoolArray:
+    """True where a value is no larger than the one before it in its run."""
+    falling = np.zeros(values.size + 1, np.bool_)
+    falling[1:-1] = values[1:] <= values[:-1]
+    falling[offsets] = False
+    return falling[:-1]
+
+
+def first_of_equal(*sorted_keys: AnyArray) -> BoolArray:
+    """True where one of the keys [n], which are sorted together, differs from the one before."""
+    new = np.ones(sorted_keys[0].size, np.bool_)
+    new[1:] = np.any([key[1:] != key[:-1] for key in sorted_keys], axis=0)
+    return new
+
+
 def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
     """True where a value stands in its run for the second time."""
-    owners = run_owners(offsets)
-    falling = np.zeros(values.size, np.bool_)
-    falling[1:] = (values[1:] <= values[:-1]) & (owners[1:] == owners[:-1])
-    repeated = np.zeros(values.size, np.bool_)
+    falling, repeated = not_rising(values, offsets), np.zeros(values.size, np.bool_)
     if falling.any():  # only those runs need a sort, to tell disorder from repetition
+        owners = run_owners(offsets)
         disordered = np.zeros(offsets.size - 1, np.bool_)
         disordered[owners[falling]] = True
         members = np.flatnonzero(disordered[owners])
         order = members[np.lexsort((values[members], owners[members]))]
-        same = (values[order][1:] == values[order][:-1]) & (owners[order][1:] == owners[order][:-1])
-        repeated[order[1:][same]] = True
+        repeated[order] = ~first_of_equal(values[order], owners[order])
     return repeated
 
 
@@ -412,12 +484,7 @@ def normalised_runs(
     def entry(i: int) -> str:
         return f"{words.entry_name(i % probability.shape[-1])}{layer(i // probability.shape[-1])}"
 
-    refuse_where(
-        probability < 0,
-        lambda i: f"probability of {entry(i)} is {probability.flat[i]}, expected 0 to 1",
-        "value",
-        error,
-    )
+    check_within("probability", probability, 0, LARGEST_DOUBLE, error, entry)
     with np.errstate(over="ignore"):
         if filled.all() and filled.size:  # so it mostly is, and masks cost more than the sums
             sums = np.add.reduceat(probability, offsets[:-1], axis=-1)

@@ -22,7 +22,7 @@ from surestep._arrays import AnyArray
 from surestep._files import failing_to_write, write_together
 from surestep._version import __version__, installed_version
 
-COMPUTING = ("numpy", "scipy", "numba", "duckdb")  # packages whose versions may change a number
+COMPUTING = ("numpy", "scipy", "numba", "llvmlite", "duckdb")  # whose versions may change a number
 ABOVE = ("cli", "figures", "pipeline", "report")  # folders of the package that no block depends on
 MADE_BY, WORDS = "made by", "words of "  # names in a file beside those of the arrays
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from surestep.errors import InvalidParameter, MissingExtra, install
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
@@ -27,6 +28,12 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY = (
     "#6b7280",
 )
 SKY = "#56b4e9"
+COLOURS = {
+    "blue": BLUE, "orange": ORANGE, "green": GREEN, "vermilion": VERMILION, "purple": PURPLE,
+    "grey": GREY,
+}  # fmt: skip
+LEVEL: Any = {"color": "black", "linewidth": 0.8, "zorder": 1}  # a line to compare with
+DASHES: Any = {"π_b": "-", "no": "-", "π*": "--", "L": "--"}  # by first words; others are dotted
 FONTS = {  # by the word that asks for it: families, the last with all letters, and maths
     "sans": (["DejaVu Sans"], "dejavusans"),
     "serif": (["STIXGeneral", "DejaVu Sans"], "stix"),
@@ -167,6 +174,13 @@ def picture_class() -> type[Figure]:
                 return rendered(self, "png")
 
     return Picture
+
+
+def draw_levels(axes: Axes, levels: Mapping[str, float], *, upright: bool = False) -> None:
+    """Draws lines to compare with, through all of a panel, by their names."""
+    for name, value in levels.items():
+        look = LEVEL | {"linestyle": DASHES.get(name.split(" ")[0], ":"), "label": typeset(name)}
+        axes.axvline(value, **look) if upright else axes.axhline(value, **look)
 
 
 def picture_format(path: Path) -> str:

@@ -1,8 +1,8 @@
 """Settings checked by the types of their fields, in one wording.
 
 A dataclass of settings says what each may be, `n_wedge: Annotated[int, Meta(ge=0, description=
-"pairs seen less often keep π_b")]`, and has `__post_init__ = check_settings`. Types may be `int`,
-`float` (finite), `bool`, `Literal` of words, a class, and one of them or None.
+"pairs seen less often keep π_b")]`, and is a `Settings`. Types may be `int`, `float` (finite),
+`bool`, `Literal` of words, a class, and one of them or None.
 """
 
 from __future__ import annotations
@@ -25,8 +25,18 @@ Delta = Annotated[
 ]
 
 
+class Settings:
+    """A base of frozen dataclasses: refuses values that the types of the fields do not allow."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Checks all fields."""
+        check_settings(self)
+
+
 def check_settings(instance: Any) -> None:
-    """`__post_init__` of settings: refuses values that the types of their fields do not allow.
+    """Refuses values that the types of their fields do not allow.
 
     Numbers of NumPy's become Python's own.
     """

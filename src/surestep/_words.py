@@ -23,8 +23,7 @@ def number(value: float, digits: int = 4) -> str:
         return "∞" if value > 0 else "−∞" if value < 0 else "–"
     magnitude = abs(value)
     if magnitude >= HUGE or 0 < magnitude < TINY:
-        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-        return f"{without_zeros(mantissa)} × {power_of_ten(int(exponent))}".replace("-", "−")
+        return in_powers(f"{value:.{digits - 1}e}")
     lead = math.floor(math.log10(magnitude)) + 1 if magnitude > 0 else 1
     text = without_zeros(f"{value:,.{max(digits - lead, 0)}f}")
     return ("0" if text == "-0" else text).replace("-", "−")
@@ -33,6 +32,12 @@ def number(value: float, digits: int = 4) -> str:
 def without_zeros(text: str) -> str:
     """Returns a written number without the zeros that end its decimals."""
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def in_powers(text: str) -> str:
+    """Returns '1.5e-09' as 1.5 × 10⁻⁹."""
+    mantissa, exponent = text.split("e")
+    return f"{without_zeros(mantissa)} × {power_of_ten(int(exponent))}".replace("-", "−")
 
 
 def power_of_ten(exponent: int) -> str:
@@ -149,14 +154,6 @@ def duration(seconds: float) -> str:
     return f"{round(seconds / 60):,} min" if seconds < 5400 else f"{round(seconds / 3600):,} h"
 
 
-def relative(before: float, after: float) -> str | None:
-    """Returns how much more `after` is in per cent; None where that would mislead."""
-    if not before > 0 or abs(after - before) > 100 * before:
-        return None
-    change = percent(abs(after - before) / before)
-    return f"+{change}" if after > before else f"−{change}" if after < before else change
-
-
 def counted(many: int, noun: str, plural: str | None = None) -> str:
     """Returns a number of things.
 
@@ -191,8 +188,7 @@ def short(value: float) -> str:
     ['0.05', '20', '1.5 k', '10 M', '−2 × 10¹²']
     """
     if abs(value) >= 1e12 or 0 < abs(value) < 100 * TINY:
-        mantissa, exponent = f"{value:e}".split("e")
-        return f"{without_zeros(mantissa)} × {power_of_ten(int(exponent))}".replace("-", "−")
+        return in_powers(f"{value:e}")
     for size, unit in UNITS:
         if abs(value) >= size:
             return f"{value / size:g}{THIN_SPACE}{unit}".replace("-", "−")

@@ -30,7 +30,7 @@ from surestep.algorithms.judging import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, limited
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import CERTIFIERS, Certifier, certify
-from surestep.certificates.bounding import choosing_bounds_each
+from surestep.certificates.bounding import choosing_bounds
 from surestep.certificates.episodes import training_for
 from surestep.certificates.protocol import Bound
 from surestep.certificates.registry import check_certifier
@@ -190,12 +190,12 @@ class AutoNWedge:
         def again(part: Problem) -> list[Policy]:
             return [improvement.policy for improvement in self.improved(part, algorithms)]
 
-        lower = choosing_bounds_each(self.certifier, problems, policies, again)
+        lower = choosing_bounds(self.certifier, problems, policies, again)
         chosen = [(self.certifier, bounds) for bounds in lower]
         left = [b for b, bounds in enumerate(lower) if not any_gain(bounds)]
         if self.otherwise is None or not left:
             return chosen
-        others = choosing_bounds_each(
+        others = choosing_bounds(
             self.otherwise, [problems[b] for b in left], [policies[b] for b in left], again
         )
         for b, bounds in zip(left, others, strict=True):

@@ -449,6 +449,24 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise InvalidParameter(f"{path} is not written as TOML: {problem}") from None
 
 
+def description_of(files: Sequence[str], said: Mapping[str, Any]) -> Description:
+    """Returns the description of a log that is one (TOML), or of the files of one.
+
+    What somebody said beside it stands above it.
+    """
+    if not any(str(file).endswith(SUFFIX) for file in files):
+        return described(merged({"files": files}, said))
+    if len(files) > 1:
+        raise InvalidParameter(
+            f"{len(files)} logs are given, and one of them is a description ({SUFFIX}); expected "
+            "one description, or the files of a log"
+        )
+    below = with_folder(read_toml(files[0]), Path(files[0]).parent)
+    if not below.get("files"):
+        raise InvalidParameter(f"{files[0]} names no files, expected the key `files`")
+    return described(merged(below, said), files[0])
+
+
 def with_folder(content: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Returns nested values whose files are those of a folder."""
 

@@ -7,7 +7,6 @@ line says that it is the one who speaks (`speaking_of_options`).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -113,18 +112,15 @@ class InvalidCertificate(SurestepError):
 class CertificateRefused(SurestepError):
     """A claim that cannot be made about this policy, or not from this data.
 
-    `code` is the reason in a word, such as "too-few-visits", without names and numbers of the case:
-    reasons can be told apart and counted. docs/codes.md lists those of the package.
+    It is raised with a `model.Statement`, or a plug-in's own words and code. `code` is the reason
+    in a word, such as "too-few-visits", without names and numbers of the case: reasons can be told
+    apart and counted. docs/codes.md lists those of the package.
     """
 
-    def __init__(self, message: str, *, code: str) -> None:
-        """Takes the sentence for people, and the code for programs."""
-        super().__init__(message)
-        self.code = code
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickles the code too: workers send their refusals back."""
-        return functools.partial(type(self), code=self.code), self.args, self.__dict__
+    def __init__(self, said: object, *, code: str | None = None) -> None:
+        """Takes a statement, or the sentence for people and the code for programs."""
+        super().__init__(said)
+        self.code = code or str(getattr(said, "code", "in-own-words"))
 
 
 class RefutedBounds(CertificateRefused):

@@ -76,25 +76,26 @@ class Shelf(Generic[Thing]):
 
     def everything(self) -> dict[str, Thing]:
         """Returns all things by name, the built-in ones first; without those that are broken."""
-        working = (self.tried(name) for name in self.names())
-        things = {
-            extension.name: extension.thing
-            for extension in working
-            if isinstance(extension, Extension)
-        }
-        return {**self.built_in, **things}
+        working = (each for each in self.outcomes() if isinstance(each, Extension))
+        return {**self.built_in, **{each.name: each.thing for each in working}}
 
     def broken(self) -> list[str]:
         """Returns a sentence for each extension that cannot be used."""
-        return [
-            str(tried) for tried in map(self.tried, self.names()) if isinstance(tried, Exception)
-        ]
+        return [str(each) for each in self.outcomes() if isinstance(each, SurestepError)]
+
+    def outcomes(self) -> list[Extension | SurestepError]:
+        """Returns all extensions, and of each that cannot be used, why."""
+        own = [each for (sort, _), each in _registered.items() if sort == self.sort]
+        return [*own, *(loaded(self, name) for name in installed(self.sort))]
 
     def extension(self, name: str) -> Extension | None:
         """Returns the extension of that name, if any; refused where it cannot be used."""
         if (self.sort, name) in _registered:
             return _registered[self.sort, name]
-        return loaded(self, name) if name in installed(self.sort) else None
+        found = loaded(self, name) if name in installed(self.sort) else None
+        if isinstance(found, SurestepError):
+            raise found
+        return found
 
     def source_of(self, name: str) -> str:
         """Returns who brings what has that name, without importing it; empty where nobody does."""
@@ -102,23 +103,10 @@ class Shelf(Generic[Thing]):
             return _registered[self.sort, name].by
         return " and ".join(sorted(map(distribution, installed(self.sort).get(name, ()))))
 
-    def names(self) -> list[str]:
-        """Returns the names of all extensions."""
-        own = [name for sort, name in _registered if sort == self.sort]
-        return list(dict.fromkeys([*own, *installed(self.sort)]))
-
-    def tried(self, name: str) -> Extension | SurestepError | None:
-        """Returns the extension of that name, or why it cannot be used."""
-        try:
-            return self.extension(name)
-        except SurestepError as problem:
-            return problem
-
     def add(self, name: str, thing: Thing) -> None:
         """Registers a thing in this process; what is built in or installed keeps its name."""
         what = f"{SINGULAR[self.sort]} {name!r}"
-        self.check_free(name, what)
-        self.check_thing(name, what, thing)
+        self.check_fits(name, what, thing)
         if name in installed(self.sort):
             raise InvalidParameter(
                 f"the {what} is there already, of the extension {self.source_of(name)}; expected "
@@ -127,8 +115,8 @@ class Shelf(Generic[Thing]):
         by = str(getattr(thing, "__module__", "unknown"))
         _registered[self.sort, name] = Extension(self.sort, name, thing, by, version_of(thing))
 
-    def check_free(self, name: str, what: str) -> None:
-        """Refuses a name that nobody could ask for, or that is built in."""
+    def check_fits(self, name: str, what: str, thing: Any) -> None:
+        """Refuses a name that is not free, what is no such thing, or calls itself otherwise."""
         if NAME.fullmatch(name) is None:
             raise InvalidParameter(
                 f"the {what} needs another name, expected letters, digits and _ . / -"
@@ -137,14 +125,9 @@ class Shelf(Generic[Thing]):
             raise InvalidParameter(
                 f"the {what} is built in, and cannot be replaced; expected another name"
             )
-
-    def check_thing(self, name: str, what: str, thing: Any) -> None:
-        """Refuses what is no such thing, and a class that gives itself another name."""
         self.check(name, thing)
-        if isinstance(thing, type) and thing.name != name:  # type: ignore[attr-defined]
-            raise InvalidParameter(
-                f"the {what} calls itself {thing.name!r}, expected one name"  # type: ignore[attr-defined]
-            )
+        if isinstance(thing, type) and (own := getattr(thing, "name", None)) != name:
+            raise InvalidParameter(f"the {what} calls itself {own!r}, expected one name")
 
 
 def versions_of(names: Iterable[tuple[Shelf[Any], str]]) -> dict[str, str]:
@@ -179,14 +162,11 @@ def distribution(entry: EntryPoint) -> str:
 _loaded: dict[tuple[Sort, str], Extension | SurestepError] = {}
 
 
-def loaded(shelf: Shelf[Any], name: str) -> Extension:
-    """Returns the extension of an entry point, imported once; refused where that fails."""
+def loaded(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
+    """Returns the extension of an entry point, imported once, or why it cannot be used."""
     if (shelf.sort, name) not in _loaded:
         _loaded[shelf.sort, name] = load(shelf, name)
-    outcome = _loaded[shelf.sort, name]
-    if isinstance(outcome, SurestepError):
-        raise outcome
-    return outcome
+    return _loaded[shelf.sort, name]
 
 
 def load(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
@@ -199,13 +179,11 @@ def load(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
             "of them to be uninstalled"
         )
     try:
-        shelf.check_free(name, what)
         thing = entry.load()
-        shelf.check_thing(name, what, thing)
+        shelf.check_fits(name, what, thing)
     except (Exception, SystemExit) as problem:  # whatever others' code does when it is imported
-        reason = " ".join(f"{type(problem).__name__}: {problem}".split())
-        if isinstance(problem, SurestepError):
-            reason = str(problem)
+        kind = "" if isinstance(problem, SurestepError) else f"{type(problem).__name__}: "
+        reason = " ".join(f"{kind}{problem}".split())
         return InvalidParameter(f"the extension {by} cannot be used, for its {what}: {reason}")
     version = NO_VERSION if entry.dist is None else entry.dist.version
     return Extension(shelf.sort, name, thing, by, version)

@@ -179,12 +179,8 @@ def connected(address: str | None = None) -> Any:
         return ray
     try:
         check_answers(address or os.environ.get("RAY_ADDRESS", ""))
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            include_dashboard=False,
-            logging_level=logging.ERROR,
-        )
+        quiet = {"log_to_driver": False, "include_dashboard": False}
+        ray.init(address=address, logging_level=logging.ERROR, **quiet)
     except (OSError, OverflowError, RuntimeError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise ClusterUnavailable(
@@ -210,11 +206,7 @@ def share_of_gpu(ray: Any) -> float:
     if wanted == "cpu":
         return 0.0
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    shares = [
-        resources["GPU"] / resources["CPU"]
-        for resources in machines
-        if resources.get("GPU") and resources.get("CPU")
-    ]
+    shares = [each["GPU"] / each["CPU"] for each in machines if each.get("GPU") and each.get("CPU")]
     if shares:
         share: float = min(1.0, max(LEAST_SHARE, min(shares)))
         return math.floor(1e4 * share) / 1e4  # Ray counts in ten thousandths
@@ -246,11 +238,8 @@ def in_workers(
 
     After an error, tasks under way are finished; after an interrupt they are not.
     """
-    extensions = registered()
-    check_importable(
-        (f"{SINGULAR[extension.sort]} {extension.name!r}", extension.thing)
-        for extension in extensions
-    )
+    device, extensions = chosen_device(), registered()
+    check_importable((f"{SINGULAR[each.sort]} {each.name!r}", each.thing) for each in extensions)
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
     executor = ProcessPoolExecutor(
@@ -259,7 +248,7 @@ def in_workers(
     try:
         with signals_wait():
             answers = deque(
-                executor.submit(with_known, function, task, extensions) for task in tasks
+                executor.submit(as_told, function, task, extensions, device) for task in tasks
             )
         while answers:
             yield answers.popleft().result()
@@ -276,14 +265,6 @@ def in_workers(
         held.close()  # who still works now, was interrupted
         executor.shutdown()
         lifeline.close()
-
-
-def with_known(
-    function: Callable[[Task], Result], task: Task, extensions: tuple[Extension, ...]
-) -> Result:
-    """`function(task)`, with what the caller registered."""
-    know(extensions)
-    return function(task)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from surestep._arrays import FloatArray
 from surestep.algorithms import Improver, improve_batch
 from surestep.algorithms.batch import is_compiled
 from surestep.certificates import Certifier
-from surestep.certificates.certifying import certify_each
+from surestep.certificates.certifying import certify_many
 from surestep.certificates.episodes import training_for
 from surestep.certificates.protocol import Claim
 from surestep.certificates.standing import standing_name
@@ -131,7 +131,7 @@ def claimed(
         if not isinstance(certifier, CertificateRefused)
     }
     judged = [Policy(problems[b].counts.pairs, policies[b]) for b in asked]
-    made = certify_each([problems[b] for b in asked], judged, [*asked.values()])
+    made = certify_many([problems[b] for b in asked], judged, [*asked.values()])
     for b, claim in zip(asked, made, strict=True):
         claims[b] = claim
     lower, standing, refusal = zip(

@@ -143,12 +143,6 @@ def test_counts_of_one_data_set():
     assert_frozen(batch)
 
 
-@pytest.mark.parametrize("index", [2, -1, 0.0, None, True, "0"])
-def test_a_data_set_that_is_not_there_is_refused(index):
-    with pytest.raises(InvalidParameter, match=r"data set .* was asked for, expected 0 to 1"):
-        CountsBatch(**parts()).counts(index)
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [

@@ -5,9 +5,8 @@ import pytest
 
 import surestep
 from surestep import Counts, Pairs, Policy, Problem
-from surestep.algorithms import SPIBB, ApproxSoftSPIBB, BasicRL, RaMDP
+from surestep.algorithms import SPIBB, BasicRL, RaMDP, SoftSPIBB
 from surestep.algorithms.judging import improvement_of, tie_of, valued_at_lowest, with_known_reward
-from surestep.algorithms.soft import exact_step
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import LoggedRewards
 
@@ -57,7 +56,7 @@ def test_scarce_pairs_end_at_the_lower_value_bound_and_others_pay_their_price():
 
 
 @pytest.mark.parametrize(
-    "algorithm", [SPIBB(0), ApproxSoftSPIBB(epsilon=1.0), RaMDP(kappa=0.1), BasicRL()]
+    "algorithm", [SPIBB(0), SoftSPIBB(epsilon=1.0, step="approx"), RaMDP(kappa=0.1), BasicRL()]
 )
 def test_what_an_algorithm_finds_has_the_values_of_pairs_in_the_estimated_mdp(algorithm):
     counts = Counts.from_dense([[[3, 1], [0, 9]], [[0, 2], [5, 5]]], rewards=[[1.0, 0], [0, 2.0]])
@@ -92,7 +91,7 @@ def test_ties_are_a_share_of_the_largest_value_and_twice_as_much_is_none():
     tie = tie_of(q)
     assert tie_of(q / 2) == tie / 2 > 0
     counts = Counts.from_dense([[[5], [5], [5]]], rewards=[[0.0, 0.0, 0.0]])
-    step = exact_step(problem_of(counts), np.zeros(3), np.zeros(3), 1.0)
+    step = SoftSPIBB(epsilon=1e3).step_in(problem_of(counts))
     q[1] = 2 * tie
     assert step(q).tolist() == [0.0, 1.0, 0.0]
     q[1] = tie / 8  # so near, the lowest action that π_b takes keeps what it has

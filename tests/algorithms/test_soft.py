@@ -11,24 +11,17 @@ from hypothesis import strategies as st
 from contract.constraints import returns_of
 from support.strategies import logged_problems, problems
 from surestep import Counts, Policy, Problem, evaluate
-from surestep.algorithms import (
-    AdvantageSoftSPIBB,
-    ApproxSoftSPIBB,
-    BasicRL,
-    ExactSoftSPIBB,
-    LowerSoftSPIBB,
-    OneStepApproxSoftSPIBB,
-    OneStepExactSoftSPIBB,
-)
+from surestep.algorithms import BasicRL, SoftSPIBB, make_algorithm
+from surestep.errors import InvalidParameter
 from surestep.planning.pruning import Backup
 
-BUDGETED = (
-    ExactSoftSPIBB,
-    ApproxSoftSPIBB,
-    OneStepExactSoftSPIBB,
-    OneStepApproxSoftSPIBB,
-)
+BUDGETED = ("exact", "approx", "one-step-exact", "one-step-approx")
 EPSILONS = st.sampled_from([0.0, 0.05, 0.5, 5.0])
+
+
+def soft(form, **settings):
+    """The form of Soft-SPIBB of that name."""
+    return make_algorithm(f"{form}-soft-spibb", **settings)
 
 
 def bandit(visits, rewards, behavior):
@@ -42,13 +35,13 @@ def bandit(visits, rewards, behavior):
     )
 
 
-@pytest.mark.parametrize("kind", BUDGETED)
-def test_a_move_between_two_arms_costs_both_errors(kind):
+@pytest.mark.parametrize("form", BUDGETED)
+def test_a_move_between_two_arms_costs_both_errors(form):
     # e = √(2 ln(2·2/δ) / N) is 1 and ½, so that ε = 0.3 moves 0.3 / 1.5.
     delta = 4 * math.exp(-2)
     problem = bandit([4, 16], [0.0, 1.0], [0.9, 0.1])
-    row = kind(epsilon=0.3, delta=delta).improve(problem).policy.probability
-    if kind in (ExactSoftSPIBB, OneStepExactSoftSPIBB):
+    row = soft(form, epsilon=0.3, delta=delta).improve(problem).policy.probability
+    if form.endswith("exact"):
         assert row == pytest.approx([0.7, 0.3])
     else:  # half of the budget for each arm: 0.15 / 1
         assert row == pytest.approx([0.75, 0.25])
@@ -57,13 +50,13 @@ def test_a_move_between_two_arms_costs_both_errors(kind):
 def test_the_lower_form_charges_increases_only():
     delta = 4 * math.exp(-2)
     problem = bandit([4, 16], [0.0, 1.0], [0.9, 0.1])
-    row = LowerSoftSPIBB(epsilon=0.3, delta=delta).improve(problem).policy.probability
+    row = soft("lower", epsilon=0.3, delta=delta).improve(problem).policy.probability
     assert row == pytest.approx([0.3, 0.7])  # 0.3 / ½
     # From an arm that was never pulled too, where the other form keeps π_b.
     problem = bandit([0, 16], [0.0, 1.0], [0.9, 0.1])
-    row = LowerSoftSPIBB(epsilon=0.3, delta=delta).improve(problem).policy.probability
+    row = soft("lower", epsilon=0.3, delta=delta).improve(problem).policy.probability
     assert row == pytest.approx([0.3, 0.7])
-    row = ExactSoftSPIBB(epsilon=0.3, delta=delta).improve(problem).policy.probability
+    row = soft("exact", epsilon=0.3, delta=delta).improve(problem).policy.probability
     assert row.tolist() == [0.9, 0.1]
 
 
@@ -73,8 +66,7 @@ def test_the_approximate_form_is_no_better_than_the_exact_one_and_that_than_the_
     problem, epsilon
 ):
     plans = [
-        kind(epsilon=epsilon).improve(problem).plan
-        for kind in (ApproxSoftSPIBB, ExactSoftSPIBB, LowerSoftSPIBB)
+        soft(form, epsilon=epsilon).improve(problem).plan for form in ("approx", "exact", "lower")
     ]
     slack = sum(plan.error_bound for plan in plans)
     assert (plans[0].value <= plans[1].value + slack).all()
@@ -85,16 +77,16 @@ def test_the_approximate_form_is_no_better_than_the_exact_one_and_that_than_the_
 @given(problem=problems(all_visited=True))
 def test_a_budget_without_limit_makes_it_basic_rl(problem):
     best = BasicRL().improve(problem).plan
-    for kind in (ExactSoftSPIBB, ApproxSoftSPIBB, LowerSoftSPIBB):
-        plan = kind(epsilon=1e6).improve(problem).plan
+    for form in ("exact", "approx", "lower"):
+        plan = soft(form, epsilon=1e6).improve(problem).plan
         assert np.abs(plan.value - best.value).max() <= plan.error_bound + best.error_bound
 
 
 @settings(max_examples=25)
 @given(problem=logged_problems())
 def test_no_budget_keeps_the_behavior_policy(problem):
-    for kind in (*BUDGETED, LowerSoftSPIBB, AdvantageSoftSPIBB):
-        assert kind(epsilon=0).improve(problem).policy == problem.behavior
+    for form in (*BUDGETED, "lower", "advantage"):
+        assert soft(form, epsilon=0).improve(problem).policy == problem.behavior
 
 
 @pytest.mark.parametrize("behavior_q", ["model", "monte-carlo"])
@@ -108,7 +100,7 @@ def test_the_advantage_form_gains_in_every_state_under_q_of_the_behavior_policy(
         q = Backup.of(estimate).q(evaluate(estimate, problem.behavior))
     else:
         q = np.array([np.mean(found) if found else 0.0 for found in returns_of(problem)])
-    found = AdvantageSoftSPIBB(epsilon=epsilon, behavior_q=behavior_q).improve(problem)
+    found = soft("advantage", epsilon=epsilon, behavior_q=behavior_q).improve(problem)
     change = found.policy.probability - problem.behavior.probability
     gains = np.add.reduceat(change * q, offsets[:-1])
     assert gains.min() >= -1e-9 * max(1.0, np.abs(q).max())
@@ -118,10 +110,13 @@ def test_the_advantage_form_gains_in_every_state_under_q_of_the_behavior_policy(
 @given(problem=problems(), epsilon=EPSILONS)
 def test_without_a_future_one_step_is_all_there_is(problem, epsilon):
     problem = replace(problem, discount=0.0)
-    for single, iterated in (
-        (OneStepExactSoftSPIBB, ExactSoftSPIBB),
-        (OneStepApproxSoftSPIBB, ApproxSoftSPIBB),
-    ):
-        found = single(epsilon=epsilon).improve(problem)
-        assert found.policy == iterated(epsilon=epsilon).improve(problem).policy
+    for step in ("exact", "approx"):
+        found = SoftSPIBB(epsilon=epsilon, step=step, iterate=False).improve(problem)
+        assert found.policy == SoftSPIBB(epsilon=epsilon, step=step).improve(problem).policy
         assert found.plan.iterations == 1
+
+
+@pytest.mark.parametrize("step", ["lower", "advantage"])
+def test_other_steps_are_for_iteration(step):
+    with pytest.raises(InvalidParameter, match=f"iterate is False, but {step} steps are for"):
+        SoftSPIBB(epsilon=1.0, step=step, iterate=False)

@@ -1,15 +1,13 @@
 """Certificates of many problems at once, against those of one problem at a time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from surestep import certify
 from surestep.algorithms import SPIBB
-from surestep.certificates import APriori, Posterior, Robust, Stitched, certify_batch
-from surestep.certificates.bounding import choosing_bounds_each, claims_of, gains_each
-from surestep.certificates.certifying import certify_each
+from surestep.certificates import APriori, Robust, Stitched, certify_many
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.planning import robust_batch
@@ -34,7 +32,7 @@ def asked():
 def test_robust_certificates_of_a_batch_are_those_of_the_loop_for_one_set(asked, kind, monkeypatch):
     problems, policies = asked
     certifier = Robust(set=kind, reward_low=0.0, reward_high=1.0, delta=0.2)
-    *found, refused = certify_batch(problems, policies, certifier)
+    *found, refused = certify_many(problems, policies, certifier)
     monkeypatch.setattr(robust_batch, "SMALL", 0)  # no set is small: each is done on its own
     for claim, *each in zip(found, problems[:3], policies[:3], strict=True):
         single = certify(*each, certifier)
@@ -59,7 +57,7 @@ def test_stitched_certificates_of_several_logs_are_those_of_each_alone(asked):
     problems += [problems[1], replace(problems[1], log=None)]
     policies += [problems[1].behavior, policies[1]]
     certifiers = [Stitched(seed=seed, logger="fixed") for seed in range(len(problems))]
-    *found, refused = certify_each(problems, policies, certifiers)
+    *found, refused = certify_many(problems, policies, certifiers)
     for claim, *each in zip(found, problems, policies, certifiers, strict=False):
         assert claim == certify(*each)
     assert found[1].lower > 0
@@ -68,37 +66,20 @@ def test_stitched_certificates_of_several_logs_are_those_of_each_alone(asked):
 
 def test_other_certifiers_answer_one_by_one(asked):
     problems, policies = asked
-    found = certify_batch(problems, policies, APriori(bound="spibb", delta=0.1))
+    found = certify_many(problems, policies, APriori(bound="spibb", delta=0.1))
     assert len(found) == len(problems)
-    assert certify_batch([], [], Robust()) == []
+    assert certify_many([], [], Robust()) == []
+
+
+def test_certifiers_of_several_settings_are_asked_together(asked):
+    problems, policies = ([part[1]] * 2 for part in asked)
+    certifiers = [Robust(set=kind, reward_low=0.0, reward_high=1.0) for kind in ("interval", "l1")]
+    assert certify_many(problems, policies, certifiers) == [
+        *map(certify, problems, policies, certifiers)
+    ]
 
 
 def test_every_problem_needs_a_policy(asked):
     problems, policies = asked
-    with pytest.raises(InvalidParameter, match="4 problems and 1 policies, expected a policy"):
-        certify_batch(problems, policies[:1], Robust())
-
-
-def test_a_subclass_with_a_claim_of_its_own_is_asked_for_it(asked):
-    """What parents say of many problems at once is not what their children say of each."""
-    problems, policies = asked
-    timid = certify(problems[0], problems[0].behavior, Stitched())
-
-    @dataclass(frozen=True)
-    class Timid(Stitched):
-        def certify(self, problem, policy):
-            return timid
-
-        def choosing_bounds(self, problem, policies, again):
-            return [-1.0] * len(policies)
-
-    @dataclass(frozen=True)
-    class Doubting(Posterior):
-        def gains(self, problem, policies):
-            return np.full((len(policies), self.draws), -1.0)
-
-    assert claims_of([Timid()] * 2, problems[:2], policies[:2]) == [timid] * 2
-    several = [[policy] for policy in policies[:2]]
-    assert choosing_bounds_each(Timid(), problems[:2], several, None) == [[-1.0]] * 2
-    doubts = gains_each([Doubting(draws=9)] * 2, problems[:2], several)
-    assert np.array_equal(doubts, np.full((2, 1, 9), -1.0))
+    with pytest.raises(InvalidParameter, match="4 problems, 1 policies and 4 certifiers, expected"):
+        certify_many(problems, policies[:1], Robust())

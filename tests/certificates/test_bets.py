@@ -7,13 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from support.bets import lower_limit, lower_limit_in_turn
 from surestep.certificates.bets import (
     Bet,
     limits_of,
     log_goal,
-    lower_limit,
-    lower_limit_in_turn,
-    usual_stake,
+    stake_for,
     usual_stakes,
 )
 from surestep.kernels.stitched import Turns
@@ -91,7 +90,7 @@ def test_bets_of_two_halves_on_each_other_are_fair_but_not_their_product():
 
 def test_a_goal_is_for_a_third_and_a_stake_for_a_length_and_a_variance():
     assert log_goal(0.1) == pytest.approx(math.log(30.0))
-    assert usual_stake(50.0, 4.0, 0.1) == pytest.approx(math.sqrt(2 * math.log(30.0) / 200.0))
+    assert stake_for(log_goal(0.1), 200.0) == pytest.approx(math.sqrt(2 * math.log(30.0) / 200.0))
 
 
 # ---- two means in turn --------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_a_single_stream_is_split_in_time():
     alone = replace(alone, counts=replace(alone.counts, starts=stream.counts().starts), log=None)
     expected = certify(alone, policy, replace(settings, train_share=0.0))
     assert (found.lower, found.figures) == (expected.lower, expected.figures)
-    assert settings.training(problem_of(stream)).log.num_steps == cut
+    assert training_for(problem_of(stream), settings).log.num_steps == cut
 
 
 def test_neither_part_is_moved_by_the_other():
@@ -111,7 +111,7 @@ def test_neither_part_is_moved_by_the_other():
     for change, stays in ((first, "claim"), (~first, "training")):
         moved = replace(log, reward=np.where(change, 0.25, log.reward))
         claims = [certify(problem_of(each), policy, settings).lower for each in (log, moved)]
-        parts = [settings.training(problem_of(each)).counts for each in (log, moved)]
+        parts = [training_for(problem_of(each), settings).counts for each in (log, moved)]
         assert (claims[0] == claims[1]) == (stays == "claim")
         assert (parts[0] == parts[1]) == (stays == "training")
 
@@ -168,7 +168,7 @@ def test_all_who_hold_out_agree_on_what():
         terms = {"train_share": SHARE, "logger": logger, "seed": 4}
         told = Trajectory(**terms, reward_low=0.0, reward_high=1.0)
         for certifier in (Posterior(**terms), Stitched(**terms), told):
-            assert split_of(certifier) == (SHARE, logger, seed)
+            assert split_of(certifier) == (SHARE, seed)
             assert needs_episodes(certifier)
             assert holds_out(certifier)
             part = training_for(problem, certifier)
@@ -183,4 +183,4 @@ def test_what_cannot_be_split_is_refused():
     with pytest.raises(CertificateRefused, match="leaves none of 2 episodes to judge by"):
         certify(problem, policy, Posterior(train_share=0.9))
     with pytest.raises(InvalidParameter, match="leaves none of 2 episodes for training"):
-        Posterior(train_share=0.1).training(problem)
+        training_for(problem, Posterior(train_share=0.1))

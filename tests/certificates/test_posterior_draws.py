@@ -206,18 +206,11 @@ def test_gains_have_the_law_of_the_oracle(name, solver, monkeypatch):
 
 
 def test_in_a_wide_problem_the_fewest_draws_choose(monkeypatch):
-    problem, policy = example()
+    problem, _ = example()
     asked = []
-
-    def bounds(judges, *_):
-        asked.extend(judge.draws for judge in judges)
-        return [[]]
-
-    monkeypatch.setattr(posterior, "lower_bounds_each", bounds)
     for wide in (10**6, 0):
         monkeypatch.setattr(posterior, "WIDE_TO_CHOOSE", wide)
-        for judge in (Posterior(), Posterior(draws=19)):
-            judge.choosing_bounds(problem, [policy], None)
+        asked += [judge.choosing(problem).draws for judge in (Posterior(), Posterior(draws=19))]
     assert asked == [99, 19, 29, 19]
 
 
@@ -349,7 +342,7 @@ def test_many_data_sets_get_the_gains_that_each_gets_alone(
         several = [policy, problem.behavior, policy][: 1 + seed % 3]
         questions.append((replace(settings, seed=seed), replace(problem, counts=kept), several))
     questions[3] = (questions[3][0], replace(questions[3][1], discount=HALVES), [policy])
-    together = Posterior.gains_each(*zip(*questions, strict=True))
+    together = posterior.gains_each(*zip(*questions, strict=True))
     for gains, (certifier, problem, several) in zip(together, questions, strict=True):
         if not isinstance(problem.discount, float):
             assert gains.code == "discount-per-pair"

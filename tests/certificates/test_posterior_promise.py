@@ -202,7 +202,7 @@ def claims_on_resource_gathering(priors, seeds):
 
 
 def test_where_much_was_hardly_ever_seen_a_prior_against_the_policy_keeps_the_promise():
-    # One log of those below in which the other two priors are wrong.
+    # A log of those below in which the other two priors are wrong.
     names = ("weight", "pooled", "cautious")
     truths, even, pooled, ours = claims_on_resource_gathering(names, (3,))
     assert (np.minimum(even, pooled) > truths).all()

@@ -21,10 +21,10 @@ from surestep import (
 from surestep.certificates import Robust, robust, verify
 from surestep.certificates.confidence import mean_interval
 from surestep.certificates.robust import (
-    BothValues,
+    Comparison,
     check_value_bounds,
-    comparison,
     values_or_refusal,
+    with_lower,
 )
 from surestep.certificates.uncertainty import earnings
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
@@ -182,18 +182,14 @@ def test_what_doubles_cannot_hold_is_refused(change, text):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"set": "ball"}, "set is 'ball', expected one of interval, l1, two-successor"),
-        ({"set": None}, "set is None"),
+        ({"set": "ball"}, "set is 'ball'"),
         ({"strict": 1}, "strict is 1, expected True or False"),
-        ({"known_start": "yes"}, "known_start is 'yes'"),
         ({"delta": 0.0}, "delta is 0.0"),
-        ({"delta": "0.1"}, "delta is '0.1'"),
         ({"reward_low": 1.0}, "reward_low is 1.0 and reward_high None"),
         ({"reward_low": 1.0, "reward_high": 0.0}, "the lower one first"),
-        ({"reward_low": -1e308, "reward_high": 1e308}, "expected two finite numbers"),
-        ({"reward_low": float("nan"), "reward_high": 1.0}, "expected two finite numbers"),
+        ({"reward_low": float("nan"), "reward_high": 1.0}, "reward_low is nan, expected a number"),
     ],
-    ids=range(10),
+    ids=range(6),
 )
 def test_settings_out_of_range_are_refused(settings, message):
     with pytest.raises(InvalidParameter, match=message):
@@ -283,22 +279,17 @@ def plan_with(value, error_bound):
     return SimpleNamespace(value=np.array(value), error_bound=error_bound)
 
 
-def case_of(**terms):
-    """Two states; the start is known to be the first."""
-    models = SimpleNamespace(models=None, least_start=lambda value: float(value[0]))
-    return SimpleNamespace(problem=SimpleNamespace(num_states=2), models=models, **terms)
-
-
 def test_a_comparison_is_less_all_that_its_values_may_be_off():
+    first = SimpleNamespace(least_start=lambda value: float(value[0]))  # is known to be the start
     floor = np.array([0.6, 3.0])
-    both = BothValues(None, None, floor, None, 0.125)
-    found = comparison(case_of(), both, plan_with([1.0, 4.0], 0.5))
+    both = Comparison(None, None, floor, None, 0.125)
+    found = with_lower(both, plan_with([1.0, 4.0], 0.5), first)
     assert found.lower == pytest.approx(0.6)  # more than 1 − ½
     assert found.error == pytest.approx(0.625)
-    found = comparison(case_of(), both, plan_with([2.0, 4.0], 0.5))
+    found = with_lower(both, plan_with([2.0, 4.0], 0.5), first)
     assert found.lower == pytest.approx(1.5)
     # Ten terms of up to 2⁵², each of which is rounded.
-    found = comparison(case_of(), both, plan_with([1.0, 2.0**52], 0.0))
+    found = with_lower(both, plan_with([1.0, 2.0**52], 0.0), first)
     assert found.lower == 1.0 - 10.0
     assert found.error == 10.125
 

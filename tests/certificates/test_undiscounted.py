@@ -6,6 +6,7 @@ import pytest
 from surestep import FiniteMDP, Policy, Problem, certify, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, Stitched, Trajectory
+from surestep.certificates.episodes import training_for
 
 LOGS, DELTA = 100, 0.1
 MOST_WRONG = 19  # of 100: more come in 2 of 1000 runs where each claim is wrong with δ = 0.1
@@ -38,7 +39,7 @@ def test_luck_is_rarely_proved_to_be_a_gain(certifier):
     wrong = 0
     for seed in range(LOGS):
         problem = alike(seed)
-        part = certifier.training(problem) if hasattr(certifier, "training") else problem
+        part = training_for(problem, certifier)
         policy = SPIBB(n_wedge=3).improve(part).policy
         wrong += certify(problem, policy, certifier).lower > 0
     assert certifier.delta == DELTA

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from surestep.checks.enough_data import place_check
+from surestep import Pairs
+from surestep.checks import enough_data
+from surestep.checks.check import GivenPolicy, GivenResult
 
 NAMES = ["low", "middle", "high"]
 VISITS = np.array([2.0, 2.0, 6.0])
@@ -12,7 +14,18 @@ VISITS = np.array([2.0, 2.0, 6.0])
 def check(decisions, is_open=(False, False, False), shown=None):
     decisions = np.array(decisions)
     shown = decisions if shown is None else np.array(shown)
-    return place_check(VISITS, decisions, shown, np.array(is_open), NAMES)
+    return found_in(VISITS, decisions, shown, np.array(is_open))
+
+
+def found_in(time, decisions, shown, is_open):
+    """The check of a policy with one pair a state."""
+    chances = (np.ones(3), np.ones(3))
+    judging = shown - decisions
+    pairs = Pairs(np.arange(4), np.zeros(3, int), 1)
+    seen = (decisions, judging, np.ones(3, bool), time, is_open, NAMES)
+    nothing = dict.fromkeys(GivenResult.__dataclass_fields__)
+    policy = GivenPolicy(pairs, *chances, *seen)
+    return enough_data.check(GivenResult(**nothing | {"policy": policy}))
 
 
 def test_time_in_states_that_the_log_hardly_knows_fails():
@@ -50,5 +63,5 @@ def test_held_out_rows_show_decisions_and_do_not_say_which_states_are_scarce():
 
 def test_without_decisions_nothing_breaks():
     nothing = np.zeros(3, np.int64)
-    found = place_check(np.zeros(3), nothing, nothing, nothing == 0, NAMES)
+    found = found_in(np.zeros(3), nothing, nothing, nothing == 0)
     assert (found.outcome, found.picture, found.figures["open_share"]) == ("passed", (), 0.0)

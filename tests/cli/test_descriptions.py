@@ -89,7 +89,7 @@ def test_it_is_confirmed_by_its_description_alone_and_made_again_by_its_command(
 ):
     record = surestep.load(home / "out").record
     assert {(file.role, file.name) for file in record.inputs} == {
-        *(("log", "visits.csv"), ("tables", "wards.csv"), ("behavior", "habit.csv")),
+        *(("log", "visits.csv"), ("tables", "wards.csv"), ("behavior", "habit.csv"))
     }
     assert str(home) not in json.dumps(record.description)
     told = run_surestep("verify", home / "out", home / "log.toml")

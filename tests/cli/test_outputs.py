@@ -121,9 +121,3 @@ def test_a_folder_is_named_by_a_link_or_refused_in_one_line(home):
         assert (told.exit_code, words in told.stderr) == (2, True), told.output
         assert "Traceback" not in told.output
     assert run_surestep("verify", "link", "log.csv").exit_code == 0
-
-
-def test_a_time_limit_is_a_number(home):
-    told = run_surestep("improve", "log.csv", *PUMPS, "--time-limit", "nan", "-o", "out")
-    assert (told.exit_code, "'--time-limit': nan is no number" in told.stderr) == (2, True)
-    assert not (home / "out").exists()

@@ -18,12 +18,12 @@ def clock(monkeypatch):
 
 
 def test_lines_come_at_the_beginning_and_every_ten_seconds(clock, capsys):
-    tell = Lines("counting")
+    tell = Lines()
     for second in range(31):
         clock[0] = float(second)
-        tell(second, 40)
+        tell("counting", second, 40)
     clock[0] = 31.0
-    tell(0, 1, "reading the log")
+    tell("reading the log", 0, 1)
     assert capsys.readouterr().err.splitlines() == [
         "counting: 0 of 40",
         "counting: 10 of 40, about 30 s left",
@@ -34,10 +34,10 @@ def test_lines_come_at_the_beginning_and_every_ten_seconds(clock, capsys):
 
 
 def test_the_time_that_is_left_is_of_what_was_not_done_before(clock, capsys):
-    tell = Lines("stress test")
-    tell(30, 40)
+    tell = Lines()
+    tell("stress test", 30, 40)
     clock[0] = 10.0
-    tell(32, 40)
+    tell("stress test", 32, 40)
     assert capsys.readouterr().err.splitlines()[1] == "stress test: 32 of 40, about 40 s left"
 
 
@@ -47,12 +47,9 @@ def test_the_first_line_comes_before_anything_heavy():
         "with task_progress() as tell:\n"
         "    click.echo = lambda text, err: print(text, 'numba' in sys.modules)\n"
         "    tell('reading the log', 0, 1)\n"
-        "    from surestep.kernels._machine_code import LISTENERS\n"
-        "    LISTENERS[-1]('a kernel')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    told = ["reading the log False", "reading the log (compiling, once) True"]
-    assert done.stdout.splitlines() == told
+    assert done.stdout == "reading the log False\n"
 
 
 def test_nothing_is_told_where_nobody_reads(monkeypatch):

@@ -18,7 +18,7 @@ from support.pump_commands import run_surestep
 from surestep import certify, read_log
 from surestep.algorithms import SPIBB
 from surestep.bounds import ProblemSize, compare_bounds
-from surestep.certificates import APriori, CorrectedBeta, Posterior, Robust, Stitched, Trajectory
+from surestep.certificates import APriori, Posterior, Robust, Stitched, Trajectory
 from surestep.errors import SurestepError
 from surestep.pipeline.evidence import LoadedSteps, gather
 from surestep.pipeline.improve import draft, problem_of
@@ -30,7 +30,6 @@ CERTIFIERS = [
     APriori(),
     APriori(bound="beta"),
     APriori(bound="spi"),
-    CorrectedBeta(),
     Robust(**BOUNDED),
     Posterior(draws=99),
     Posterior(draws=99, rewards="bounded", **BOUNDED),
@@ -43,8 +42,7 @@ CERTIFIERS = [
     Stitched(return_low=-5, return_high=40, **BOUNDED),
 ]
 KINDS = (
-    "a-priori", "posterior:draws=99", "trajectory:train_share=0.5", "beta-corrected", "robust",
-    "stitched",
+    "a-priori", "posterior:draws=99", "trajectory:train_share=0.5", "robust", "stitched",
 )  # fmt: skip
 corners = st.sampled_from(CORNERS)
 ends = st.tuples(corners, corners)
@@ -69,9 +67,8 @@ def evidence():
 @pytest.fixture(scope="module")
 def problem(evidence):
     found = problem_of(evidence.assembly, Terms(discount=0.9), evidence.facts)
-    return LoadedSteps(evidence.source, evidence.counts, found.counts.pairs).put_into(
-        found, "a test"
-    )
+    steps = LoadedSteps(evidence.source, evidence.counts, found.counts.pairs)
+    return steps.numbered(found, evidence.assembly.quiet, ["a test"])[0]
 
 
 def numeric(settings):

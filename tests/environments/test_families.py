@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 
 from surestep import DecisionLog, Policy, optimal, performance
 from surestep.environments import make
+from surestep.environments.families import LAWS
 from surestep.environments.merged import expected_visits
-from surestep.environments.noisy import LAWS
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -60,7 +60,7 @@ def test_policies_and_values_are_those_published():
     assert "".join(map(str, plan.policy.dense().argmax(axis=1)))[:24] == "000000001000000110001111"
     assert performance(mdp, Policy.uniform(mdp)) == pytest.approx(0.05221598337868832, abs=1e-9)
     assert plan.value.max() == pytest.approx(0.979, abs=5e-4)
-    assert plan.value.max() > benchmark.paper_value_bound  # the published V_max bounds nothing
+    assert plan.value.max() > 0.6  # the published V_max bounds nothing
     assert_allclose(benchmark.behavior.dense()[24], 0.25)
 
 
@@ -119,7 +119,6 @@ def test_what_scales_and_what_stays():
     assert large.num_states == 1600
     assert large.horizon == 400
     assert large.discount**8 == pytest.approx(small.discount, abs=1e-12)
-    assert (large.paper_value_bound, large.n_wedges, large.data_sizes) == (None, (), ())
     detour = large.behavior.dense()
     assert_allclose(np.sort(detour, axis=1), np.tile([1 / 12, 1 / 12, 1 / 12, 3 / 4], (1600, 1)))
     assert 0.5 < large.performance_of_behavior() / large.optimal_performance() < 0.75

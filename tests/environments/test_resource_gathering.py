@@ -169,7 +169,6 @@ def test_what_is_left_to_collect_changes_no_value():
     optimum = larger.optimal_performance()
     assert optimum == pytest.approx(21.99378540218195, abs=1e-9)
     assert larger.performance_of_behavior() == pytest.approx(optimum, abs=0.01)
-    assert (larger.paper_value_bound, larger.n_wedges) == (None, ())
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from surestep.algorithms import HCPI, SPIBB, BetaSPIBB, Limited, Limits
 from surestep.certificates import Posterior, Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import make
-from surestep.environments.bandit import bandit
+from surestep.environments.families import bandit
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, make_experiment, read_experiments, run_experiment
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec

@@ -29,7 +29,7 @@ def seen(monkeypatch):
         figures.append(figure)
         return b"a picture"
 
-    monkeypatch.setattr(curves, "rendered", looked_at)
+    monkeypatch.setattr(curves.pen, "rendered", looked_at)
     return figures
 
 

@@ -54,7 +54,7 @@ def test_all_that_run_takes_is_found(tmp_path, monkeypatch):
 @pytest.fixture
 def unseen(monkeypatch):
     """Pictures that nobody looks at need not be rendered, which takes the time."""
-    monkeypatch.setattr(curves, "rendered", lambda figure, kind: b"a picture")
+    monkeypatch.setattr(curves.pen, "rendered", lambda figure, kind: b"a picture")
 
 
 @pytest.mark.usefixtures("unseen")

@@ -22,7 +22,7 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB, improve_batch
 from surestep.certificates import Posterior, Stitched, drawn, stepping
-from surestep.checks.shuffling import label_test, number_test
+from surestep.checks.shuffling import shuffle_test
 from surestep.environments import make
 from surestep.kernels import _cuda, _device
 from surestep.kernels._cuda import THREADS_A_BLOCK, Gpu, is_frozen
@@ -241,7 +241,7 @@ def test_shuffles_are_alike():
     rng = np.random.default_rng(0)
     group, past = np.repeat([0, 1], 6), np.tile([0, 1], 6)
     label, number = rng.integers(0, 2, 12), rng.normal(size=12)
-    for test, outcome in ((label_test, label), (number_test, number)):
+    for test, outcome in ((shuffle_test, label), (shuffle_test, number)):
         expected, found = both(lambda test=test, outcome=outcome: test(
             group, past, outcome, seed=1, level=0.1
         ))  # fmt: skip

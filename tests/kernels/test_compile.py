@@ -1,25 +1,18 @@
 """The cache of machine code: never stale, shared by processes, and not needed."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 import surestep
 from surestep.kernels import _compile
-from surestep.kernels._machine_code import (
-    MachineCode,
-    compiling_told_to,
-    first_writable,
-    source_hash,
-)
 from surestep.kernels._types import FloatsIn, FloatsOut, Room, RoomSize, signature_of
 
 KERNELS = Path(_compile.__file__).parent
@@ -106,7 +99,7 @@ def tiny(tmp_path):
     package = tmp_path / "code" / "tiny"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    for name in ("_compile.py", "_device.py", "_machine_code.py", "_types.py"):
+    for name in ("_compile.py", "_device.py", "_types.py"):
         source = (KERNELS / name).read_text(encoding="utf-8")
         (package / name).write_text(source.replace("surestep.kernels", "tiny"), encoding="utf-8")
     (package / "helpers.py").write_text(HELPER.replace("FACTOR", "3.0"))
@@ -128,43 +121,6 @@ def snapshot(folder):
     }
 
 
-# ---- the hash ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", sorted(path.name for path in KERNELS.glob("*.py")))
-def test_the_hash_changes_with_every_kernel_file(name, tmp_path):
-    folder = tmp_path / "kernels"
-    shutil.copytree(KERNELS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    before = source_hash(folder)
-    assert before == source_hash(KERNELS)
-    content = (folder / name).read_bytes()
-    (folder / name).write_bytes(content + b"#")
-    appended = source_hash(folder)
-    (folder / name).unlink()
-    removed = source_hash(folder)
-    (folder / f"also_{name}").write_bytes(content)
-    renamed = source_hash(folder)
-    assert len({before, appended, removed, renamed}) == 4
-
-
-def test_the_hash_tells_where_one_file_ends_and_the_next_begins(tmp_path):
-    hashes = set()
-    for first, second in (("ab", "c"), ("a", "bc"), ("", "abc"), ("abc", "")):
-        (tmp_path / "one.py").write_text(first)
-        (tmp_path / "two.py").write_text(second)
-        hashes.add(source_hash(tmp_path))
-    assert len(hashes) == 4
-
-
-def test_the_hash_depends_on_sources_only(tmp_path):
-    (tmp_path / "one.py").write_text("x = 1")
-    before = source_hash(tmp_path)
-    (tmp_path / "one.pyc").write_text("x = 1")
-    (tmp_path / "__pycache__").mkdir()
-    os.utime(tmp_path / "one.py", (1, 1))
-    assert source_hash(tmp_path) == before
-
-
 # ---- the cache --------------------------------------------------------------------------------
 
 
@@ -175,7 +131,7 @@ def test_a_second_process_takes_the_machine_code_of_the_first_until_a_helper_is_
     places = {"PYTHONPATH": path_of(tiny), "NUMBA_CACHE_DIR": str(cache)}
     assert run(ASK, **places) == ["3.0"]
     kept = snapshot(cache)
-    assert {path.suffix for path in kept} == {".code"}
+    assert sorted(path.suffix for path in kept) == [".nbc", ".nbi"]
     assert run(ASK, **places) == ["3.0"]
     assert snapshot(cache) == kept
     before = (tiny / "caller.py").stat()
@@ -185,135 +141,43 @@ def test_a_second_process_takes_the_machine_code_of_the_first_until_a_helper_is_
     assert run(ASK, **places) == ["5.0"]  # in another file than the caller, which is not stale
 
 
-def test_the_cache_goes_beside_the_sources_unless_a_place_is_chosen(tiny, tmp_path):
-    home = tmp_path / "home"
-    places = {"PYTHONPATH": path_of(tiny), "XDG_CACHE_HOME": str(home)}
-    assert run(ASK, **places) == ["3.0"]
-    folder = tiny / "__pycache__" / f"surestep-kernels-{source_hash(tiny)}"
-    assert list(folder.rglob("*.code"))
-    assert not home.exists()
-
-
-def test_the_users_cache_folder_serves_where_the_sources_cannot_be_written(tiny, tmp_path):
-    (tiny / "__pycache__").write_text("a file where a folder would have to be")
-    home = tmp_path / "home"
-    places = {"PYTHONPATH": path_of(tiny), "XDG_CACHE_HOME": str(home)}
-    assert run(ASK, **places) == ["3.0"]
-    assert list((home / "surestep").rglob("*.code"))
-
-
 @pytest.mark.slow
 def test_memory_serves_where_nothing_can_be_written(tiny, tmp_path):
     (tiny / "__pycache__").write_text("a file where a folder would have to be")
     (tmp_path / "home").write_text("and another one")
     before = snapshot(tmp_path)
-    places = {"PYTHONPATH": path_of(tiny), "XDG_CACHE_HOME": str(tmp_path / "home" / "cache")}
-    assert run(ASK, **places) == ["3.0"]
+    home = str(tmp_path / "home" / "cache")
+    assert run(ASK, PYTHONPATH=path_of(tiny), XDG_CACHE_HOME=home, HOME=home) == ["3.0"]
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.slow
-def test_memory_serves_where_the_chosen_place_cannot_be_written(tiny, tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    before = snapshot(tmp_path)
-    home = str(tmp_path / "home")
-    found = run(
-        ASK,
-        PYTHONPATH=str(tiny.parent),
-        NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache"),
-        XDG_CACHE_HOME=home,
-        HOME=home,
-        TMPDIR=str(tmp_path),
-    )
-    assert found == ["3.0"]
-    assert snapshot(tmp_path) == before  # neither there nor beside the sources nor at home
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The folder in which Numba keeps what it compiles."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return lambda: {path.suffix: path for path in tmp_path.rglob("*") if path.is_file()}
 
 
-def test_a_disk_that_is_full_is_done_without(tmp_path, monkeypatch):
-    def write_a_part(path, content):
-        with path.open("wb") as file:
-            file.write(content[:100])
+def test_a_disk_that_is_full_is_done_without(kept, monkeypatch):
+    def no_space(*args):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", write_a_part)
-    monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", no_space)
     assert add_one()(1.0) == 2.0
-    assert snapshot(tmp_path) == {}
+    assert kept() == {}
 
 
-def test_who_listens_is_told_what_is_compiled_and_nothing_of_what_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path)
-    told = []
-    with compiling_told_to(told.append):
-        for _ in range(2):
-            assert add_one()(1.0) == 2.0
-    assert told == ["test_compile.plus_one"]
-    with compiling_told_to(told.append):
-        pass
-    add_one().compile(False, None)
-    assert told == ["test_compile.plus_one"]
-
-
-def in_some_way(content, kind, rng):
-    """The content of a file after an accident."""
-    if kind == "empty":
-        return b""
-    place = int(rng.integers(len(content)))
-    if kind == "cut short":
-        return content[:place]
-    if kind == "one bit":
-        return (
-            content[:place]
-            + bytes([content[place] ^ 1 << int(rng.integers(8))])
-            + content[place + 1 :]
-        )
-    return rng.bytes(place)
-
-
-@pytest.mark.parametrize("kind", ["empty", "cut short", "one bit", "other bytes"])
-def test_damaged_machine_code_is_made_again(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path)
-    made, rng = (
-        add_one(),
-        np.random.default_rng(0),
-    )
-    assert made(1.0) == 2.0
-    (path,) = tmp_path.iterdir()
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_machine_code_that_cannot_be_read_is_made_again(suffix, kept):
+    assert add_one()(1.0) == 2.0
+    path = kept()[suffix]
     whole = path.read_bytes()
-    for _ in range(4):
-        told = []
-        path.write_bytes(in_some_way(whole, kind, rng))
-        with compiling_told_to(told.append):
-            assert add_one()(1.0) == 2.0
-        assert told == ["test_compile.plus_one"]
-        assert list(tmp_path.iterdir()) == [path]
-        with compiling_told_to(told.append):
-            assert add_one()(1.0) == 2.0
-        assert len(told) == 1
-
-
-def test_a_folder_where_the_file_should_be_is_done_without(tmp_path, monkeypatch):
-    monkeypatch.setattr(_compile, "cache_directory", lambda: tmp_path)
-    assert add_one()(1.0) == 2.0
-    (path,) = tmp_path.iterdir()
-    path.unlink()
-    path.mkdir()
-    assert add_one()(1.0) == 2.0
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_other_processors_and_versions_have_files_of_their_own(tmp_path):
-    code = MachineCode(tmp_path, "name", lambda: None)
-    targets = [
-        ("x86_64", "generic", ""),
-        ("x86_64", "znver4", ""),
-        ("x86_64", "znver4", "+avx512f"),
-    ]
-    paths = [code.path(None, SimpleNamespace(magic_tuple=lambda target=t: target)) for t in targets]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numba, "__version__", "0.0")
-        paths.append(code.path(None, SimpleNamespace(magic_tuple=lambda: targets[0])))
-    assert len(set(paths)) == 4
+    for damaged in (b"", whole[: len(whole) // 2], b"\xff" * 1000):
+        path.write_bytes(damaged)
+        assert add_one()(1.0) == 2.0
+        assert len(path.read_bytes()) == len(whole)
+        made = add_one().code(parallel=False)
+        assert sum(made.stats.cache_hits.values()) == 1
 
 
 def plus_one(x: float) -> float:
@@ -323,24 +187,6 @@ def plus_one(x: float) -> float:
 def add_one():
     """A kernel that nobody has called yet."""
     return _compile.Kernel(plus_one, None)
-
-
-# ---- where to write ---------------------------------------------------------------------------
-
-
-def test_the_first_folder_that_can_be_written_is_taken_and_made(tmp_path):
-    (tmp_path / "file").write_text("")
-    blocked, free, spare = tmp_path / "file" / "a", tmp_path / "b" / "c", tmp_path / "d"
-    assert first_writable([blocked, free, spare]) == free
-    assert free.is_dir()
-    assert list(free.iterdir()) == []
-    assert not spare.exists()
-
-
-def test_no_folder_is_taken_where_none_can_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    assert first_writable([tmp_path / "file", tmp_path / "file" / "a"]) is None
-    assert first_writable([]) is None
 
 
 # ---- threads ----------------------------------------------------------------------------------
@@ -366,7 +212,7 @@ def test_one_thread_two_threads_and_no_threading_at_all_give_the_same_bits():
 def test_threads_are_woken_for_large_arrays_only(monkeypatch):
     asked = []
 
-    def compile_nothing(parallel, directory):
+    def compile_nothing(parallel):
         asked.append(parallel)
         return lambda values: None
 
@@ -385,8 +231,7 @@ def count_up(first_task: int, end_task: int, room: Room, done: FloatsOut) -> Non
 
 
 @pytest.mark.parametrize("threads_from", [None, 0, 50])
-def test_every_task_is_done_once_with_any_number_of_threads(threads_from, monkeypatch):
-    monkeypatch.setattr(_compile, "cache_directory", lambda: None)
+def test_every_task_is_done_once_with_any_number_of_threads(threads_from, kept, monkeypatch):
     counting = _compile.Tasks(count_up, threads_from)
     assert not counting.has_threads
     for threads in (1, 2, 7):
@@ -411,7 +256,7 @@ def test_an_error_in_a_task_is_raised(monkeypatch):
         raise OverflowError(f"task {first_task}")
 
     failing = _compile.Tasks(fail, 0)
-    monkeypatch.setattr(failing, "compile", lambda parallel, directory: fail)
+    monkeypatch.setattr(failing, "compile", lambda parallel: fail)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
     with pytest.raises(OverflowError, match="task 0"):
         failing.all(10, RoomSize(), np.zeros(10))
@@ -449,8 +294,7 @@ def scale_all(outer: Outer, up: bool) -> int:
     return outer.result.size
 
 
-def test_records_are_one_type_whether_what_they_read_is_frozen_or_not(monkeypatch):
-    monkeypatch.setattr(_compile, "cache_directory", lambda: None)
+def test_records_are_one_type_whether_what_they_read_is_frozen_or_not(kept):
     scale = _compile.Kernel(scale_all, None)
     frozen = np.array([1.0, 2.0])
     frozen.setflags(write=False)

@@ -280,15 +280,15 @@ def test_sums_too_large_for_a_double_are_refused_by_name():
 
 def test_totals_too_large_to_add_up_are_refused():
     half = 2**61
-    with pytest.raises(InvalidCounts, match="the counts add up to more than"):
+    with pytest.raises(InvalidCounts, match="the sum of all count is more than"):
         Counts.from_dense([[[half, half]], [[0, 0]]], rewards=np.zeros((2, 1)))
-    with pytest.raises(InvalidCounts, match="starts add up to more than"):
+    with pytest.raises(InvalidCounts, match="the sum of all starts is more than"):
         Counts.from_dense([[[1]]], rewards=[[0.0]], starts=[2**63 - 1])
     log = Counts.from_dense([[[half]]], rewards=[[0.0]])
-    with pytest.raises(InvalidCounts, match="the counts add up to more than"):
+    with pytest.raises(InvalidCounts, match="the sum of all count is more than"):
         log + log
     log = Counts.from_dense([[[1]]], rewards=[[0.0]], starts=[half])
-    with pytest.raises(InvalidCounts, match="starts add up to more than"):
+    with pytest.raises(InvalidCounts, match="the sum of all starts is more than"):
         log + log
 
 

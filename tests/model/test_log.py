@@ -276,15 +276,15 @@ MISTAKES = {
         ),
         (
             lambda: log_of(action=[1, 0, 2]),
-            "action of episode 1, step 0 is 2, expected 0 to 1; 1 of 3 values is affected",
+            "action of episode 1, step 0 is 2, expected 0 to 1",
         ),
         (
             lambda: log_of(state=[0, -1, 0]),
-            "state of episode 0, step 1 is -1, expected 0 to 2; 1 of 3 values is affected",
+            "state of episode 0, step 1 is -1, expected 0 to 2",
         ),
         (
             lambda: log_of(next_state=[1, 3, 0]),
-            "next_state of episode 0, step 1 is 3, expected 0 to 2",
+            "next_state of episode 0, step 1 is 3, expected -1 to 2",
         ),
         (
             lambda: log_of(state=[0, 0.5, 0]),
@@ -374,7 +374,7 @@ MISTAKES = {
     InvalidParameter: [
         (
             lambda: log_of().episodes([0, 2]),
-            "the selection of episodes[1] is 2, expected 0 to 1; 1 of 2 values is affected",
+            "the selection of episodes[1] is 2, expected 0 to 1",
         ),
         (lambda: log_of().episodes([-1]), "the selection of episodes[0] is -1, expected 0 to 1"),
         (

@@ -79,7 +79,7 @@ def test_it_is_a_value():
         ([0, 1], [0], None, "transition offsets has shape"),
         ([0, 1, 2, 3], [0, 0, 0], [1, 0, 2], "weight of state 1, action 0 → state 0 is 0.0"),
         ([0, 1, 2, 3], [0, 0, 0], [1, 1, np.nan], "weight of state 2, action 0 → state 0 is nan"),
-        ([0, 1, 2, 3], [0, 0, 0], [1, 1e10, 1], "expected 1e-09 to 1e"),
+        ([0, 1, 2, 3], [0, 0, 0], [1, 1e10, 1], "expected 1e-09 to 1"),
         ([0, 1, 2, 3], [0, 0, 0], [1, 1], "weight has shape"),
     ],
 )

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import surestep
 from surestep import DecisionLog, FiniteMDP, Policy, Problem, certify, performance, read_log
 from surestep.certificates import Robust, Stitched
-from surestep.certificates.certifying import certify_batch
+from surestep.certificates.certifying import certify_many
 from surestep.cli.main import main
 from surestep.errors import InvalidLog
 from surestep.io.logs.groups import STOPPED, UNFINISHED
@@ -75,7 +75,7 @@ def failures(logs):
     truth = performance(mdp, hurried) - performance(mdp, behavior)
     assert truth < -0.1
     problems = [problem_of(log) for log in logs]
-    claims = certify_batch(problems, [hurried] * len(logs), Stitched())
+    claims = certify_many(problems, [hurried] * len(logs), Stitched())
     return sum(claim.lower > truth for claim in claims), sum(claim.lower > 0 for claim in claims)
 
 
@@ -124,7 +124,7 @@ def test_a_clock_breaks_no_claim_and_leaves_them_their_strength():
     assert better == 0
     careful = Policy.deterministic(machine()[0].pairs, [CARE, 0, 0])
     long = [log.rows(log.terminated | (log.step < 7)) for log in map(recorded, range(8), [900] * 8)]
-    claims = certify_batch([problem_of(log) for log in long], [careful] * 8, Stitched())
+    claims = certify_many([problem_of(log) for log in long], [careful] * 8, Stitched())
     assert sum(claim.lower > 0 for claim in claims) >= 7
 
 

@@ -451,7 +451,7 @@ def test_a_state_decided_only_at_the_end_of_a_recording_must_be_in_the_table():
     policy = {"state": np.array(["a"], object), "action": np.array(["x"], object)}
     policy["probability"] = np.array([1.0])
     log = read_log(frame_of(rows, tuple(rows[0])), ends="clock")
-    with pytest.raises(ShapeMismatch, match=r"row 2, column 'state': the log has the state 'b'"):
+    with pytest.raises(ShapeMismatch, match="the log has the state 'b'"):
         improve(log, discount=0.9, behavior=policy)
 
 
@@ -477,13 +477,9 @@ def test_tables_of_pandas_and_others_are_behavior_policies():
         ),
         ({"zeta": 1.0, "algorithm": "spibb:n_wedge=7"}, "zeta is given beside the N∧"),
         ({"n_wedge": 5, "algorithm": "basic-rl"}, "basic-rl has no N∧"),
-        ({"algorithm": "spib"}, "did you mean spibb or"),
-        ({"algorithm": 5}, "algorithm is of type int"),
         ({"algorithm": SPIBB(n_wedge=3), "n_wedge": 0}, "n_wedge is given beside the N∧"),
         ({"delta": 0.1, "algorithm": "hcpi:delta=0.2"}, "expected one δ"),
         ({"algorithm": "spibb:wedge=3"}, "has no setting 'wedge'"),
-        ({"running": (3.0, -3.0)}, "expected the lower number of running first"),
-        ({"unseen": "hopeful"}, r"method\.unseen is 'hopeful', expected one of pessimistic"),
         ({"behavior": "propensities"}, "name it with columns=.'propensity'"),
     ],
 )

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,10 +12,9 @@ from support.log_tables import frame_of
 from surestep.errors import InvalidParameter
 from surestep.io import read_log
 from surestep.pipeline import Terms
-from surestep.pipeline.inspect import binned, inspect, spread, visit_edges
+from surestep.pipeline.inspect import inspect
 from surestep.results.inspection import as_json
 
-COUNTS = st.lists(st.integers(1, 3000), min_size=1, max_size=30).map(np.array)
 STATES, ACTIONS = ("s", "t", "u"), ("x", "y")
 TAKEN = st.dictionaries(
     st.tuples(st.sampled_from(STATES), st.sampled_from(ACTIONS)), st.integers(1, 40), min_size=1
@@ -44,23 +42,22 @@ def policy_table(chances):
     }
 
 
-@given(visits=COUNTS, n_wedge=st.integers(0, 2000))
-def test_bins_hold_every_pair_once_and_none_lies_across_n_wedge(visits, n_wedge):
-    bins = binned(visits, np.ones_like(visits), visit_edges(visits, n_wedge))
-    assert bins[0].low == 1
-    assert bins[-1].high == visits.max()
-    for before, after in pairwise(bins):
-        assert after.low == before.high + 1
-    for low, high, times in bins:
-        assert times == sum(low <= x <= high for x in visits)
-        assert not low <= n_wedge < high
-
-
-@given(values=COUNTS, data=st.data())
-def test_quartiles_are_those_of_the_values_written_out(values, data):
-    times = np.array(data.draw(st.lists(st.integers(1, 5), min_size=values.size)))[: values.size]
-    expected = np.quantile(np.repeat(values, times), (0, 0.25, 0.5, 0.75, 1), method="inverted_cdf")
-    assert spread(values, times) == tuple(expected)
+@given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=20))
+@settings(max_examples=10)
+def test_episodes_are_counted_by_their_lengths(lengths):
+    rows = [(e, t) for e, length in enumerate(lengths) for t in range(length)]
+    table = {
+        "episode": np.array([e for e, _ in rows]),
+        "step": np.array([t for _, t in rows]),
+        **{name: np.full(len(rows), "x", object) for name in ("state", "action")},
+        "reward": np.ones(len(rows)),
+        "terminated": np.array([t == lengths[e] - 1 for e, t in rows]),
+    }
+    found = inspect(read_log(table)).episodes
+    assert (found.lowest, found.highest) == (min(lengths), max(lengths))
+    assert found.median == np.quantile(lengths, 0.5, method="inverted_cdf")
+    assert found.histogram == tuple(np.histogram(lengths, found.edges)[0])
+    assert sum(found.histogram) == len(lengths)
 
 
 @settings(max_examples=7)
@@ -145,14 +142,9 @@ def test_settings_out_of_range_are_refused():
 def test_an_inspection_is_json():
     found = inspect(log_of({("s", "x"): 30, ("s", "y"): 1}))
     again = json.loads(json.dumps(as_json(found)))
-    assert again["actions"][0] == {
-        "action": ["x"],
-        "visits": 30,
-        "states": 1,
-        "trusted_states": 1,
-    }
+    assert again["actions"][0] == {"action": ["x"], "visits": 30, "states": 1, "trusted_states": 1}
     assert again["columns"]["next_state"] == ["next_state"]
-    assert again["coverage"]["visits"]["highest"] == 30
+    assert again["coverage"]["visits_trusted"] == 30
 
 
 def test_a_column_of_many_numbers_should_be_binned():

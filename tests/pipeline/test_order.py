@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import surestep
 from surestep import Policy, Problem, certify, read_log
 from surestep.certificates import Stitched, Trajectory
-from surestep.certificates.episodes import parts_of_log
+from surestep.certificates.episodes import parts_of_log, training_for
 from surestep.certificates.stacks import stacks_of
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.offpolicy import split_episodes
@@ -50,7 +50,7 @@ def telling(seed):
 
 def told(problem, certifier):
     """The policy that does in every context what the training part tells of it."""
-    log = certifier.training(problem).log
+    log = training_for(problem, certifier).log
     pairs = log.pairs
     number = {label: s for s, label in enumerate(pairs.state_labels)}
     best = np.zeros(pairs.num_states, int)
@@ -183,7 +183,7 @@ def test_stacks_have_rows_in_the_order_of_decisions_and_no_start_that_is_none():
 def test_whole_episodes_judge_by_those_that_began_after_the_split():
     log = read_log(telling(0)).load()
     problem = problem_of(log)
-    assert Stitched().training(problem).log.num_steps == round(0.3 * EPISODES)
+    assert training_for(problem, Stitched()).log.num_steps == round(0.3 * EPISODES)
     judge = Trajectory(train_share=0.3, reward_low=0.0, reward_high=1.0)
     claim = certify(problem, problem.behavior, judge)
     assert claim.figures["episodes"] == EPISODES - round(0.3 * EPISODES)

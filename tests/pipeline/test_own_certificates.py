@@ -13,11 +13,9 @@ from support.log_tables import frame_of
 from support.toy_extension import Hopeful
 from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Asked, NoClaim, Posterior, Robust, Stitched, certify_batch, verify
-from surestep.certificates.common import Needs
-from surestep.certificates.episodes import training_part
+from surestep.certificates import Asked, NoClaim, Posterior, Robust, Stitched, certify_many, verify
 from surestep.certificates.known import Known
-from surestep.certificates.registry import MEMBERS, OF_BELIEVERS
+from surestep.certificates.registry import MEMBERS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.pipeline.certify import certify_result
@@ -29,8 +27,8 @@ from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
 from surestep.rehearsal import Completed, rehearse
 from surestep.report.answer import verdict
-from surestep.report.certificates import tone_of
 from surestep.results.ladder import belief_in, rung_of
+from surestep.results.plots import tone_of
 
 
 def estimated_gain(problem, policy):
@@ -67,9 +65,6 @@ class Parting(Toy):
 
     name: ClassVar = "parting"
 
-    def training(self, problem):
-        return training_part(problem, self.train_share, None)
-
 
 class ShyParting(Parting):
     """Does so too, and says that nothing is proved."""
@@ -101,13 +96,12 @@ def test_certify_takes_what_has_the_members_of_a_certifier(problem):
     own, *others = claim.assumptions
     assert (own.code, str(own)) == ("in-own-words", "The estimate is the truth.")
     assert tuple(others) == problem.premises
-    assert certify_batch([problem] * 2, [policy] * 2, toy) == [claim] * 2
+    assert certify_many([problem] * 2, [policy] * 2, toy) == [claim] * 2
     with pytest.raises(CertificateRefused, match="kind is 'toy', which cannot be verified here"):
         verify(claim, problem, policy)
 
 
-def test_rows_that_it_may_have_chosen_by_are_no_later_practice():
-    """It splits in time whatever its settings say; checks go by those."""
+def test_checks_split_the_log_as_it_does():
     evidence = gather(known_log())
 
     def judge(certifier):
@@ -116,7 +110,7 @@ def test_rows_that_it_may_have_chosen_by_are_no_later_practice():
         return judge_of(prepared(evidence, terms))
 
     assert judge(Parting()).train_share == 0.3
-    assert judge(Parting(logger="fixed", seed=1)) is None
+    assert judge(Parting(logger="fixed", seed=1)) == Stitched(logger="fixed", seed=1)
     assert judge(Toy()) is None
 
 
@@ -262,7 +256,7 @@ def test_its_standing_is_by_extension_wherever_it_is_written(problem, said):
     own = certify(problem, policy, Bold())
     assert json.loads(own.to_json())["standing"] == "by-extension"
     assert "standing='by-extension'" in repr(own)
-    assert certify_batch([problem], [policy], Bold()) == [own]
+    assert certify_many([problem], [policy], Bold()) == [own]
     words = verdict([own], changed=True, fresh=True)
     assert words.rung == "believed better"
     assert "is believed (by extension), with 90\u202f%, and not proved" in words.why
@@ -296,15 +290,6 @@ def test_a_missing_member_is_named(problem, missing):
         Asked.of(kind())
 
 
-def test_one_that_is_calibrated_must_be_able_to_draw(problem):
-    class Drawing(Toy):
-        needs: ClassVar = Needs(calibration=True)
-
-    with pytest.raises(InvalidParameter, match="; draws is missing, as it needs calibration"):
-        certify(problem, problem.behavior, Drawing())
-    assert all(hasattr(Posterior(), name) for name in (*MEMBERS, *OF_BELIEVERS))
-
-
 def test_names_of_kinds_that_are_built_in_are_refused(problem):
     class Robust(Toy):
         name: ClassVar = "robust"
@@ -328,34 +313,22 @@ def test_names_of_kinds_that_are_built_in_are_refused(problem):
         certify(problem, problem.behavior, Liar())
 
 
-def test_what_a_kind_does_in_its_own_way_is_asked_of_it(problem):
-    class Special(Toy):
-        @classmethod
-        def told(cls, known, given):
-            return {"delta": known.delta, "margin": known.rewards_seen[1], "unknown": 1}
+def test_a_kind_may_make_its_claims_together(problem):
+    class Together(Toy):
+        @staticmethod
+        def certify_many(asked):
+            return [Toy(margin=7.0).certify(problem, policy) for _, problem, policy in asked]
 
-        @classmethod
-        def why_not_rehearsed(cls, given):
-            return "nobody could tell" if given["margin"] > 0.2 else ""
+    policy, claim = SPIBB(n_wedge=3).improve(problem).policy, Toy(margin=7.0)
+    assert certify(problem, policy, Together()) == certify(problem, policy, claim)
+    assert (
+        certify_many([problem] * 2, [policy] * 2, Together())
+        == [certify(problem, policy, claim)] * 2
+    )
 
-        def claims(self, problems, policies):
-            return [Toy(margin=7.0).certify(*case) for case in zip(problems, policies, strict=True)]
 
-        def choosing_bounds(self, problem, policies, again):
-            return [float(-i) for i, _ in enumerate(again(problem))]
-
-    special = Special(margin=0.1)
-    grid = (5, 1, 2)
-    auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=special, grid=grid)
-    assert [each.lower for each in auto.choose(problem).candidates] == [0.0, -1.0, -2.0]
-    policy = SPIBB(n_wedge=3).improve(problem).policy
-    assert certify_batch([problem], [policy], special) == [
-        certify(problem, policy, Toy(margin=7.0))
-    ]
-    known = Known(delta=0.3, rewards_seen=(0.0, 0.15))
-    assert Asked("toy", {}, Special).make_with(known) == Special(delta=0.3, margin=0.15)
-    assert Asked("toy", {"margin": 2.0}, Special).make_with(known).margin == 2.0
-    with pytest.raises(InvalidParameter, match="nobody could tell; expected a claim about ρ"):
-        rehearse(problem, SPIBB(n_wedge=3), Special(margin=0.3), rng=np.random.default_rng(0))
-    terms = Terms(discount=0.9, certificates=[Special(margin=0.3)])
-    assert terms.asked[0].why_not_rehearsed == "nobody could tell"
+def test_it_is_told_what_it_has_settings_for(problem):
+    known = Known(delta=0.3, seed=4)
+    assert Asked("toy", {}, Toy).make_with(known) == Toy(delta=0.3)
+    assert Asked("toy", {"delta": 0.2}, Toy).make_with(known).delta == 0.2
+    assert Asked("parting", {}, Parting).make_with(known) == Parting(delta=0.3, seed=4)

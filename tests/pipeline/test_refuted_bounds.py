@@ -31,7 +31,7 @@ REFUTED = [
         {"running": (0.0, 3.0)},
         "row 1, column 'reward': '2', expected 0 to 3 .* and 0 to 0 where it",
     ),
-    ({"returns": (-1.0, 1.0)}, "return of episode 0 is 2, expected -1.0 to 1.0"),
+    ({"returns": (-1.0, 1.0)}, "2 is earned, expected -1.0 to 1.0"),
 ]
 
 

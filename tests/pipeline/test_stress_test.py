@@ -11,7 +11,7 @@ import surestep
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
 from surestep.errors import FileFailure, ResultMismatch
-from surestep.pipeline import Terms, draft, explain, gather, verify_result
+from surestep.pipeline import Effort, Terms, draft, explain, gather, verify_result
 from surestep.pipeline.improve import prepared, result_of
 from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
 from surestep.rehearsal.rehearse import SIZES, rehearse
@@ -37,9 +37,15 @@ def made(log):
 
 
 @pytest.fixture(scope="module")
-def whole(made):
-    """The files of a result that nothing interrupted."""
-    return result_of(made.finished(nobody)).files()
+def found(made):
+    """What nothing interrupted has found."""
+    return made.finished(nobody)
+
+
+@pytest.fixture(scope="module")
+def whole(found):
+    """The files of its result."""
+    return result_of(found).files()
 
 
 def interrupt_at(number):
@@ -59,7 +65,7 @@ def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_
     out = tmp_path / "out"
     begin(out, made.result.files())
     with pytest.raises(KeyboardInterrupt):
-        made.finished(interrupt_at(number), folder=out)
+        made.finished(interrupt_at(number), Effort(folder=out))
     saved = surestep.load(out)
     assert saved.awaits_stress_test
     assert "Not yet stress tested" in saved.report
@@ -69,7 +75,7 @@ def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_
     with pytest.raises(ResultMismatch, match="is not finished: its stress test is still to come"):
         verify_result(out, log)
     begin(out, made.result.files())  # as the same command does
-    finish(out, result_of(made.finished(nobody, folder=out)).files())
+    finish(out, result_of(made.finished(nobody, Effort(folder=out))).files())
     assert contents(out) == whole
     assert not (out / STRESS_TEST).exists()
     assert not surestep.load(out).awaits_stress_test
@@ -116,11 +122,11 @@ def test_other_work_is_not_gone_on_with(made, whole, tmp_path):
     assert contents(out) == whole
 
 
-def test_a_time_limit_is_recorded_with_the_number_reached(made, log, tmp_path, monkeypatch):
-    blocks = len(made.finished(nobody).rehearsal.family) + 2  # a round: all kinds, and all luck
+def test_a_time_limit_is_recorded_with_the_number_reached(made, found, log, tmp_path, monkeypatch):
+    blocks = len(found.rehearsal.family) + 2  # a round: all kinds, and all luck
     ticks = iter([0.0] * (1 + blocks) + [9.0] * 99)
     monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
-    found = result_of(made.finished(nobody, time_limit=9.0))
+    found = result_of(made.finished(nobody, Effort(time_limit=9.0)))
     parameters = found.record.parameters
     assert (parameters["time_limit"], parameters["worlds"]) == (9.0, 5)
     assert found.rehearsal.worlds == 5
@@ -129,7 +135,7 @@ def test_a_time_limit_is_recorded_with_the_number_reached(made, log, tmp_path, m
     monkeypatch.undo()
     assert verify_result(tmp_path / "out", log).confirmed
     # Where nothing was reached, the result stays without.
-    assert made.finished(nobody, time_limit=0.0).awaits_stress_test
+    assert made.finished(nobody, Effort(time_limit=0.0)).awaits_stress_test
 
 
 def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path):
@@ -198,7 +204,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     out = tmp_path / "out"
     begin(out, made.result.files())
     assert surestep.load(out).awaits_stress_test
-    result = result_of(made.finished(nobody, folder=out))
+    result = result_of(made.finished(nobody, Effort(folder=out)))
     finish(out, result.files())
     saved = surestep.load(out)
     assert not saved.awaits_stress_test

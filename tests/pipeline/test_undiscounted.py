@@ -102,12 +102,7 @@ def test_n_wedge_is_chosen_without_a_discount(log):
 def test_where_all_episodes_end_the_estimate_earns_what_the_log_did(log):
     rows = survival(200, seed=3)
     result = surestep.improve(
-        read_log(log(rows)),
-        discount=1,
-        ending=(0, 1),
-        n_wedge=5,
-        certificates=["robust"],
-        worlds=0,
+        read_log(log(rows)), discount=1, ending=(0, 1), n_wedge=5, certificates=["robust"], worlds=0
     )
     home = sum(row.endswith("home") for row in rows)
     assert result.record.estimates["behavior"] == pytest.approx(home / 200, abs=1e-12)

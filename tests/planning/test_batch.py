@@ -12,7 +12,6 @@ from support.oracles import brute_force_optimum, exact_value, largest_gap
 from support.strategies import mdps, policies
 from surestep import FiniteMDP, MDPBatch, Policy, evaluate, evaluate_batch, optimal, optimal_batch
 from surestep.errors import (
-    InvalidModel,
     InvalidParameter,
     InvalidPolicy,
     NeverEnds,
@@ -210,8 +209,6 @@ def test_models_of_different_shape_and_policies_that_are_none_are_refused():
             evaluate_batch(wrong, Policy.uniform(small))
         with pytest.raises(InvalidParameter, match="expected MDPBatch"):
             optimal_batch(wrong)
-    with pytest.raises(InvalidModel, match="model 2 was asked for, expected 0 to 1"):
-        batch.model(2)
 
 
 def test_policies_in_single_precision_are_rescaled_and_discounts_too_near_1_refused():

@@ -165,7 +165,7 @@ def ball(discount, ends=(False, False), radius=0.5):
     size = int(lengths.sum())
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     successor = np.tile([0, 1], 2)[:size].astype(np.int32)
-    rows = L1Rows(offsets, successor, np.full(size, 0.5), np.full(2, radius), np.array(ends))
+    rows = L1Rows.of(offsets, successor, np.full(size, 0.5), np.full(2, radius), np.array(ends))
     low = Earnings(np.full(size, -4.0), np.full(2, -5.0), np.zeros(2))
     high = Earnings(np.full(size, 1.0), np.full(2, 2.0), np.zeros(2))
     return RectangularSet(Pairs.full(2, 1), np.array(discount), rows, low, high)
@@ -186,7 +186,7 @@ def test_worst_cases_are_judged_by_their_room():
     assert (ending.horizon.low, ending.horizon.uniform) == (1.0, False)
     assert not rule_of(ball([0.5, 0.75]), None, None).horizon.uniform
     there, nothing = np.array([1, 0], np.int32), np.zeros(2)
-    swap = L1Rows(np.arange(3), there, np.ones(2), nothing, np.zeros(2, bool), closed=True)
+    swap = L1Rows.of(np.arange(3), there, np.ones(2), nothing, np.zeros(2, bool), closed=True)
     earnings = Earnings(nothing, nothing, nothing)
     alone = RectangularSet(Pairs.full(2, 1), np.full(2, 0.75), swap, earnings, earnings)
     assert rule_of(alone, None, None).horizon.uniform  # one successor is enough to go on
@@ -215,14 +215,14 @@ def test_the_residual_that_a_batch_asks_for_is_good_and_hardly_more_is(steps, le
 
 
 def test_a_plan_of_a_batch_has_the_residual_of_its_set():
-    policy, value = Policy.uniform(Pairs.full(2, 1)), np.array([[9.0, 9.0], [1.0, 2.0]])
+    policy, value = Policy.uniform(Pairs.full(2, 1)), np.array([1.0, 2.0])
     for residuals, largest in (((-0.5, 0.25), 0.5), ((-0.25, 0.5), 0.5)):
-        found = (None, value, np.array([(9.0, 9.0), residuals]), np.array([7, 3]))
-        plan = plan_of(policy, 1, rule(tolerance=10.0), found)
+        found = (value, np.array(residuals), 3)
+        plan = plan_of(policy, rule(tolerance=10.0), *found)
         assert (plan.residual, plan.iterations) == (largest, 3)
         assert plan.value.tolist() == [1.0, 2.0]
         assert plan.error_bound == pytest.approx(4 * 0.5)
-        assert plan_of(policy, 1, rule(tolerance=1.0), found) is None
+        assert plan_of(policy, rule(tolerance=1.0), *found) is None
 
 
 @pytest.mark.parametrize("sweep", ["jacobi", "gauss-seidel"])

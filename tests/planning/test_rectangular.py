@@ -60,7 +60,7 @@ def test_the_worst_row_of_an_l1_ball_is_that_of_the_linear_program(data, radius)
     row = Row(data.draw)
     times = row.times + (row.times.sum() == 0)
     center = times / max(times.sum(), 1)
-    rows = L1Rows(row.offsets, row.stored, center, np.array([radius]), GOES_ON)
+    rows = L1Rows.of(row.offsets, row.stored, center, np.array([radius]), GOES_ON)
     whole = np.zeros(row.states)
     whole[row.stored] = center
     if row.stored.size == 0:  # nothing was seen: any row
@@ -148,7 +148,7 @@ def test_pairs_that_end_the_episode_are_worth_their_end():
     stored = np.array([0], np.int32)
     trees = SupportTrees.of(offsets, stored, ends, 2)
     for rows in (
-        L1Rows(offsets, stored, nothing + 1, np.zeros(2), ends),
+        L1Rows.of(offsets, stored, nothing + 1, np.zeros(2), ends),
         IntervalRows.of(offsets, stored, nothing, nothing + 1, np.ones(2), ends, 2),
         TreeRows(trees, np.zeros(0), np.zeros(0)),
     ):
@@ -177,7 +177,7 @@ def test_closed_rows_have_no_room_elsewhere():
     offsets, ends = np.array([0, 2, 3, 3]), np.array([False, False, True])
     successor, center = np.array([0, 1, 1], np.int32), np.array([0.5, 0.5, 1.0])
     for closed, lengths in ((False, [3, 2, 0]), (True, [2, 1, 0])):
-        rows = L1Rows(offsets, successor, center, np.full(3, 0.5), ends, closed)
+        rows = L1Rows.of(offsets, successor, center, np.full(3, 0.5), ends, closed)
         assert np.diff(rows.room).tolist() == lengths
 
 

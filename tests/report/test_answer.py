@@ -21,7 +21,7 @@ from surestep.report.answer import (
     speaks_against,
     verdict,
 )
-from surestep.report.certificates import tone_of
+from surestep.results.plots import tone_of
 
 SEEN = Statement(
     "rewards-within-seen",

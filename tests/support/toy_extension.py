@@ -12,7 +12,7 @@ import numpy as np
 from surestep.algorithms import SPIBB
 from surestep.algorithms.judging import improvement_of
 from surestep.certificates.common import Needs
-from surestep.environments.bandit import bandit
+from surestep.environments.families import bandit
 from surestep.model import Certificate, Policy
 from surestep.planning import performance
 

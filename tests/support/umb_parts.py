@@ -28,13 +28,6 @@ def read(folder, *model, discount=0.5, **settings):
     return read_mdp(write_umb(folder / "m.umb", *umb(*model, **settings)), discount)
 
 
-def rationals(*fractions, size=128):
-    half = size // 16
-    return b"".join(
-        n.to_bytes(half, "little", signed=True) + d.to_bytes(half, "little") for n, d in fractions
-    )
-
-
 def actions(*numbers, strings=None):
     files = {"actions/choices/values.bin": np.array(numbers, "<u4").tobytes()}
     if strings is not None:

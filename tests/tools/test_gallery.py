@@ -10,7 +10,7 @@ import surestep
 from gallery import GALLERY, agrees, blocks, marks, page_folder, run_page, shown, unprinted
 from support.stand_in_ray import stand_in
 from surestep import extensions
-from surestep.environments.bandit import bandit
+from surestep.environments.families import bandit
 
 
 @pytest.fixture(autouse=True)

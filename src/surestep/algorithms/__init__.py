@@ -20,14 +20,7 @@ from surestep.algorithms.registry import (
     settings_from_json,
     settings_to_json,
 )
-from surestep.algorithms.soft import (
-    AdvantageSoftSPIBB,
-    ApproxSoftSPIBB,
-    ExactSoftSPIBB,
-    LowerSoftSPIBB,
-    OneStepApproxSoftSPIBB,
-    OneStepExactSoftSPIBB,
-)
+from surestep.algorithms.soft import SoftSPIBB
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
 from surestep.model.estimate import estimate_behavior
 
@@ -37,27 +30,22 @@ __all__ = [
     "DUIPI",
     "HCPI",
     "SPIBB",
-    "AdvantageSoftSPIBB",
     "Algorithm",
-    "ApproxSoftSPIBB",
     "BasicRL",
     "BetaSPIBB",
     "Description",
-    "ExactSoftSPIBB",
     "ImprovementBatch",
     "Improver",
     "Limited",
     "Limits",
     "LowerSPIBB",
-    "LowerSoftSPIBB",
-    "OneStepApproxSoftSPIBB",
-    "OneStepExactSoftSPIBB",
     "PessimisticMBIE",
     "Promise",
     "Provable",
     "RMin",
     "RaMDP",
     "RobustMDP",
+    "SoftSPIBB",
     "TwoSuccessorSPIBB",
     "described",
     "estimate_behavior",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep.algorithms.contract import Promise, check_range, check_whole
+from surestep._settings import Settings
+from surestep.algorithms.contract import NWedge, Promise
 from surestep.algorithms.judging import improvement_of, valued_at_lowest
 from surestep.algorithms.spibb import optimal_within
 from surestep.model.problem import Improvement, Problem
@@ -36,7 +38,7 @@ class BasicRL:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaMDP:
+class RaMDP(Settings):
     """Reward-adjusted MDP: R̂(s,a) − κ/√#_D(s,a), then dynamic programming.
 
     The price of a pair never visited has no limit: it is worth the lower value bound, whatever
@@ -44,16 +46,12 @@ class RaMDP:
     κ/√(10⁻⁵), the other values it min R/(1 − γ).
     """
 
-    kappa: float  # κ
+    kappa: Annotated[float, Meta(ge=0, description="it is the price κ/√N on the reward of a pair")]
 
     name: ClassVar = "ramdp"
     source: ClassVar = "Petrik, Ghavamzadeh, Chow 2016"
     constraint: ClassVar = ""
     promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
-
-    def __post_init__(self) -> None:
-        """Checks κ."""
-        check_range("kappa", self.kappa, 0, np.inf, "it is the price κ/√N on the reward of a pair")
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP with adjusted rewards."""
@@ -65,22 +63,18 @@ class RaMDP:
 
 
 @dataclass(frozen=True, slots=True)
-class RMin:
+class RMin(Settings):
     """R-MIN: every pair seen at most `n_wedge` times is worth the lower value bound.
 
     Published code puts min R/(1 − γ) in its place, which is the same where that bound is tight.
     """
 
-    n_wedge: int  # N∧
+    n_wedge: NWedge  # N∧
 
     name: ClassVar = "rmin"
     source: ClassVar = "Brafman, Tennenholtz 2002, turned to pessimism by Scholl et al. 2022"
     constraint: ClassVar = ""
     promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
-
-    def __post_init__(self) -> None:
-        """Checks N∧."""
-        check_whole("n_wedge", self.n_wedge, 0, "pairs with at most that many visits are avoided")
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP in which scarce pairs end at the lower value bound."""

@@ -15,19 +15,25 @@ from surestep.algorithms.contract import Improver
 from surestep.algorithms.limits import Limited
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.records import EliminationPlan
-from surestep.kernels.small import Solutions
-from surestep.kernels.spibb_batch import DataSets, improve_each, room_to_improve
+from surestep.kernels.records import EliminationPlan, Models
+from surestep.kernels.small import (
+    Allowed,
+    Solutions,
+    evaluate_each,
+    improve_each,
+    room_to_evaluate,
+    room_to_improve,
+)
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
 from surestep.model.problem import Problem
 from surestep.model.problem_batch import ProblemBatch
+from surestep.planning.batch import TRUST_ALL
 from surestep.planning.elimination import plan_elimination
 from surestep.planning.iteration import ITERATION_LIMIT
 from surestep.planning.proof import TIE_TOLERANCE
 
 COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are planned at once
-TRUST_ALL = -1  # an N∧ that every pair exceeds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,21 +145,31 @@ def bootstrapped_batches(
 ) -> list[ImprovementBatch]:
     """Policy iteration over Π_b for each N∧, compiled, on all cores."""
     counts, pairs = problems.counts, problems.counts.pairs
-    size = counts.num_data_sets
-    data = DataSets(
+    size, number = counts.num_data_sets, counts.num_data_sets * len(n_wedges)
+    visits = np.maximum(counts.visits, 1)[:, arrays.run_owners(counts.offsets)]
+    models = Models(
         pairs.offsets,
         counts.offsets,
         counts.successor,
-        counts.times,
+        counts.times / visits,
         spread_discount(pairs, problems.discount),
         problems.expected_reward(),
-        problems.behavior.probability,
     )
-    number = size * len(n_wedges)
-    solutions = Solutions.to_write(number, pairs.num_pairs, pairs.num_states)
+    behavior, start = problems.behavior.probability, np.empty((size, pairs.num_states))
+    room = room_to_evaluate(plan)
+    evaluate_each.all(size, room, models, behavior[np.newaxis], plan, start, np.empty(size))
     least = np.array([int(min(n_wedge, LARGEST_TOTAL)) for n_wedge in n_wedges])  # of visits
-    room = room_to_improve(data, plan)
-    improve_each.all(number, room, data, plan, least, TIE_TOLERANCE, ITERATION_LIMIT, solutions)
+    solutions = Solutions.from_values(np.tile(start, (len(n_wedges), 1)), pairs.num_pairs)
+    improve_each.all(
+        number,
+        room_to_improve(plan, pairs.num_pairs),
+        models,
+        Allowed(behavior, counts.visits, least),
+        plan,
+        TIE_TOLERANCE,
+        ITERATION_LIMIT,
+        solutions,
+    )
     policy, value, _, iterations = solutions
     if iterations.max() > ITERATION_LIMIT:
         raise NotConverged(

@@ -8,13 +8,15 @@ are left out, as Scholl, Dietrich, Otte and Udluft (2022) do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.algorithms.contract import Promise, check_choice, check_range
+from surestep._settings import Settings
+from surestep.algorithms.contract import Promise
 from surestep.algorithms.judging import ends_of_episodes, improvement_of, tie_of, with_known_reward
 from surestep.algorithms.limits import kept
 from surestep.kernels.backup import expected_values
@@ -28,7 +30,7 @@ TOLERANCE = 1e-9  # of the largest |q|, and of a probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DUIPI:
+class DUIPI(Settings):
     """The policy that leans towards actions whose value is high and certain.
 
     `xi` standard deviations are taken off; `estimator` is "bayesian" (Dirichlet posterior with
@@ -36,23 +38,15 @@ class DUIPI:
     its policy may depend on how actions are numbered; in a state never visited it stays uniform.
     """
 
-    xi: float  # ξ
-    estimator: Literal["bayesian", "frequentist"] = "bayesian"
+    xi: Annotated[float, Meta(ge=0, description="so many standard deviations are taken off")]  # ξ
+    estimator: Annotated[
+        Literal["bayesian", "frequentist"], Meta(description="chances and variances come from it")
+    ] = "bayesian"
 
     name: ClassVar = "duipi"
     source: ClassVar = "Schneegass, Hans, Udluft 2010"
     constraint: ClassVar = ""
     promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM})
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_range("xi", self.xi, 0, np.inf, "so many standard deviations are taken off")
-        check_choice(
-            "estimator",
-            self.estimator,
-            ("bayesian", "frequentist"),
-            "it says where chances and their variances come from",
-        )
 
     def improve(self, problem: Problem) -> Improvement:
         """Iterates until values and policy stand still, or for the published number of rounds.

@@ -7,22 +7,17 @@ there.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._names import unknown
-from surestep.bounds import BOUNDS, Coverage, ProblemSize
+from surestep.bounds import BOUNDS, Bound, Coverage, ProblemSize
 from surestep.errors import InvalidParameter
-from surestep.model.problem import Problem
-
-if TYPE_CHECKING:
-    from surestep.bounds import Bound
-from typing import NamedTuple
-
 from surestep.kernels.returns import discounted_returns
+from surestep.model.problem import Problem
 
 
 def hoeffding(problem: Problem, delta: float) -> FloatArray:
@@ -58,47 +53,27 @@ def log_pairs_over(problem: Problem, delta: float) -> float:
 ERROR_FUNCTIONS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein}
 
 
-def check_error(error: str | Bound, delta: float) -> None:
-    """Refuses what is no error function, and a δ that it has no use for."""
-    if isinstance(error, str) and error in ERROR_FUNCTIONS:
-        if not (arrays.is_number(delta) and 0 < delta <= 1):
-            raise InvalidParameter(
-                f"delta is {delta!r}, expected more than 0 and at most 1: the error function is "
-                "meant to fail with at most that probability"
-            )
-        return
+def check_error(error: str | Bound) -> None:
+    """Refuses what is no error function, and no bound about rows."""
     rows = [name for name, bound in BOUNDS.items() if bound.covers is Coverage.ROW]
     bound = BOUNDS.get(error) if isinstance(error, str) else error
-    covers = getattr(bound, "covers", None)
-    if isinstance(bound, type) or not isinstance(covers, Coverage):
-        why = ": it weighs how wrong the estimate of a pair may be"
+    known = isinstance(error, str) and error in ERROR_FUNCTIONS
+    if not known and (isinstance(bound, type) or getattr(bound, "covers", None) != Coverage.ROW):
+        why = ": it weighs how wrong the estimate of a whole row of a pair may be"
         raise unknown(f"error is {error!r}", error, [*ERROR_FUNCTIONS, *rows], why)
-    if covers is not Coverage.ROW:
-        raise InvalidParameter(
-            f"error is {error!r}, whose radius is about one split; expected a bound about rows, "
-            f"such as {', '.join(rows)}, since e(s,a) stands for the error of a whole row"
-        )
-    if not (arrays.is_number(delta) and 0 < delta < 1):
-        raise InvalidParameter(
-            f"delta is {delta!r}, expected more than 0 and less than 1: the bound {error!r} "
-            "is meant to fail with that probability"
-        )
 
 
 def errors_of(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
     """e(s,a) for all pairs [K]: ∞ where a pair is closed, so that nothing pays for a change."""
     arrays.expect("problem", problem, Problem)
-    return np.where(problem.open_pairs(), open_errors(error, problem, delta), np.inf)
-
-
-def open_errors(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
-    """e(s,a) for all pairs [K], as if none was closed."""
     if isinstance(error, str) and error in ERROR_FUNCTIONS:
-        return ERROR_FUNCTIONS[error](problem, delta)
-    bound = BOUNDS[error] if isinstance(error, str) else error
-    visits = problem.counts.visits
-    size = ProblemSize(problem.num_states, problem.num_actions, delta)
-    return np.where(visits > 0, bound.radius(np.maximum(visits, 1), size), np.inf)
+        errors = ERROR_FUNCTIONS[error](problem, delta)
+    else:
+        bound = BOUNDS[error] if isinstance(error, str) else error
+        size = ProblemSize(problem.num_states, problem.num_actions, delta)
+        visits = problem.counts.visits
+        errors = np.where(visits > 0, bound.radius(np.maximum(visits, 1), size), np.inf)
+    return np.where(problem.open_pairs(), errors, np.inf)
 
 
 # ---- returns that followed each pair in the log: Monte Carlo's estimate of q under π_b ----------

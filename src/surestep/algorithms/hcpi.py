@@ -10,19 +10,15 @@ returns in the log, episode by episode, never by its true performance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.algorithms.contract import (
-    Promise,
-    check_choice,
-    check_delta,
-    check_range,
-    check_whole,
-)
+from surestep._settings import Delta, Settings
+from surestep.algorithms.contract import Promise
 from surestep.algorithms.judging import improvement_of, tie_of
 from surestep.algorithms.limits import kept
 from surestep.certificates.episodes import parts_of_log
@@ -45,13 +41,11 @@ from surestep.planning.evaluation import evaluate
 from surestep.planning.iteration import policy_iteration
 from surestep.planning.pruning import Backup
 
-EstimatorName = Literal["is", "pdis", "wis", "wpdis", "dr"]
-Interval = Literal["student-t", "bca"]
 BEHAVIOR_SHARES = tuple(tenth / 10 for tenth in range(10))  # λ of the candidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HCPI:
+class HCPI(Settings):
     """The best mixture of a greedy policy with π_b, if a test on fresh episodes says it is better.
 
     The first `train_share` of the episodes makes the greedy policy and chooses the mixture
@@ -61,30 +55,24 @@ class HCPI:
     `seed` is that of the bootstrap.
     """
 
-    delta: float = 0.1
-    estimator: EstimatorName = "dr"
-    interval: Interval = "student-t"
-    train_share: float = 0.2
-    seed: int = 0
+    delta: Delta = 0.1
+    estimator: Annotated[
+        Literal["is", "pdis", "wis", "wpdis", "dr"],
+        Meta(description="it says what candidates would have earned"),
+    ] = "dr"
+    interval: Annotated[
+        Literal["student-t", "bca"], Meta(description="it makes the bound of the test")
+    ] = "student-t"
+    train_share: Annotated[
+        float, Meta(ge=0, le=1, description="the other episodes are for the test")
+    ] = 0.2
+    seed: Annotated[int, Meta(ge=0, description="the bootstrap draws the same each time")] = 0
 
     name: ClassVar = "hcpi"
     source: ClassVar = "Thomas, Theocharous, Ghavamzadeh 2015"
     constraint: ClassVar = "π = π_b where training never decides, and everywhere without proof"
     promises: ClassVar = frozenset({Promise.KEEPS_BEHAVIOR})
     looks_at_log: ClassVar = True
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_delta(self.delta)
-        check_choice(
-            "estimator",
-            self.estimator,
-            get_args(EstimatorName),
-            "it says what candidates would have earned",
-        )
-        check_choice("interval", self.interval, get_args(Interval), "it makes the test's bound")
-        check_range("train_share", self.train_share, 0, 1, "the other episodes are for the test")
-        check_whole("seed", self.seed, 0, "it makes the bootstrap's draws the same each time")
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the chosen candidate, if it passes the test; else π_b."""

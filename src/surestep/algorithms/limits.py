@@ -11,33 +11,37 @@ afterwards.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep._reprs import short_repr
-from surestep.algorithms.contract import Algorithm, check_whole
+from surestep._settings import check_setting
+from surestep.algorithms.contract import Algorithm
 from surestep.algorithms.judging import improvement_of
 from surestep.model.counts import Counts
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 
 ROUNDING = 1e-12  # of a probability
+Floor = Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Limits:
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
 
-    least_visits: int = 0
+    least_visits: Floor = 0
     allowed: BoolArray | None = None  # [K]; None: all
 
     __repr__ = short_repr("least_visits", "allowed")
 
     def __post_init__(self) -> None:
         """Checks the floor, and freezes the array."""
-        check_whole("least_visits", self.least_visits, 0, "pairs seen less often are left alone")
+        check_setting("least_visits", self.least_visits, Floor)
         if self.allowed is not None:
             object.__setattr__(self, "allowed", arrays.freeze(np.asarray(self.allowed, np.bool_)))
 

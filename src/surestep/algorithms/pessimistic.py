@@ -16,7 +16,8 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.algorithms.contract import Promise, check_delta
+from surestep._settings import Delta, Settings
+from surestep.algorithms.contract import Promise
 from surestep.algorithms.error_functions import log_pairs_over
 from surestep.algorithms.judging import ends_of_episodes, improvement_of, with_known_reward
 from surestep.algorithms.limits import kept
@@ -26,22 +27,18 @@ from surestep.planning.robust import L1Ball, best_value, robust_optimal, worst_v
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PessimisticMBIE:
+class PessimisticMBIE(Settings):
     """Model-based interval estimation turned round: the best policy against the worst MDP.
 
     radius(N) = √(2 ln(2|S||A|(2^|S| − 2)/δ) / N).
     """
 
-    delta: float = 0.1
+    delta: Delta = 0.1
 
     name: ClassVar = "pessimistic-mbie"
     source: ClassVar = "Strehl, Littman 2008, turned to pessimism by Scholl et al. 2022"
     constraint: ClassVar = ""
     promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
-
-    def __post_init__(self) -> None:
-        """Checks δ."""
-        check_delta(self.delta)
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the policy with the best worst case."""
@@ -53,14 +50,14 @@ class PessimisticMBIE:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobustMDP:
+class RobustMDP(Settings):
     """The policy with the best worst case, if even that beats the best case of π_b; else π_b.
 
     radius(N) = √((2/N) ln(|S||A| 2^|S| / δ)) (Petrik, Ghavamzadeh and Chow 2016). What the safety
     test says is what is returned; published code returns the policy untested.
     """
 
-    delta: float = 0.1
+    delta: Delta = 0.1
 
     name: ClassVar = "robust-mdp"
     source: ClassVar = "Petrik, Ghavamzadeh, Chow 2016"
@@ -73,10 +70,6 @@ class RobustMDP:
             Promise.RENUMBERING,
         }
     )
-
-    def __post_init__(self) -> None:
-        """Checks δ."""
-        check_delta(self.delta)
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the robust policy, if it passes the test."""

@@ -30,15 +30,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from msgspec import Meta
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep.algorithms.contract import Promise, check_range
+from surestep._settings import Settings
+from surestep.algorithms.contract import Promise
 from surestep.algorithms.judging import improvement_of
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mdp import FiniteMDP
@@ -56,15 +58,17 @@ SAME = 1e-6  # of probabilities: smaller changes are those of the solver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provable:
+class Provable(Settings):
     """The best policy of M̂ whose rollouts the data have enough steps for, by a linear program.
 
     `rounds` is m, the number of rollouts that as much data again should have the steps for. `price`
     times the standard error of a step's value is what a change has to promise.
     """
 
-    rounds: float = 20  # m
-    price: float = 1  # β in standard errors
+    rounds: Annotated[
+        float, Meta(ge=1e-9, le=1e12, description="the data should allow so many rollouts")
+    ] = 20  # m
+    price: Annotated[float, Meta(ge=0, le=1e12, description="a number of standard errors")] = 1  # β
 
     name: ClassVar = "provable"
     source: ClassVar = "surestep: a linear program with the limits of stitched rollouts"
@@ -72,11 +76,6 @@ class Provable:
     promises: ClassVar = frozenset(
         {Promise.KEEPS_BEHAVIOR, Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
     )
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_range("rounds", self.rounds, 1e-9, 1e12, "the data should allow so many rollouts")
-        check_range("price", self.price, 0, 1e12, "it is a number of standard errors")
 
     def improve(self, problem: Problem) -> Improvement:
         """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""

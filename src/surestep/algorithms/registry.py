@@ -6,8 +6,7 @@ import dataclasses
 import json
 from typing import Any, NamedTuple
 
-import numpy as np
-
+import surestep._arrays as arrays
 from surestep._names import unknown
 from surestep.algorithms.basic import BasicRL, RaMDP, RMin
 from surestep.algorithms.contract import Algorithm, Improver, Promise
@@ -15,30 +14,26 @@ from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.provable import Provable
-from surestep.algorithms.soft import (
-    AdvantageSoftSPIBB,
-    ApproxSoftSPIBB,
-    ExactSoftSPIBB,
-    LowerSoftSPIBB,
-    OneStepApproxSoftSPIBB,
-    OneStepExactSoftSPIBB,
-)
+from surestep.algorithms.soft import SoftSPIBB
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf
 
+FORMS: dict[str, dict[str, Any]] = {  # names, and the settings that they stand for
+    "exact-soft-spibb": {"step": "exact"},
+    "approx-soft-spibb": {"step": "approx"},
+    "lower-soft-spibb": {"step": "lower"},
+    "advantage-soft-spibb": {"step": "advantage", "behavior_q": "monte-carlo"},
+    "one-step-exact-soft-spibb": {"step": "exact", "iterate": False},
+    "one-step-approx-soft-spibb": {"step": "approx", "iterate": False},
+}
 ALGORITHMS: dict[str, type[Any]] = {
     "basic-rl": BasicRL,
     "spibb": SPIBB,
     "lower-spibb": LowerSPIBB,
     "spibb-2s": TwoSuccessorSPIBB,
     "spibb-beta": BetaSPIBB,
-    "exact-soft-spibb": ExactSoftSPIBB,
-    "approx-soft-spibb": ApproxSoftSPIBB,
-    "lower-soft-spibb": LowerSoftSPIBB,
-    "advantage-soft-spibb": AdvantageSoftSPIBB,
-    "one-step-exact-soft-spibb": OneStepExactSoftSPIBB,
-    "one-step-approx-soft-spibb": OneStepApproxSoftSPIBB,
+    **dict.fromkeys(FORMS, SoftSPIBB),
     "ramdp": RaMDP,
     "rmin": RMin,
     "pessimistic-mbie": PessimisticMBIE,
@@ -78,26 +73,23 @@ class Description(NamedTuple):
 
 def described(name: str | None = None) -> tuple[Description, ...]:
     """Returns all algorithms, or the one of that name; promises are those with default settings."""
-    chosen = SHELF.everything() if name is None else {name: kind_of(name)}
-    return tuple(describe(name, kind) for name, kind in chosen.items())
+    return tuple(map(describe, SHELF.everything() if name is None else [name]))
 
 
-def describe(name: str, kind: type[Any]) -> Description:
+def describe(name: str) -> Description:
     """Returns the description of one algorithm, from its own words and settings."""
-    settings, example = [], {}
-    for field in dataclasses.fields(kind):
-        required = field.default is dataclasses.MISSING
-        settings.append(field.name if required else f"{field.name}={field.default!r}")
-        if required:
-            example[field.name] = 1  # any value will do: promises do not depend on these
-    promised = kind(**example).promises
+    kind = kind_of(name)
+    usual = {field.name: field.default for field in dataclasses.fields(kind)} | FORMS.get(name, {})
+    required = [setting for setting, default in usual.items() if default is dataclasses.MISSING]
+    # Any value will do for what is required: nothing in a description depends on it.
+    example = make_algorithm(name, **dict.fromkeys(required, 1))
     return Description(
         name,
-        str(kind.__doc__).split("\n\n")[0].strip(),
-        tuple(settings),
-        tuple(promise.value for promise in Promise if promise in promised),
-        kind.constraint,
-        kind.source,
+        getattr(example, "summary", str(kind.__doc__).split("\n\n")[0].strip()),
+        tuple(x if x in required else f"{x}={default!r}" for x, default in usual.items()),
+        tuple(promise.value for promise in Promise if promise in example.promises),
+        example.constraint,
+        example.source,
     )
 
 
@@ -113,39 +105,30 @@ def is_algorithm(value: object) -> bool:
 
 def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     """Returns the algorithm of that name with these settings."""
-    kind = kind_of(name)
+    kind, given = kind_of(name), FORMS.get(name, {}) | settings
     known = {field.name: field for field in dataclasses.fields(kind)}
-    for given in settings:
-        if given not in known:
-            raise unknown(f"{name} has no setting {given!r}", given, known)
-    missing = [
-        field.name
-        for field in known.values()
-        if field.default is dataclasses.MISSING and field.name not in settings
-    ]
+    for setting in settings:
+        if setting not in known:
+            raise unknown(f"{name} has no setting {setting!r}", setting, known)
+    required = [x for x, field in known.items() if field.default is dataclasses.MISSING]
+    missing = [setting for setting in required if setting not in given]
     if missing:
         raise InvalidParameter(f"{name} needs the setting {' and '.join(missing)}")
-    algorithm: Algorithm = kind(**settings)
+    algorithm: Algorithm = kind(**given)
     return algorithm
 
 
 def needs_log(algorithm: Improver) -> bool:
     """Tells whether the algorithm looks at whole episodes, so that counts are not enough for it."""
     own = getattr(algorithm, "algorithm", algorithm)  # of one with a floor, or with N∧ to choose
-    return bool(
-        getattr(own, "looks_at_log", False)
-        or getattr(own, "behavior_q", None) == "monte-carlo"
-        or getattr(own, "error", None) == "bernstein"
-    )
+    return bool(getattr(own, "looks_at_log", False))
 
 
 def settings_of(algorithm: Algorithm) -> dict[str, Any]:
     """Returns the name and the settings of an algorithm, as JSON can hold them."""
     settings: dict[str, Any] = {"algorithm": algorithm.name}
     for field in dataclasses.fields(algorithm):  # type: ignore[arg-type]
-        value = getattr(algorithm, field.name)
-        if isinstance(value, np.generic):
-            value = value.item()
+        value = arrays.plain(getattr(algorithm, field.name))
         if not isinstance(value, str | int | float):
             raise InvalidParameter(
                 f"{field.name} of {algorithm.name} is {value!r}, expected a number or a name: "

@@ -1,7 +1,7 @@
 """Soft-SPIBB: change π_b as far as a budget allows in which uncertain pairs are expensive.
 
 Every policy obeys Σ_a e(s,a) |π(a|s) − π_b(a|s)| ≤ ε in each state, with e the error function; the
-lower forms charge increases only. ε is that budget itself (of the two published codes, one passes
+lower form charges increases only. ε is that budget itself (of the two published codes, one passes
 2ε to its routines). Source: Nadjahi, Laroche and Tachet des Combes (2019); lower, advantage and
 Bernstein forms: Scholl, Dietrich, Otte and Udluft (2022).
 """
@@ -9,16 +9,18 @@ Bernstein forms: Scholl, Dietrich, Otte and Udluft (2022).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from surestep._arrays import FloatArray
-from surestep.algorithms.contract import Promise, check_choice, check_range
+from surestep._settings import check_settings
+from surestep.algorithms.contract import Promise
 from surestep.algorithms.error_functions import check_error, errors_of, pair_returns
 from surestep.algorithms.judging import improvement_of, tie_of
 from surestep.bounds import Bound
-from surestep.errors import NotConverged
+from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
@@ -27,228 +29,127 @@ from surestep.planning.evaluation import evaluate, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, GreedyStep, policy_iteration
 from surestep.planning.pruning import Backup
 
-BehaviorQ = Literal["model", "monte-carlo"]
-NADJAHI = "Nadjahi, Laroche, Tachet des Combes 2019"
-SCHOLL = "Scholl, Dietrich, Otte, Udluft 2022"
 KEEPS = frozenset({Promise.KEEPS_BEHAVIOR, Promise.RENUMBERING})
-SAFE = KEEPS | {Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
-WHY_BEHAVIOR_Q = "it says where q of π_b comes from"
-BUDGET = "Σ_a e |π − π_b| ≤ ε in every state"
-
-
-def check_soft(epsilon: object, delta: float, error: str | Bound) -> None:
-    """Checks the settings that the whole family shares."""
-    check_range("epsilon", epsilon, 0, np.inf, "it is the budget of each state")
-    check_error(error, delta)
+STEPS = {
+    "exact": "the best policy of the estimated MDP within the budget: a linear program per state",
+    "lower": "the best policy of the estimated MDP where the budget pays for increases only",
+    "approx": "the greedy approximation of the exact step, and a guard that keeps better rows",
+    "advantage": "`approx` that, in each state, also gains under q of π_b",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExactSoftSPIBB:
-    """The best policy of the estimated MDP within the budget: a linear program per state."""
+class SoftSPIBB:
+    """Soft-SPIBB in all its forms: how a step is made, how often, and by which q of π_b.
 
-    epsilon: float  # ε
-    delta: float = 1.0
-    error: str | Bound = "hoeffding"
+    `step` "exact" is the best policy within the budget, a linear program per state; "lower" the
+    same where the budget pays for increases only (published code approximates that one); "approx"
+    the published greedy step, guarded so that only better rows replace old ones (in published code
+    the guard sleeps through the first iteration; here π_b itself is guarded); and "advantage" is
+    "approx" that also gains under q of π_b in each state.
 
-    name: ClassVar = "exact-soft-spibb"
-    source: ClassVar = NADJAHI
-    constraint: ClassVar = BUDGET
-    promises: ClassVar = SAFE | {Promise.OPTIMAL_IN_CLASS}
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_soft(self.epsilon, self.delta, self.error)
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Policy iteration with the exact greedy step."""
-        error = errors_of(self.error, problem, self.delta)
-        step = exact_step(problem, leave=error, enter=error, budget=self.epsilon)
-        plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
-        return Improvement.of(problem, plan)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LowerSoftSPIBB:
-    """The best policy of the estimated MDP where the budget pays for increases only.
-
-    Published code has a greedy approximation of this step; here it is solved exactly.
+    Without `iterate` there is one step from π_b, exact or approx, on its q. `behavior_q`, for that
+    and for "advantage", is q of π_b in the estimated MDP ("model"), or the mean return after each
+    visit ("monte-carlo", which needs the log).
     """
 
-    epsilon: float  # ε
-    delta: float = 1.0
+    epsilon: Annotated[float, Meta(ge=0, description="it is the budget of each state")]  # ε
+    delta: Annotated[
+        float, Meta(gt=0, le=1, description="the error function may fail with that probability")
+    ] = 1.0
     error: str | Bound = "hoeffding"
-
-    name: ClassVar = "lower-soft-spibb"
-    source: ClassVar = SCHOLL
-    constraint: ClassVar = "Σ_a e (π − π_b)⁺ ≤ ε in every state"
-    promises: ClassVar = SAFE | {Promise.OPTIMAL_IN_CLASS}
+    step: Annotated[
+        Literal["exact", "lower", "approx", "advantage"],
+        Meta(description="it says how a policy is made better"),
+    ] = "exact"
+    iterate: bool = True
+    behavior_q: Annotated[
+        Literal["model", "monte-carlo"], Meta(description="it says where q of π_b comes from")
+    ] = "model"
 
     def __post_init__(self) -> None:
         """Checks the settings."""
-        check_soft(self.epsilon, self.delta, self.error)
+        check_error(self.error)
+        check_settings(self)
+        if not self.iterate and self.step not in ("exact", "approx"):
+            raise InvalidParameter(f"iterate is False, but {self.step} steps are for iteration")
 
-    def improve(self, problem: Problem) -> Improvement:
-        """Policy iteration with the exact greedy step."""
-        error = errors_of(self.error, problem, self.delta)
-        step = exact_step(problem, np.zeros(error.size), error, self.epsilon)
-        plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
-        return Improvement.of(problem, plan)
+    @property
+    def name(self) -> str:
+        """Returns the name of this form."""
+        return f"{'' if self.iterate else 'one-step-'}{self.step}-soft-spibb"
 
+    @property
+    def summary(self) -> str:
+        """Returns what this form is, in one sentence."""
+        return f"Soft-SPIBB{'' if self.iterate else ', one step from π_b'}: {STEPS[self.step]}."
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApproxSoftSPIBB:
-    """Soft-SPIBB with the greedy approximation of its step, and a guard that keeps better rows.
+    @property
+    def source(self) -> str:
+        """Returns the paper that this form comes from."""
+        scholl = "Scholl, Dietrich, Otte, Udluft 2022"
+        nadjahi = "Nadjahi, Laroche, Tachet des Combes 2019"
+        return scholl if self.step in ("lower", "advantage") else nadjahi
 
-    In published code the guard sleeps through the first iteration; here π_b itself is guarded.
-    """
-
-    epsilon: float  # ε
-    delta: float = 1.0
-    error: str | Bound = "hoeffding"
-
-    name: ClassVar = "approx-soft-spibb"
-    source: ClassVar = NADJAHI
-    constraint: ClassVar = BUDGET
-    promises: ClassVar = SAFE
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_soft(self.epsilon, self.delta, self.error)
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Guarded iteration with the approximate step."""
-        error = errors_of(self.error, problem, self.delta)
-        step = approximate_step(problem, error, np.zeros(error.size), self.epsilon)
-        return Improvement.of(problem, guarded_iteration(problem, step))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvantageSoftSPIBB:
-    """ApproxSoftSPIBB that, in each state, also gains under q of π_b as the log shows it.
-
-    `behavior_q` is that q: the mean return after each visit ("monte-carlo", which needs the log),
-    or q of π_b in the estimated MDP ("model").
-    """
-
-    epsilon: float  # ε
-    delta: float = 1.0
-    error: str | Bound = "hoeffding"
-    behavior_q: BehaviorQ = "monte-carlo"
-
-    name: ClassVar = "advantage-soft-spibb"
-    source: ClassVar = SCHOLL
-    constraint: ClassVar = BUDGET
-    promises: ClassVar = KEEPS | {Promise.NEVER_WORSE}
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_soft(self.epsilon, self.delta, self.error)
-        check_choice("behavior_q", self.behavior_q, get_args(BehaviorQ), WHY_BEHAVIOR_Q)
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Guarded iteration with the approximate step under the advantage condition."""
-        error = errors_of(self.error, problem, self.delta)
-        reference = q_of_behavior(problem, self.behavior_q)
-        step = approximate_step(problem, error, reference, self.epsilon)
-        return Improvement.of(problem, guarded_iteration(problem, step))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneStepExactSoftSPIBB:
-    """One exact Soft-SPIBB step from π_b, on its q in the estimated MDP or from the log."""
-
-    epsilon: float  # ε
-    delta: float = 1.0
-    error: str | Bound = "hoeffding"
-    behavior_q: BehaviorQ = "model"
-
-    name: ClassVar = "one-step-exact-soft-spibb"
-    source: ClassVar = NADJAHI
-    constraint: ClassVar = BUDGET
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_soft(self.epsilon, self.delta, self.error)
-        check_choice("behavior_q", self.behavior_q, get_args(BehaviorQ), WHY_BEHAVIOR_Q)
+    @property
+    def constraint(self) -> str:
+        """Returns the budget, in words."""
+        charged = "(π − π_b)⁺" if self.step == "lower" else "|π − π_b|"
+        return f"Σ_a e {charged} ≤ ε in every state"
 
     @property
     def promises(self) -> frozenset[Promise]:
         """A step on the estimated MDP's own q is never worse there; one on the log's q may be."""
-        return one_step_promises(self.behavior_q)
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Returns the exact step, once."""
-        error = errors_of(self.error, problem, self.delta)
-        q = q_of_behavior(problem, self.behavior_q)
-        probability = exact_step(problem, error, error, self.epsilon)(q)
-        return improvement_of(problem, Policy(problem.counts.pairs, probability), iterations=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneStepApproxSoftSPIBB:
-    """One approximate Soft-SPIBB step from π_b, on its q in the estimated MDP or from the log."""
-
-    epsilon: float  # ε
-    delta: float = 1.0
-    error: str | Bound = "hoeffding"
-    behavior_q: BehaviorQ = "model"
-
-    name: ClassVar = "one-step-approx-soft-spibb"
-    source: ClassVar = NADJAHI
-    constraint: ClassVar = BUDGET
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_soft(self.epsilon, self.delta, self.error)
-        check_choice("behavior_q", self.behavior_q, get_args(BehaviorQ), WHY_BEHAVIOR_Q)
+        if not self.iterate and self.behavior_q == "monte-carlo":
+            return KEEPS
+        if not self.iterate or self.step == "advantage":
+            return KEEPS | {Promise.NEVER_WORSE}
+        reaching = KEEPS | {Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
+        return reaching if self.step == "approx" else reaching | {Promise.OPTIMAL_IN_CLASS}
 
     @property
-    def promises(self) -> frozenset[Promise]:
-        """A step on the estimated MDP's own q is never worse there; one on the log's q may be."""
-        return one_step_promises(self.behavior_q)
+    def looks_at_log(self) -> bool:
+        """Tells whether returns of whole episodes have a say."""
+        by_q = self.step == "advantage" or not self.iterate
+        return self.error == "bernstein" or (by_q and self.behavior_q == "monte-carlo")
 
     def improve(self, problem: Problem) -> Improvement:
-        """Returns the approximate step, once, in the states where it is better."""
+        """Iterates the step from π_b, or makes it once."""
+        step, exact = self.step_in(problem), self.step in ("exact", "lower")
+        if self.iterate:
+            if exact:
+                plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
+            else:
+                plan = guarded_iteration(problem, step)
+            return Improvement.of(problem, plan)
+        pairs, q = problem.counts.pairs, q_of_behavior(problem, self.behavior_q)
+        probability = step(q) if exact else problem.behavior.probability.copy()
+        if not exact:
+            keep_better_rows(pairs.offsets, q, step(q), tie_of(q), probability)
+        return improvement_of(problem, Policy(pairs, probability), iterations=1)
+
+    def step_in(self, problem: Problem) -> GreedyStep:
+        """Returns the step: a policy for q within the budget."""
         error = errors_of(self.error, problem, self.delta)
-        q = q_of_behavior(problem, self.behavior_q)
-        candidate = approximate_step(problem, error, np.zeros(q.size), self.epsilon)(q)
-        probability = problem.behavior.probability.copy()
-        keep_better_rows(problem.counts.pairs.offsets, q, candidate, tie_of(q), probability)
-        return improvement_of(problem, Policy(problem.counts.pairs, probability), iterations=1)
+        offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
+        nothing, budget = np.zeros(error.size), float(self.epsilon)
+        leave = nothing if self.step == "lower" else error
+        advantage = self.step == "advantage"
+        reference = q_of_behavior(problem, self.behavior_q) if advantage else nothing
 
+        def step(q: FloatArray) -> FloatArray:
+            probability, tie = np.empty(q.size), tie_of(q)
+            if self.step in ("exact", "lower"):
+                # Mass may stay with, give way to and go to a pair within a tie of the best: that
+                # adds up.
+                spend_budget(offsets, q, behavior, leave, error, budget, tie / 4, probability)
+            else:
+                spend_budget_greedily(
+                    offsets, q, behavior, error, reference, budget, tie, probability
+                )
+            return probability
 
-def one_step_promises(behavior_q: BehaviorQ) -> frozenset[Promise]:
-    """Returns the promises of a single step, by where its q comes from."""
-    return KEEPS | {Promise.NEVER_WORSE} if behavior_q == "model" else KEEPS
-
-
-def exact_step(problem: Problem, leave: FloatArray, enter: FloatArray, budget: float) -> GreedyStep:
-    """Returns the best policy for q within the budget."""
-    offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
-
-    def step(q: FloatArray) -> FloatArray:
-        # Mass may stay with, give way to and go to a pair within a tie of the best: that adds up.
-        probability, tie = np.empty(q.size), tie_of(q) / 4
-        spend_budget(offsets, q, behavior, leave, enter, float(budget), tie, probability)
-        return probability
-
-    return step
-
-
-def approximate_step(
-    problem: Problem, error: FloatArray, reference: FloatArray, budget: float
-) -> GreedyStep:
-    """Returns a good policy for q within the budget."""
-    offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
-
-    def step(q: FloatArray) -> FloatArray:
-        probability, tie = np.empty(q.size), tie_of(q)
-        spend_budget_greedily(
-            offsets, q, behavior, error, reference, float(budget), tie, probability
-        )
-        return probability
-
-    return step
+        return step
 
 
 def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
@@ -271,7 +172,7 @@ def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
     raise NotConverged(f"guarded iteration stopped after {ITERATION_LIMIT} rounds, the limit")
 
 
-def q_of_behavior(problem: Problem, source: BehaviorQ) -> FloatArray:
+def q_of_behavior(problem: Problem, source: str) -> FloatArray:
     """q of π_b [K]: in the estimated MDP, or the mean return that followed each pair in the log."""
     if source == "monte-carlo":
         return pair_returns(problem).mean

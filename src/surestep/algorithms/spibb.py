@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.algorithms.contract import Promise, check_delta, check_whole
+from surestep._settings import Delta, Settings
+from surestep.algorithms.contract import NWedge, Promise
 from surestep.algorithms.judging import tie_of
 from surestep.bounds import Bound, ProblemSize, equivalent_n_wedge, n_wedge
 from surestep.kernels.spibb import fill_by_value, move_free_mass
@@ -31,23 +33,19 @@ MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatAr
 SAFE = frozenset(Promise)
 LAROCHE = "Laroche, Trichelair, Tachet des Combes 2019"
 PAPER = "Wienhöft, Suilen, Simão, Dubslaff, Baier, Jansen 2023"
-WHY_N_WEDGE = "pairs with at most that many visits keep π_b"
+Converted = Annotated[int, Meta(ge=1, description="it is converted by way of the radius it buys")]
 
 
 @dataclass(frozen=True, slots=True)
-class SPIBB:
+class SPIBB(Settings):
     """Π_b-SPIBB: π_b on every pair seen at most `n_wedge` times, the rest optimised."""
 
-    n_wedge: int  # N∧, taken literally: 0 trusts every visited pair
+    n_wedge: NWedge  # N∧, taken literally: 0 trusts every visited pair
 
     name: ClassVar = "spibb"
     source: ClassVar = LAROCHE
     constraint: ClassVar = "π = π_b on pairs with at most N∧ visits"
     promises: ClassVar = SAFE
-
-    def __post_init__(self) -> None:
-        """Checks N∧."""
-        check_whole("n_wedge", self.n_wedge, 0, WHY_N_WEDGE)
 
     @classmethod
     def for_zeta(
@@ -63,19 +61,15 @@ class SPIBB:
 
 
 @dataclass(frozen=True, slots=True)
-class LowerSPIBB:
+class LowerSPIBB(Settings):
     """Π_≤b-SPIBB: at most π_b on every pair seen at most `n_wedge` times, the rest optimised."""
 
-    n_wedge: int  # N∧
+    n_wedge: NWedge  # N∧
 
     name: ClassVar = "lower-spibb"
     source: ClassVar = LAROCHE
     constraint: ClassVar = "π ≤ π_b on pairs with at most N∧ visits"
     promises: ClassVar = SAFE
-
-    def __post_init__(self) -> None:
-        """Checks N∧."""
-        check_whole("n_wedge", self.n_wedge, 0, WHY_N_WEDGE)
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP over the policies that nowhere exceed π_b on U."""
@@ -83,20 +77,16 @@ class LowerSPIBB:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TwoSuccessorSPIBB:
+class TwoSuccessorSPIBB(Settings):
     """SPIBB with the N∧^2s that claims what `spibb_n_wedge` visits claim under SPIBB's bound."""
 
-    spibb_n_wedge: int  # N∧^SPIBB
-    delta: float = 0.1
+    spibb_n_wedge: Converted  # N∧^SPIBB
+    delta: Delta = 0.1
 
     name: ClassVar = "spibb-2s"
     source: ClassVar = PAPER
     constraint: ClassVar = "π = π_b on pairs with at most N∧^2s visits"
     promises: ClassVar = SAFE
-
-    def __post_init__(self) -> None:
-        """Checks N∧^SPIBB and δ."""
-        check_converted(self.spibb_n_wedge, self.delta)
 
     def improve(self, problem: Problem) -> Improvement:
         """SPIBB with N∧^2s, from the problem's |S| and |A|."""
@@ -104,20 +94,16 @@ class TwoSuccessorSPIBB:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BetaSPIBB:
+class BetaSPIBB(Settings):
     """SPIBB with the N∧^β that claims what `spibb_n_wedge` visits claim under SPIBB's bound."""
 
-    spibb_n_wedge: int  # N∧^SPIBB
-    delta: float = 0.1
+    spibb_n_wedge: Converted  # N∧^SPIBB
+    delta: Delta = 0.1
 
     name: ClassVar = "spibb-beta"
     source: ClassVar = PAPER
     constraint: ClassVar = "π = π_b on pairs with at most N∧^β visits"
     promises: ClassVar = SAFE
-
-    def __post_init__(self) -> None:
-        """Checks N∧^SPIBB and δ."""
-        check_converted(self.spibb_n_wedge, self.delta)
 
     def improve(self, problem: Problem) -> Improvement:
         """SPIBB with N∧^β, from the problem's |S| and |A|."""
@@ -153,12 +139,6 @@ def optimal_within(problem: Problem, mdp: FiniteMDP) -> Plan:
         return optimal(mdp)
     step = greedy_near_behavior(problem, problem.open_pairs(), move_free_mass)
     return policy_iteration(mdp, step, start=problem.behavior)
-
-
-def check_converted(spibb_n_wedge: object, delta: object) -> None:
-    """Checks the settings that are converted when a problem is given."""
-    check_whole("spibb_n_wedge", spibb_n_wedge, 1, "it is converted by way of the radius it buys")
-    check_delta(delta)
 
 
 def used_n_wedge(

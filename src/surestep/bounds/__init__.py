@@ -1,6 +1,5 @@
-"""N visits to a radius to a loss: the paper's bounds, as published, β mended, and inversions."""
+"""N visits to a radius to a loss: the paper's bounds, as published, and inversions."""
 
-from surestep.bounds.beta_corrected import BetaCorrected, BetaCorrectedPosterior
 from surestep.bounds.loss import (
     BOUNDS,
     BestBound,
@@ -29,8 +28,6 @@ __all__ = [
     "BOUNDS",
     "BestBound",
     "BetaBound",
-    "BetaCorrected",
-    "BetaCorrectedPosterior",
     "Bound",
     "BoundAnswer",
     "Coverage",

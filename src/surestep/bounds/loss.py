@@ -7,12 +7,13 @@ bootstrap, the gain ρ(π_I, M̃) − ρ(π_b, M̃) of the improved policy in th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import surestep._arrays as arrays
 from surestep._names import unknown
+from surestep._settings import check_setting
 from surestep.bounds.radius import (
     BetaBound,
     Bound,
@@ -27,6 +28,7 @@ from surestep.errors import InvalidParameter
 
 MOST_VISITS = 2**1024  # beyond all doubles every radius is 0: more are never enough
 
+BoundName = Literal["spi", "spi-no-gamma", "spibb", "2s", "beta", "ks"]
 BOUNDS: dict[str, Bound] = {
     "spi": StandardSPI(),
     "spi-no-gamma": StandardSPIWithoutGamma(),
@@ -90,14 +92,8 @@ class BestBound(NamedTuple):
     standing: str
 
 
-def best_bound(
-    zeta: float,
-    size: ProblemSize,
-    *,
-    gain: float = 0.0,
-    standings: Sequence[str] = ("as-published",),
-) -> BestBound:
-    """Returns the bootstrapping bound of such a standing that needs the fewest visits for ζ.
+def best_bound(zeta: float, size: ProblemSize, *, gain: float = 0.0) -> BestBound:
+    """Returns the bootstrapping bound that needs the fewest visits for ζ.
 
     Where 2^b < 4|S||A|, standard SPIBB beats 2s; b is |S|, or `branching` where it is known, which
     bounds about splits have no use for.
@@ -105,13 +101,8 @@ def best_bound(
     usable = [
         BestBound(name, n_wedge(bound, zeta, size.for_bound(bound), gain=gain), bound.standing)
         for name, bound in BOUNDS.items()
-        if bound.bootstraps and bound.standing in standings
+        if bound.bootstraps
     ]
-    if not usable:
-        known = sorted({bound.standing for bound in BOUNDS.values()})
-        raise InvalidParameter(
-            f"no bound has the standing {' or '.join(map(repr, standings))}, expected {known}"
-        )
     return min(usable, key=lambda best: best.n_wedge)
 
 
@@ -120,8 +111,7 @@ def loss_scale(bound: Bound, size: ProblemSize, gain: float) -> float:
     if size.value_bound is None or size.discount is None:
         missing = "value_bound" if size.value_bound is None else "discount"
         raise InvalidParameter(f"{missing} of the size is None, expected a number: ζ depends on it")
-    if not (arrays.is_number(gain) and math.isfinite(gain)):
-        raise InvalidParameter(f"gain is {gain!r}, expected a finite number")
+    check_setting("gain", gain, float)
     if gain != 0 and not bound.bootstraps:
         raise InvalidParameter(
             f"gain is {gain!r}, but the formula of standard SPI has no gain; expected 0"

@@ -13,17 +13,19 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+from msgspec import Meta
 from scipy.special import betainccinv, betaincinv, ndtri_exp
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
+from surestep._settings import Delta, check_setting, check_settings
 from surestep.errors import InvalidParameter
+from surestep.model.certificate import Standing
 from surestep.model.problem import Problem
 
-LARGEST_SIZE = 2**63 - 1  # of states and actions
 LN2 = math.log(2.0)
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 KNOT_BITS = 16  # knots of the beta width have this many binary digits
@@ -39,11 +41,12 @@ class Coverage(Enum):
     SPLIT = "split"  # one split of the two-successor (k-successor) MDP
 
 
+@runtime_checkable
 class Bound(Protocol):
     """A bound of the paper: a radius, and the loss factor in front of it."""
 
     covers: ClassVar[Coverage]
-    standing: ClassVar[str]
+    standing: ClassVar[Standing]
     bootstraps: ClassVar[bool]  # whether π_b is kept where data is scarce, and a gain counts
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
@@ -62,13 +65,15 @@ class ProblemSize:
     And the largest number of successors of a row, where it is known.
     """
 
-    states: int
-    actions: int
-    delta: float
+    states: Annotated[int, Meta(ge=1)]
+    actions: Annotated[int, Meta(ge=1)]
+    delta: Delta
     _: KW_ONLY
-    value_bound: float | None = None
-    discount: float | None = None
-    branching: int | None = None
+    value_bound: Annotated[float | None, Meta(gt=0)] = None
+    discount: Annotated[
+        float | None, Meta(gt=0, lt=1, description="the bounds are void without discounting")
+    ] = None
+    branching: Annotated[int | None, Meta(ge=1)] = None
 
     @classmethod
     def of(cls, problem: Problem, delta: float) -> ProblemSize:
@@ -83,35 +88,11 @@ class ProblemSize:
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
-        for name in ("states", "actions"):
-            value = getattr(self, name)
-            if not is_whole(value) or not 1 <= value <= LARGEST_SIZE:
-                raise InvalidParameter(
-                    f"{name} is {arrays.shown(value)}, expected a whole number of at least 1 and "
-                    "below 2⁶³"
-                )
-        if not (arrays.is_number(self.delta) and 0 < self.delta < 1):
-            raise InvalidParameter(f"delta is {self.delta!r}, expected more than 0 and less than 1")
-        if self.value_bound is not None and not (
-            arrays.is_number(self.value_bound) and 0 < self.value_bound < math.inf
-        ):
+        check_settings(self)
+        if self.branching is not None and self.branching > self.states:
             raise InvalidParameter(
-                f"value_bound is {self.value_bound!r}, expected a number above 0"
-            )
-        object.__setattr__(self, "discount", arrays.plain(self.discount))
-        if self.discount is not None and not (
-            arrays.is_number(self.discount) and 0 < self.discount < 1
-        ):
-            raise InvalidParameter(
-                f"discount is {self.discount!r}, expected more than 0 and less than 1: the bounds "
-                "are void without discounting"
-            )
-        if self.branching is not None and not (
-            is_whole(self.branching) and 1 <= self.branching <= self.states
-        ):
-            raise InvalidParameter(
-                f"branching is {self.branching!r}, expected a whole number from 1 to the number of "
-                f"states, {self.states}"
+                f"branching is {self.branching}, expected at most the number of states, "
+                f"{self.states}"
             )
 
     def for_bound(self, bound: Bound) -> ProblemSize:
@@ -149,7 +130,7 @@ class StandardSPI:
     """
 
     covers: ClassVar = Coverage.ROW
-    standing: ClassVar = "as-published"
+    standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar = False
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
@@ -178,7 +159,7 @@ class SPIBBBound:
     """
 
     covers: ClassVar = Coverage.ROW
-    standing: ClassVar = "as-published"
+    standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar = True
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
@@ -194,16 +175,15 @@ class SPIBBBound:
 class KSuccessor:
     """k-successor MDPs (appendix): radius(N) = √((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""
 
-    k: int = 3
+    k: Annotated[int, Meta(ge=2)] = 3
 
     covers: ClassVar = Coverage.SPLIT
-    standing: ClassVar = "as-published"
+    standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks k."""
-        if not is_whole(self.k) or self.k < 2:
-            raise InvalidParameter(f"k is {self.k!r}, expected a whole number of at least 2")
+        check_settings(self)
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
         """√((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""
@@ -221,7 +201,7 @@ class TwoSuccessorBound:
     """Two-successor MDPs (Theorem 3): radius(N) = √((2/N) ln(8 |S|²|A|² / δ))."""
 
     covers: ClassVar = Coverage.SPLIT
-    standing: ClassVar = "as-published"
+    standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar = True
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
@@ -241,7 +221,7 @@ class BetaBound:
     """
 
     covers: ClassVar = Coverage.SPLIT
-    standing: ClassVar = "as-published"
+    standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar = True
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
@@ -324,8 +304,7 @@ def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1
     1 − 2·I⁻¹(δ/2; (N+α₁+α₂)/2, (N+α₁+α₂)/2) under the prior Beta(α₁, α₂): for any outcome of N
     visits, the interval is no wider. It comes without a ζ: the corollary has none.
     """
-    if not (arrays.is_number(delta) and 0 < delta < 1):
-        raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
+    check_setting("delta", delta, Delta)
     if len(prior) != 2 or not all(arrays.is_number(part) and 0 < part < math.inf for part in prior):
         raise InvalidParameter(f"prior is {prior!r}, expected two finite numbers above 0")
     width = symmetric_beta_width(read_visits(visits) + (sum(prior) - 2.0), math.log(delta))
@@ -350,8 +329,3 @@ def refuse_branching(size: ProblemSize) -> None:
             f"branching is {size.branching}, but this bound is about splits, whose number of "
             "successors is fixed; expected none"
         )
-
-
-def is_whole(value: object) -> bool:
-    """Tells whether a setting is a whole number."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

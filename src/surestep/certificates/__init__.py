@@ -1,9 +1,8 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
-from surestep.certificates.beta_corrected import CorrectedBeta
-from surestep.certificates.certifying import certify, certify_at, certify_batch, verify
-from surestep.certificates.episodes import training_part
+from surestep.certificates.certifying import certify, certify_many, verify
+from surestep.certificates.episodes import training_for, training_part
 from surestep.certificates.named import Asked, make_certifier
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior, posterior_gains
@@ -18,7 +17,6 @@ __all__ = [
     "APriori",
     "Asked",
     "Certifier",
-    "CorrectedBeta",
     "NoClaim",
     "Posterior",
     "Robust",
@@ -26,11 +24,11 @@ __all__ = [
     "Trajectory",
     "certifier_kind",
     "certify",
-    "certify_at",
-    "certify_batch",
+    "certify_many",
     "find_kind",
     "make_certifier",
     "posterior_gains",
+    "training_for",
     "training_part",
     "verify",
 ]

@@ -7,27 +7,22 @@ V_max), so what was never seen cannot look like a gain.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import FloatArray
+from surestep._settings import Delta, check_settings
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
-from surestep.certificates.common import (
-    Needs,
-    check_delta,
-    check_n_wedge,
-    log_statements,
-    values_statement,
-)
-from surestep.certificates.known import Known
+from surestep.bounds.loss import BoundName
+from surestep.certificates.common import Needs
 from surestep.certificates.refuting import check_ends, check_observed
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import CertificateRefused
 from surestep.model.certificate import Certificate
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import FiniteMDP
@@ -48,9 +43,9 @@ class APriori:
     smallest number of visits among the pairs it changes (for standard SPI, the smallest of all).
     """
 
-    bound: str = "spibb"  # a name in BOUNDS
-    delta: float = 0.1
-    n_wedge: int | None = None
+    bound: BoundName = "spibb"
+    delta: Delta = 0.1
+    n_wedge: Annotated[int | None, Meta(ge=1)] = None
 
     name: ClassVar = "a-priori"
     value_figures: ClassVar = frozenset(
@@ -61,24 +56,11 @@ class APriori:
 
     def __post_init__(self) -> None:
         """Checks the settings."""
-        if not isinstance(self.bound, str) or self.bound not in BOUNDS:
-            raise InvalidParameter(f"bound is {self.bound!r}, expected one of {', '.join(BOUNDS)}")
-        check_delta(self.delta)
-        check_n_wedge(self.n_wedge)
-
-    @classmethod
-    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings that follow from what is known: the bound of the algorithm."""
-        return known.usual() | {"bound": known.bound, "n_wedge": known.n_wedge}
-
-    @classmethod
-    def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
-        """Returns the name of the bound."""
-        return (parameters.get("bound"),)
+        check_settings(self)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L = gain − f(γ) · V_max · radius(N∧), less errors of evaluating and copying."""
-        discount = usable_discount(problem)
+        discount = discount_of_bounds(problem)
         check_observed(problem)
         check_ends(problem)
         low, high = problem.value_bounds
@@ -96,26 +78,18 @@ class APriori:
             "changed_pairs": int(np.count_nonzero(change > UNCHANGED)),
             "copying_error": error,
         }
-        lower = 0.0 - error
-        notes: tuple[Statement, ...] = ()
-        if n_wedge is None:
-            notes = (Statement("nothing-changed"),)
-        else:
-            terms = self.loss_terms(problem, n_wedge) | gain_terms(problem, policy)
+        lower, notes = 0.0 - error, () if n_wedge else (Statement("nothing-changed"),)
+        if n_wedge is not None:
+            size, bound = ProblemSize.of(problem, self.delta), BOUNDS[self.bound]
+            radius, loss = float(bound.radius(n_wedge, size)), zeta(bound, n_wedge, size)
+            terms = {"radius": radius, "loss": loss} | gain_terms(problem, policy)
             # The formula of standard SPI has no gain; but a loss in the estimate is a loss.
-            gain = terms["gain"] if BOUNDS[self.bound].bootstraps else min(terms["gain"], 0.0)
+            gain = terms["gain"] if bound.bootstraps else min(terms["gain"], 0.0)
             lower += gain - terms["loss"]
             figures |= terms
-        return Certificate(
-            kind=self.name,
-            standing=BOUNDS[self.bound].standing,  # type: ignore[arg-type]
-            lower=lower,
-            delta=self.delta,
-            span=high - low,
-            assumptions=self.assumptions(problem),
-            notes=notes,
-            parameters={"bound": self.bound, "delta": self.delta, "n_wedge": self.n_wedge},
-            figures=figures,
+        standing = BOUNDS[self.bound].standing
+        return common.claim_of(
+            self, problem, lower, standing, self.assumptions(problem), figures, notes
         )
 
     def covering_n_wedge(self, problem: Problem, change: FloatArray) -> int | None:
@@ -129,15 +103,13 @@ class APriori:
         if not changed.any():
             return None
         if BOUNDS[self.bound].bootstraps:
-            chosen = int(visits[changed].min()) - 1
-            n_wedge = max(chosen, 1) if self.n_wedge is None else int(self.n_wedge)
+            n_wedge = self.n_wedge or max(int(visits[changed].min()) - 1, 1)
             wrong = changed & (visits <= n_wedge)
             does, needs = "the policy changes", f"more than {n_wedge}"
         else:
             # Nobody decides where episodes end. Without any other pair, nothing is asked.
             asked = ~problem.counts.terminal[pairs.state]
-            chosen = int(visits[asked].min(initial=LARGEST_TOTAL))
-            n_wedge = max(chosen, 1) if self.n_wedge is None else int(self.n_wedge)
+            n_wedge = self.n_wedge or max(int(visits[asked].min(initial=LARGEST_TOTAL)), 1)
             wrong = asked & (visits < n_wedge)
             does, needs = "there is", f"at least {n_wedge} of every pair, changed or not"
         arrays.refuse_where(
@@ -151,22 +123,16 @@ class APriori:
         )
         return n_wedge
 
-    def loss_terms(self, problem: Problem, n_wedge: int) -> dict[str, float]:
-        """Returns radius(N∧) and f(γ) · V_max · radius(N∧)."""
-        size = ProblemSize.of(problem, self.delta)
-        loss = zeta(self.bound, n_wedge, size)
-        return {"radius": float(BOUNDS[self.bound].radius(n_wedge, size)), "loss": loss}
-
     def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
         """Returns what must hold for the claim, and what the published proof leaves open."""
         bound = BOUNDS[self.bound]
         statements = [
-            *log_statements(problem),
+            *common.log_statements(problem),
             Statement("rewards-known")
             if problem.counts.rewards.known
             else Statement("mean-rewards-exact"),
             Statement("starts-as-logged"),
-            values_statement(problem),
+            common.values_statement(problem),
             Statement("visits-fixed"),
         ]
         if self.n_wedge is None:
@@ -180,26 +146,18 @@ class APriori:
         return tuple(statements)
 
 
-def usable_discount(problem: Problem) -> float:
+def discount_of_bounds(problem: Problem) -> float:
     """Returns γ, once the terms of the problem are known to suit the formula."""
-    discount = problem.discount
-    if not isinstance(discount, float):
-        raise CertificateRefused(
-            "the problem has a discount for each pair, but the bounds have only one γ; expected "
-            "one number as discount",
-            code="discount-per-pair",
-        )
+    discount = common.usable_discount(problem)
     if not 0 < discount < 1:
         raise CertificateRefused(
             f"discount is {discount}, but the bounds divide by 1 − γ and are about γ above 0; "
             "expected more than 0 and less than 1",
             code="discount-0-or-1",
         )
-    low, high = problem.value_bounds
-    if not (problem.value_bound > 0 and math.isfinite(high - low)):
+    if problem.value_bound == 0:
         raise CertificateRefused(
-            f"value_bounds is {problem.value_bounds}, expected bounds that are not both 0, with a "
-            "finite difference",
+            f"value_bounds is {problem.value_bounds}, expected bounds that are not both 0",
             code="value-bounds-unusable",
         )
     return discount

@@ -71,11 +71,6 @@ def goal_at(delta: float) -> float:
     return math.exp(log_goal(delta)) * (1 + ROUNDING)
 
 
-def usual_stake(length: float, variance: float, delta: float) -> float:
-    """λ = √(2 ln(q/δ) / (m σ²)), which makes L the largest where values are many."""
-    return float(stake_for(log_goal(delta), length * variance))
-
-
 def stake_for(goal: Figures, spread: Figures) -> Figures:
     """√(2 ln(q/δ) / σ²) of single numbers or of arrays, with ln(q/δ) as `goal`."""
     return np.sqrt(2.0 * goal / spread)  # type: ignore[no-any-return]
@@ -137,16 +132,6 @@ def limits_of(bets: Sequence[Bet]) -> list[float]:
     return lower.tolist()
 
 
-def lower_limit(
-    series: FloatArray, complete: IntArray, stake: float, least: float, delta: float
-) -> float:
-    """L of series [R, M], of which the first `complete` [R] values are there.
-
-    `least` where nothing more is shown.
-    """
-    return limits_of([Bet(series, complete, delta, least, stake)])[0]
-
-
 def usual_stakes(
     lengths: Sequence[Figures], variances: Sequence[Figures], goal: Figures
 ) -> tuple[Figures, Figures]:
@@ -154,10 +139,3 @@ def usual_stakes(
     (ours, theirs), (our_variance, their_variance) = lengths, variances
     stake = stake_for(goal, our_variance / ours + their_variance / theirs)
     return stake / ours, stake / theirs
-
-
-def lower_limit_in_turn(
-    series: FloatArray, complete: IntArray, turns: Turns, delta: float
-) -> float:
-    """L of series [R, M] of values of two kinds in turn; minus the range where nothing is shown."""
-    return limits_of([Bet(series, complete, delta, 0.0, 0.0, turns)])[0]

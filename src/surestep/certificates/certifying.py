@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import surestep._arrays as arrays
 from surestep.certificates.bounding import claims_of
 from surestep.certificates.named import make_certifier
-from surestep.certificates.protocol import Certifier, Claim, believes
+from surestep.certificates.protocol import Certifier, Claim, Question
 from surestep.certificates.registry import SHELF, check_certifier, find_kind
 from surestep.certificates.standing import standing_of
 from surestep.errors import (
@@ -23,7 +24,6 @@ from surestep.model.log import UNKNOWN
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
 from surestep.model.statements import STOPPING, Statement
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
@@ -42,60 +42,40 @@ def certify(problem: Problem, policy: PolicyLike, certifier: Certifier | str) ->
     if isinstance(certifier, str):
         certifier = make_certifier(certifier)
     arrays.expect("problem", problem, Problem)
-    judged = policy_of(policy, problem.counts)
-    check_question(problem, judged, certifier)
-    return accepted(certifier.certify(problem, judged), certifier, problem)
+    (claim,) = certify_many([problem], [policy_of(policy, problem.counts)], certifier)
+    if isinstance(claim, CertificateRefused):
+        raise claim
+    return claim
 
 
-def certify_batch(
-    problems: Sequence[Problem], policies: Sequence[Policy], certifier: Certifier
+def certify_many(
+    problems: Sequence[Problem],
+    policies: Sequence[Policy],
+    certifier: Certifier | Sequence[Certifier],
 ) -> list[Claim]:
     """Returns the `certify` of each problem and its policy; a refusal is an answer too.
 
-    Robust certificates of small problems over the same pairs are made together, on all cores, and
-    so are stitched ones.
+    There is one certifier for all, or one for each. Robust certificates of small
+    problems over the same pairs are made together, on all cores, and so are stitched ones.
     """
-    return certify_each(problems, policies, [certifier] * len(problems))
-
-
-def certify_each(
-    problems: Sequence[Problem], policies: Sequence[Policy], certifiers: Sequence[Certifier]
-) -> list[Claim]:
-    """Returns the `certify` of each problem and its policy by a certifier of its own, of one kind.
-
-    A refusal is an answer too.
-    """
-    if len(problems) != len(policies):
+    certifiers = certifier if isinstance(certifier, Sequence) else [certifier] * len(problems)
+    if not len(problems) == len(policies) == len(certifiers):
         raise InvalidParameter(
-            f"there are {len(problems)} problems and {len(policies)} policies, expected a policy "
-            "for each problem"
+            f"there are {len(problems)} problems, {len(policies)} policies and {len(certifiers)} "
+            "certifiers, expected a policy for each problem"
         )
-    for case in zip(problems, policies, certifiers, strict=True):
-        check_question(*case)
-    claims = claims_of(certifiers, problems, policies)
+    asked = [*map(Question, certifiers, problems, policies)]
+    for judge, problem, policy in asked:
+        arrays.expect("problem", problem, Problem)
+        arrays.expect("policy", policy, Policy)
+        check_certifier(judge)
+        check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     return [
-        claim if isinstance(claim, CertificateRefused) else accepted(claim, certifier, problem)
-        for claim, certifier, problem in zip(claims, certifiers, problems, strict=True)
+        claim
+        if isinstance(claim, CertificateRefused)
+        else accepted(claim, question.certifier, question.problem)
+        for claim, question in zip(claims_of(asked), asked, strict=True)
     ]
-
-
-def check_question(problem: Problem, policy: Policy, certifier: Certifier) -> None:
-    """Refuses what is no problem, policy and certifier that belong together."""
-    arrays.expect("problem", problem, Problem)
-    arrays.expect("policy", policy, Policy)
-    check_certifier(certifier)
-    check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-
-
-def certify_at(
-    problem: Problem, policy: Policy, certifier: Certifier, levels: Sequence[float]
-) -> list[Certificate]:
-    """Returns certificates at several δ, not the certifier's own; by the same draws, if by any."""
-    if believes(certifier):
-        check_question(problem, policy, certifier)
-        claims = certifier.certify_at(problem, policy, levels)
-        return [accepted(claim, certifier, problem) for claim in claims]
-    return [certify(problem, policy, with_delta(certifier, delta)) for delta in levels]
 
 
 def with_delta(certifier: Certifier, delta: float) -> Certifier:
@@ -147,11 +127,10 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     again = certify(problem, policy, certifier)
     slack = AGREEMENT * again.span
     must_agree("lower", certificate.lower, again.lower, slack)
-    must_agree("delta", certificate.delta, again.delta)
-    must_agree("span", certificate.span, again.span)
-    must_agree("standing", certificate.standing, again.standing)
-    must_state("assumptions", certificate.assumptions, again.assumptions)
-    must_state("notes", certificate.notes, again.notes)
+    for name in ("delta", "span", "standing"):
+        must_agree(name, getattr(certificate, name), getattr(again, name))
+    for name in ("assumptions", "notes"):
+        must_state(name, getattr(certificate, name), getattr(again, name))
     for name in ("parameters", "figures"):
         claimed, expected = getattr(certificate, name), getattr(again, name)
         must_agree(f"the names of {name}", sorted(claimed), sorted(expected))
@@ -170,16 +149,12 @@ def certifier_of(certificate: Certificate) -> Certifier:
             f"{', '.join(SHELF.everything())}",
             code="unknown-kind",
         )
-    parameters: Mapping[str, Scalar] = certificate.parameters
     names = [field.name for field in dataclasses.fields(kind)]
+    parameters: Mapping[str, Any] = certificate.parameters
     for name in (*names, *parameters):
-        if name not in parameters:
-            raise InvalidCertificate(f"parameters.{name} is missing; expected {', '.join(names)}")
-        if name not in names:
-            raise InvalidCertificate(
-                f"parameters.{name} is no setting of {certificate.kind}; expected "
-                f"{', '.join(names)}"
-            )
+        if not (name in names and name in parameters):
+            wrong = "is missing" if name in names else f"is no setting of {certificate.kind}"
+            raise InvalidCertificate(f"parameters.{name} {wrong}; expected {', '.join(names)}")
     certifier: Certifier = kind(**parameters)
     return certifier
 

@@ -1,44 +1,100 @@
-"""The checks and assumptions that several kinds of certificates share."""
+"""The settings, checks and assumptions that several kinds of certificates share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-import surestep._arrays as arrays
-from surestep.errors import InvalidParameter
-from surestep.model.counts import LARGEST_TOTAL
+from msgspec import Meta
+
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.certificate import Certificate, Standing
+from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
 
 LARGEST = 1e150  # rewards up to here have squares that are doubles
+End = Annotated[float | None, Meta(ge=-LARGEST, le=LARGEST)]  # of a range; both, or neither
+Seed = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, lt=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
     """The needs of a kind of certificate beside counts; one that holds out has `training`."""
 
     episodes: bool = False  # the log itself, not its counts alone
     held_out: bool = False  # a part of the log that had no part in choosing the policy
-    return_bounds: bool = False  # bounds on the returns of single episodes
     exact_rewards: bool = False  # rewards that are known: means of others count as exact
-    calibration: bool = False  # worlds in which its draws are calibrated; see `Believer`
 
 
-def check_delta(delta: object) -> None:
-    """Refuses a δ outside (0, 1)."""
-    if not (arrays.is_number(delta) and 0 < delta < 1):
-        raise InvalidParameter(
-            f"delta is {arrays.shown(delta)}, expected more than 0 and less than 1"
+def check_ranges(settings: object, *whats: str) -> None:
+    """Refuses one end of a range without the other, and ends that are the wrong way round."""
+    for what in whats:
+        low, high = (getattr(settings, f"{what}_{end}") for end in ("low", "high"))
+        if (low is None) != (high is None) or (low is not None and low > high):
+            raise InvalidParameter(
+                f"{what}_low is {low} and {what}_high {high}, expected two numbers, the lower one "
+                "first, or neither"
+            )
+
+
+def range_of(settings: object, what: str) -> tuple[float, float] | None:
+    """Returns the two ends of what was given; None where nothing was."""
+    low, high = (getattr(settings, f"{what}_{end}") for end in ("low", "high"))
+    return None if low is None or high is None else (float(low), float(high))
+
+
+def usable_discount(problem: Problem) -> float:
+    """Returns γ; refused where pairs have their own, or where values differ beyond all numbers."""
+    low, high = problem.value_bounds
+    if not isinstance(problem.discount, float):
+        raise CertificateRefused(
+            "the problem has a discount for each pair, but the claim has only one γ; expected one "
+            "number as discount",
+            code="discount-per-pair",
         )
+    if not math.isfinite(high - low):
+        raise CertificateRefused(
+            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
+            code="value-bounds-infinite",
+        )
+    return problem.discount
 
 
-def check_n_wedge(n_wedge: object) -> None:
-    """Refuses an N∧ that is no count, or more than any log can have; None leaves it open."""
-    if n_wedge is None:
-        return
-    arrays.expect_count("n_wedge", n_wedge)
-    if n_wedge > LARGEST_TOTAL:  # type: ignore[operator]
-        raise InvalidParameter(f"n_wedge is above {LARGEST_TOTAL}, which no log can reach")
+def claim_of(
+    certifier: Any,
+    problem: Problem,
+    lower: float | None,
+    standing: Standing,
+    assumptions: tuple[Statement, ...],
+    figures: Mapping[str, Scalar],
+    notes: tuple[Statement, ...] = (),
+    span: float = math.inf,
+) -> Certificate:
+    """Returns the certificate of a kind with all its settings; no gain exceeds the value bounds."""
+    low, high = problem.value_bounds
+    names = [field.name for field in dataclasses.fields(certifier)]
+    return Certificate(
+        kind=certifier.name,
+        standing=standing,
+        lower=lower,
+        delta=certifier.delta,
+        span=min(high - low, span),
+        assumptions=assumptions,
+        notes=notes,
+        parameters={name: getattr(certifier, name) for name in names},
+        figures=figures,
+    )
+
+
+def nothing_changed(problem: Problem, policy: Policy) -> tuple[Statement, ...]:
+    """Returns the note on a policy that is π_b, if it is."""
+    same = bool((policy.probability == problem.behavior.probability).all())
+    return (Statement("nothing-changed"),) if same else ()
 
 
 def log_statements(problem: Problem) -> tuple[Statement, ...]:

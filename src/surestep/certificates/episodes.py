@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,16 +40,8 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
             "episodes for training; expected more"
         )
-    check_outcomes(train, "chooses the policy")
-    return Problem(
-        counts=counts_like(problem.counts, train, known_ends(problem, train)),
-        behavior=problem.behavior,
-        discount=problem.discount,
-        value_bounds=problem.value_bounds,
-        unseen=problem.unseen,
-        log=train,
-        support=problem.support,
-    )
+    counts = counts_of_part(problem, train, "chooses the policy")
+    return replace(problem, counts=counts, log=train, premises=(), closed=None)
 
 
 def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
@@ -67,26 +59,25 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             "episodes to judge by; expected less",
             code="nothing-held-out",
         )
-    check_outcomes(rest, "judges the policy")
-    counts = counts_like(problem.counts, rest, known_ends(problem, rest))
+    counts = counts_of_part(problem, rest, "judges the policy")
     if problem.log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
         return replace(problem, counts=replace(counts, starts=problem.counts.starts), log=None)
     return replace(problem, counts=counts, log=rest)
 
 
-def check_outcomes(part: DecisionLog, does: str) -> None:
-    """Refuses a part of a log of which no row says where it led."""
+def counts_of_part(problem: Problem, part: DecisionLog, does: str) -> Counts:
+    """Returns the counts of a part of a log; refused where no row says where it led."""
     if (part.next_state == UNKNOWN).all():
         raise InvalidLog(
             f"no row of the part of the log that {does} says where it led; expected one that does: "
             "another train_share, or rows that say how their episodes ended"
         )
+    return counts_like(problem.counts, part, known_ends(problem, part))
 
 
 def training_for(problem: Problem, certifier: Any) -> Problem:
     """Returns what may choose a policy that this certifier judges: all, or a training part."""
-    part: Problem = certifier.training(problem) if holds_out(certifier) else problem
-    return part
+    return training_part(problem, *split_of(certifier)) if holds_out(certifier) else problem
 
 
 def holds_out(certifier: Any) -> bool:
@@ -99,26 +90,12 @@ def needs_episodes(certifier: Any) -> bool:
     return bool(certifier.needs.episodes or holds_out(certifier))
 
 
-def split_of(certifier: Any) -> tuple[float, Logger, int | None]:
-    """Returns what decides which part of a log a certifier leaves to the choice of the policy."""
-    return certifier.train_share, certifier.logger, split_seed(certifier.logger, certifier.seed)
+def split_of(certifier: Any) -> tuple[float, int | None]:
+    """Returns the share of a log that a certifier leaves to the choice of the policy, and the seed.
 
-
-def split_seed(logger: Logger, seed: int) -> int | None:
-    """Returns the seed that shuffles episodes before they are split; None for a split in time."""
-    return int(seed) if logger == "fixed" else None
-
-
-def check_split(train_share: object, logger: object) -> None:
-    """Refuses what says no split."""
-    if not (arrays.is_number(train_share) and 0 <= train_share < 1):
-        raise InvalidParameter(
-            f"train_share is {arrays.shown(train_share)}, expected at least 0 and less than 1"
-        )
-    if not isinstance(logger, str) or logger not in get_args(Logger):
-        raise InvalidParameter(
-            f"logger is {arrays.shown(logger)}, expected one of {', '.join(get_args(Logger))}"
-        )
+    The seed shuffles episodes before they are split; it is None for a split in time.
+    """
+    return certifier.train_share, certifier.seed if certifier.logger == "fixed" else None
 
 
 def known_ends(problem: Problem, part: DecisionLog) -> BoolArray:

@@ -39,6 +39,7 @@ class Known(NamedTuple):
         """Returns what every kind is told that has such settings."""
         split = {} if self.split is None else self.split._asdict()
         told = {"delta": self.delta, "seed": self.seed, **split}
+        told |= {"bound": self.bound, "n_wedge": self.n_wedge}
         return told | ends("reward", self.reward_bounds) | ends("return", self.returns)
 
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
+import surestep._arrays as arrays
 from surestep._names import unknown
-from surestep.certificates.common import Needs
 from surestep.certificates.known import Known, ends
 from surestep.certificates.no_claim import NoClaim
-from surestep.certificates.protocol import Certifier, NotRehearsed, ToldOfData
+from surestep.certificates.posterior import Posterior, told_posterior
+from surestep.certificates.protocol import Certifier
 from surestep.certificates.registry import (
     CERTIFIERS,
     SHELF,
@@ -21,8 +20,11 @@ from surestep.certificates.registry import (
     check_certifier,
     find_kind,
 )
+from surestep.certificates.robust import Robust, told_robust
+from surestep.certificates.trajectory import Trajectory, told_trajectory
 from surestep.errors import InvalidParameter
 
+TOLD = {Posterior: told_posterior, Robust: told_robust, Trajectory: told_trajectory}
 WORDS: dict[str, bool | None] = {"none": None, "true": True, "false": False}
 
 
@@ -45,7 +47,7 @@ class Asked(NamedTuple):
         if isinstance(given, NoClaim):
             raise InvalidParameter(f"a certifier is {given!r}, expected one that claims something")
         names = [field.name for field in dataclasses.fields(given)]  # type: ignore[arg-type]
-        values = {name: plain(getattr(given, name)) for name in names}
+        values = {name: arrays.plain(getattr(given, name)) for name in names}
         said = {name: value for name, value in values.items() if value is not None}
         own = None if type(given) in CERTIFIERS.values() else type(given)
         return cls(given.name, said, own)  # type: ignore[attr-defined]
@@ -75,14 +77,9 @@ class Asked(NamedTuple):
     @property
     def why_not_rehearsed(self) -> str:
         """Returns what stands against a rehearsal; empty where nothing does."""
-        kind = self.type
-        return kind.why_not_rehearsed(self.settings) if isinstance(kind, NotRehearsed) else ""
-
-    @property
-    def needs(self) -> Needs:
-        """Returns what the kind must be given beside counts."""
-        needs: Needs = self.type.needs
-        return needs
+        if self.type is Trajectory and self.settings.get("claim") == "horizon":
+            return "the claim is about the first steps only, while worlds are compared by ρ"
+        return ""
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -101,7 +98,7 @@ class Asked(NamedTuple):
 
 def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings that a kind takes from what is known, beside those given."""
-    told = kind.told(known, given) if isinstance(kind, ToldOfData) else known.usual()
+    told = TOLD[kind](known, given) if kind in TOLD else known.usual()
     for what in ("reward", "return"):  # both ends come from one source
         both = ends(what, None)
         if both.keys() & given.keys():
@@ -164,8 +161,3 @@ def read_setting(text: str) -> tuple[str, Any]:
         except ValueError:
             continue
     return name, value
-
-
-def plain(value: Any) -> Any:
-    """Returns a number of NumPy as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value

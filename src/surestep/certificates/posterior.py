@@ -17,21 +17,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.certificates.bounding import fewest_draws, lower_bounds_each, with_few_draws
-from surestep.certificates.common import (
-    LARGEST,
-    Needs,
-    check_delta,
-    log_statements,
-    values_statement,
-)
+from surestep._settings import Delta, check_settings
+from surestep.certificates.common import End, Needs, Seed, Share
 from surestep.certificates.drawn import (
     DrawnQuestion,
     Gains,
@@ -40,13 +36,7 @@ from surestep.certificates.drawn import (
     expected_cells,
     startable,
 )
-from surestep.certificates.episodes import (
-    Logger,
-    check_split,
-    held_out_part,
-    split_seed,
-    training_part,
-)
+from surestep.certificates.episodes import Logger, held_out_part, split_of
 from surestep.certificates.known import Known, ends
 from surestep.certificates.prior import (
     ADVERSE,
@@ -57,7 +47,6 @@ from surestep.certificates.prior import (
     prior_statements,
     priors_of,
 )
-from surestep.certificates.protocol import Bound
 from surestep.certificates.ranges import Ranges
 from surestep.certificates.reward_draws import (
     RewardModel,
@@ -80,7 +69,7 @@ DEFAULT_WEIGHT = 5.0
 # as much as a proof would have to fear it (Clopper and Pearson 1934), and no more.
 EXTREME_WEIGHT = 1.0
 SEEDS = 2**63  # all are below
-MOST_DRAWS = 10_000_000
+FEW_DRAWS = 99
 DRAWS_IF_WIDE = {100_000: 99, 20_000: 300}  # from so many different transitions on
 WIDE_TO_CHOOSE = 5_000  # from which on a choice among policies goes by the fewest draws
 CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
@@ -112,153 +101,79 @@ class Posterior:
     part, as it draws the models). 0: all of the log is looked at.
     """
 
-    delta: float = 0.1
+    delta: Delta = 0.1
     prior: PriorName = "cautious"
-    prior_weight: float = DEFAULT_WEIGHT
-    draws: int = 1000
-    seed: int = 0
+    prior_weight: Annotated[float, Meta(ge=1e-3, le=1e9)] = DEFAULT_WEIGHT
+    draws: Annotated[int, Meta(ge=1, le=10_000_000)] = 1000
+    seed: Seed = 0
     starts: Starts = "posterior"
     rewards: RewardModel = "deterministic"
-    reward_low: float | None = None
-    reward_high: float | None = None
-    ending_low: float | None = None
-    ending_high: float | None = None
-    extreme_weight: float = 0.0
-    train_share: float = 0.0
+    reward_low: End = None
+    reward_high: End = None
+    ending_low: End = None
+    ending_high: End = None
+    extreme_weight: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    train_share: Share = 0.0
     logger: Logger = "adaptive"
 
     name: ClassVar = "posterior"
     value_figures: ClassVar = frozenset({"mean_gain", "median_gain", "evaluation_error"})
-    needs: ClassVar = Needs(calibration=True)
+    needs: ClassVar = Needs()
     may_choose: ClassVar = True
-    chooses_by: ClassVar = (
-        "the lower bound of a posterior, with other draws than those of the guarantee"
-    )
 
     def __post_init__(self) -> None:
         """Checks the settings."""
-        check_delta(self.delta)
-        for name, kind in (("prior", PriorName), ("starts", Starts), ("rewards", RewardModel)):
-            value, choices = getattr(self, name), get_args(kind)
-            if not isinstance(value, str) or value not in choices:
-                raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
-        weight = self.prior_weight
-        if not (arrays.is_number(weight) and 1e-3 <= weight <= 1e9):
-            raise InvalidParameter(f"prior_weight is {arrays.shown(weight)}, expected 0.001 to 1e9")
-        if self.prior not in OF_A_WEIGHT and weight != DEFAULT_WEIGHT:
+        check_settings(self)
+        common.check_ranges(self, "reward", "ending")
+        weight = self.extreme_weight
+        if self.prior not in OF_A_WEIGHT and self.prior_weight != DEFAULT_WEIGHT:
             raise InvalidParameter(
-                f"prior_weight is {weight!r}, but the prior {self.prior} has a weight of its own; "
-                "expected none"
+                f"prior_weight is {self.prior_weight}, but the prior {self.prior} has a weight of "
+                "its own; expected none"
             )
-        arrays.expect_count("draws", self.draws, MOST_DRAWS)
         if self.rank < 1:
             raise InvalidParameter(
                 f"draws is {self.draws}, expected at least 1/delta − 1 = "
                 f"{arrays.in_digits(arrays.least_draws(self.delta))}: fewer do not show what "
                 "happens so rarely"
             )
-        whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
-        if not whole or not 0 <= self.seed < SEEDS:
-            raise InvalidParameter(f"seed is {arrays.shown(self.seed)}, expected 0 to {SEEDS - 1}")
-        check_split(self.train_share, self.logger)
-        self._check_reward_bounds()
-
-    def _check_reward_bounds(self) -> None:
-        """Refuses one bound without the other, and what needs bounds without any."""
-        for what, low, high in (
-            ("reward", self.reward_low, self.reward_high),
-            ("ending", self.ending_low, self.ending_high),
-        ):
-            numbers = (
-                arrays.is_number(low)
-                and arrays.is_number(high)
-                and -LARGEST <= low <= high <= LARGEST
-            )
-            if not (low is None and high is None) and not numbers:
-                raise InvalidParameter(
-                    f"{what}_low is {arrays.shown(low)} and {what}_high {arrays.shown(high)}, "
-                    "expected two "
-                    f"finite numbers, the lower one first, up to {LARGEST:g}, or neither"
-                )
-        weight = self.extreme_weight
-        if not (arrays.is_number(weight) and 0 <= weight <= 1e9):
-            raise InvalidParameter(f"extreme_weight is {arrays.shown(weight)}, expected 0 to 1e9")
         if weight > 0 and self.prior != "cautious":
             raise InvalidParameter(
-                f"extreme_weight is {arrays.shown(weight)} and the prior {self.prior}, expected "
-                "none, or the prior cautious: it is a part of that"
+                f"extreme_weight is {weight} and the prior {self.prior}, expected none, or the "
+                "prior cautious: it is a part of that"
             )
-        for name, needs in (
-            ("rewards is 'bounded'", self.rewards == "bounded"),
-            (f"extreme_weight is {arrays.shown(weight)}", weight > 0),
-            ("ending_low is given", self.ending_low is not None),
-        ):
-            if needs and self.reward_low is None:
+        needing = {
+            "rewards is 'bounded'": self.rewards == "bounded",
+            f"extreme_weight is {weight}": weight > 0,
+            "ending_low is given": self.ending_low is not None,
+        }
+        for what, needs_bounds in needing.items():
+            if needs_bounds and self.reward_low is None:
                 raise InvalidParameter(
-                    f"{name} without bounds; expected reward_low and reward_high"
+                    f"{what} without bounds; expected reward_low and reward_high"
                 )
-
-    @classmethod
-    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings that follow from what is known: rewards that vary are noisy.
-
-        Where ranges of rewards were declared, their worst ends count as a visit.
-        Of a wide problem fewer models are drawn, as each takes its time. Any number from 1/δ − 1 on
-        is as honest; fewer make L vary more from seed to seed.
-        """
-        noisy = given.get("rewards", "bounded" if known.rewards_vary else "deterministic")
-        if known.rewards_vary and noisy == "deterministic":
-            raise InvalidParameter(
-                "rewards is 'deterministic', but one transition earned different rewards; expected "
-                "'bounded', or leave it out"
-            )
-        told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
-        delta = given.get("delta", known.delta)
-        enough = [
-            draws
-            for wide, draws in DRAWS_IF_WIDE.items()
-            if known.transitions > wide and delta is not None and delta >= 1 / draws
-        ]
-        if enough:
-            told["draws"] = enough[0]
-        if known.ranges is not None:
-            running, ending = known.ranges
-            told |= ends("reward", running) | ends("ending", ending)
-            cautious = given.get("prior", "cautious") == "cautious"
-            return told | {"extreme_weight": EXTREME_WEIGHT if cautious else None}
-        return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
-
-    @classmethod
-    def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
-        """Returns the prior, or its weight, and whether the data of the choice were left out."""
-        prior, weight = parameters.get("prior"), parameters.get("prior_weight")
-        if prior in ("cautious", "weight") and arrays.is_number(weight):
-            prior = f"prior weight {weight:.4g}"
-        return prior, "held-out data" if parameters.get("train_share") else None
 
     @property
     def rank(self) -> int:
         """Returns r = ⌊δ(n + 1)⌋, n at most: L is the r-th smallest of n draws."""
-        return min(math.floor(self.delta * (self.draws + 1) + 1e-9), int(self.draws))
+        return min(math.floor(self.delta * (self.draws + 1) + 1e-9), self.draws)
 
     @property
     def ranges(self) -> Ranges | None:
         """Returns the ranges of single rewards, where they are given."""
-        if self.reward_low is None or self.reward_high is None:
-            return None
-        running = float(self.reward_low), float(self.reward_high)
-        if self.ending_low is None or self.ending_high is None:
-            return Ranges(running, running)
-        return Ranges(running, (float(self.ending_low), float(self.ending_high)))
+        running = common.range_of(self, "reward")
+        return (
+            None if running is None else Ranges(running, common.range_of(self, "ending") or running)
+        )
 
     @property
     def noise(self) -> tuple[float, float] | None:
         """Returns the bounds of single rewards, where they are noisy."""
         return None if self.rewards != "bounded" or self.ranges is None else self.ranges.rewards
 
-    def with_draws(self, draws: int) -> Posterior:
-        """Returns the same with so many draws."""
-        return replace(self, draws=draws)
+    def with_draws(self, most: int) -> Posterior:
+        """Returns the same with no more draws than these."""
+        return replace(self, draws=min(self.draws, most))
 
     def has_prior(self, name: str, weight: float | None) -> bool:
         """Tells whether this is its prior, one of two in which a cautious one believes."""
@@ -267,58 +182,46 @@ class Posterior:
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
-        return self.certify_at(problem, policy, [self.delta])[0]
-
-    def certify_at(
-        self, problem: Problem, policy: Policy, levels: Sequence[float]
-    ) -> list[Certificate]:
-        """Returns the claims at several δ, all from the same draws."""
         problem = self.judging(problem)
         priors = self.priors_for(problem)
         question, _ = question_of(problem, [policy], self, priors)
         drawn = Gains(np.zeros((1, self.draws)), 0.0)  # of π_b itself, whatever the model
-        if np.any(question.policies != question.behavior):
+        notes = common.nothing_changed(problem, policy)
+        if not notes:
             (drawn,) = least_gains_each([question], self.draws, MEMORY)
         gains = np.sort(drawn.lower[0])
-        return [
-            replace(self, delta=delta).claim(problem, policy, priors, gains, drawn.error)
-            for delta in levels
-        ]
-
-    def gains(self, problem: Problem, policies: Sequence[Policy]) -> FloatArray:
-        """Returns the Δ_k of each policy in the same draws [P, draws]."""
-        return posterior_gains(problem, policies, self)
-
-    @classmethod
-    def gains_each(
-        cls,
-        certifiers: Sequence[Posterior],
-        problems: Sequence[Problem],
-        policies: Sequence[Sequence[Policy]],
-    ) -> list[FloatArray | CertificateRefused]:
-        """Returns the `gains` of each certifier, problem and policies, or why there are none."""
-        return gains_together(certifiers, problems, policies, MEMORY)
-
-    def choosing_bounds(
-        self, problem: Problem, policies: Sequence[Policy], again: object
-    ) -> list[Bound]:
-        """Returns the lower bounds by other draws, and as few as suffice to compare."""
-        return self.choosing_bounds_each([problem], [policies])[0]
-
-    def choosing_bounds_each(
-        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
-    ) -> list[list[Bound]]:
-        """Returns the `choosing_bounds` of the policies of each problem."""
-        return lower_bounds_each([*map(self.choosing, problems)], problems, policies)
+        low, high = problem.value_bounds
+        changed = policy.probability != problem.behavior.probability
+        counts = problem.counts
+        figures: dict[str, Scalar] = {
+            "rank": self.rank,
+            "mean_gain": float(gains.mean()),
+            "median_gain": float(np.median(gains)),
+            "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
+            "evaluation_error": drawn.error,
+            "alpha": priors[0].alpha,
+            "total_prior_weight": priors[0].total,
+            "states": problem.num_states,
+            "discount": problem.single_discount,
+            "value_low": low,
+            "value_high": high,
+            "visits": int(counts.visits.sum()),
+            "episodes": int(counts.starts.sum()),
+            "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
+            "changed_pairs": int(np.count_nonzero(changed)),
+        }
+        if problem.support is not None:
+            figures["successors"] = problem.support.successor.size
+        lower, assumptions = float(gains[self.rank - 1]), self.assumptions(problem, priors)
+        return common.claim_of(self, problem, lower, "posterior", assumptions, figures, notes)
 
     def choosing(self, problem: Problem) -> Posterior:
         """Returns the certifier with other draws, as many as a choice in the problem goes by."""
         # What it would hold out is held out already.
         other = replace(self, seed=(self.seed + CHOOSING) % SEEDS, train_share=0.0)
         few = with_few_draws(other)
-        if np.count_nonzero(problem.counts.times) > WIDE_TO_CHOOSE:
-            few = few.with_draws(min(few.draws, fewest_draws(self.delta)))
-        return few
+        wide = np.count_nonzero(problem.counts.times) > WIDE_TO_CHOOSE
+        return few.with_draws(fewest_draws(self.delta)) if wide else few
 
     def cells(self, problem: Problem, taken: BoolArray) -> list[int]:
         """Returns how many transitions models drawn under each prior have, of the pairs taken."""
@@ -333,61 +236,9 @@ class Posterior:
         except CertificateRefused:  # then nothing is drawn
             return [int(counts.successor.size)]
 
-    def training(self, problem: Problem) -> Problem:
-        """Returns the part of the problem that the policy may be chosen from."""
-        return training_part(problem, self.train_share, split_seed(self.logger, self.seed))
-
     def judging(self, problem: Problem) -> Problem:
         """Returns the part of the problem that is looked at: all that chose no policy."""
-        if self.train_share == 0:
-            return problem
-        return held_out_part(problem, self.train_share, split_seed(self.logger, self.seed))
-
-    def claim(
-        self,
-        problem: Problem,
-        policy: Policy,
-        priors: tuple[Prior, ...],
-        gains: FloatArray,
-        error: float,
-    ) -> Certificate:
-        """Returns what the sorted gains say at this δ."""
-        low, high = problem.value_bounds
-        changed = policy.probability != problem.behavior.probability
-        counts = problem.counts
-        figures: dict[str, Scalar] = {
-            "rank": self.rank,
-            "mean_gain": float(gains.mean()),
-            "median_gain": float(np.median(gains)),
-            "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
-            "evaluation_error": error,
-            "alpha": priors[0].alpha,
-            "total_prior_weight": priors[0].total,
-            "states": problem.num_states,
-            "discount": problem.single_discount,
-            "value_low": low,
-            "value_high": high,
-            "visits": int(counts.visits.sum()),
-            "episodes": int(counts.starts.sum()),
-            "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
-            "changed_pairs": int(np.count_nonzero(changed)),
-        }
-        if problem.support is not None:
-            figures["successors"] = problem.support.successor.size
-        notes: tuple[Statement, ...] = ()
-        if not changed.any():
-            notes = (Statement("nothing-changed"),)
-        return Certificate(
-            kind=self.name,
-            standing="posterior",
-            lower=float(gains[self.rank - 1]),
-            delta=self.delta,
-            span=high - low,
-            assumptions=self.assumptions(problem, priors),
-            notes=notes,
-            parameters={field.name: getattr(self, field.name) for field in fields(self)},
-            figures=figures,
-        )
+        return problem if self.train_share == 0 else held_out_part(problem, *split_of(self))
 
     def priors_for(self, problem: Problem) -> tuple[Prior, ...]:
         """Returns the priors of the problem's rows and starts; the claim holds under each."""
@@ -401,18 +252,64 @@ class Posterior:
         }
         statements = [
             *prior_statements(problem, priors),
-            *log_statements(problem),
+            *common.log_statements(problem),
             *reward_statements(problem, self.rewards, self.ranges, self.extreme_weight),
             Statement("starts-as-logged")
             if self.starts == "known"
             else Statement("starts-prior", weight),
-            values_statement(problem),
+            common.values_statement(problem),
             Statement("chosen-without-draws"),
         ]
         if self.train_share > 0:
-            part = {"share": self.train_share, "seed": split_seed(self.logger, self.seed)}
-            statements.append(Statement("chosen-from-part", part))
+            share, seed = split_of(self)
+            statements.append(Statement("chosen-from-part", {"share": share, "seed": seed}))
         return tuple(statements)
+
+
+def told_posterior(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that follow from what is known: rewards that vary are noisy.
+
+    Where ranges of rewards were declared, their worst ends count as a visit.
+    Of a wide problem fewer models are drawn, as each takes its time. Any number from 1/δ − 1 on is
+    as honest; fewer make L vary more from seed to seed.
+    """
+    noisy = given.get("rewards", "bounded" if known.rewards_vary else "deterministic")
+    if known.rewards_vary and noisy == "deterministic":
+        raise InvalidParameter(
+            "rewards is 'deterministic', but one transition earned different rewards; expected "
+            "'bounded', or leave it out"
+        )
+    told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
+    delta = given.get("delta", known.delta)
+    enough = [
+        draws
+        for wide, draws in DRAWS_IF_WIDE.items()
+        if known.transitions > wide and delta is not None and delta >= 1 / draws
+    ]
+    if enough:
+        told["draws"] = enough[0]
+    if known.ranges is not None:
+        running, ending = known.ranges
+        told |= ends("reward", running) | ends("ending", ending)
+        cautious = given.get("prior", "cautious") == "cautious"
+        return told | {"extreme_weight": EXTREME_WEIGHT if cautious else None}
+    return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
+
+
+def with_few_draws(certifier: Posterior) -> Posterior:
+    """Returns the same with no more draws than 99, or what its δ needs: to compare, not to claim.
+
+    99 rank policies at a tenth of the cost of 1000.
+    """
+    return certifier.with_draws(max(FEW_DRAWS, arrays.least_draws(certifier.delta)))
+
+
+def fewest_draws(delta: float) -> int:
+    """Returns how few draws tell whether a belief is wrong: three times what δ needs at the least.
+
+    They are not claimed, only counted.
+    """
+    return 3 * arrays.least_draws(delta) + 2
 
 
 def posterior_gains(
@@ -429,25 +326,23 @@ def posterior_gains(
     """
     arrays.expect("problem", problem, Problem)
     arrays.expect("settings", settings, Posterior)
-    arrays.expect_count("memory", memory)
-    single = isinstance(policies, Policy)
-    if not single and not (isinstance(policies, Sequence) and len(policies) > 0):
+    if not isinstance(policies, Policy | Sequence) or policies == []:
         raise InvalidParameter(f"policies is {policies!r}, expected a Policy or several")
     several = [policies] if isinstance(policies, Policy) else list(policies)
     for policy in several:
         arrays.expect("policy", policy, Policy)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    (gains,) = gains_together([settings], [problem], [several], memory)
+    (gains,) = gains_each([settings], [problem], [several], memory)
     if isinstance(gains, CertificateRefused):
         raise gains
-    return gains[0] if single else gains
+    return gains[0] if isinstance(policies, Policy) else gains
 
 
-def gains_together(
+def gains_each(
     every: Sequence[Posterior],
     problems: Sequence[Problem],
     policies: Sequence[Sequence[Policy]],
-    memory: int,
+    memory: int = MEMORY,
 ) -> list[FloatArray | CertificateRefused]:
     """Returns Δ_k [P, draws] of the policies of each problem by its settings, or a refusal."""
     answers: dict[int, FloatArray | CertificateRefused] = {}
@@ -459,7 +354,7 @@ def gains_together(
         except CertificateRefused as refusal:
             answers[place] = refusal
         else:
-            asked.setdefault(int(settings.draws), {})[place] = question
+            asked.setdefault(settings.draws, {})[place] = question
     for draws, questions in asked.items():
         try:
             gains = least_gains_each(
@@ -470,7 +365,7 @@ def gains_together(
                 return [refusal]
             for place in questions:  # one of them is refused, and the others are not
                 single = ([every[place]], [problems[place]], [policies[place]])
-                answers |= {place: gains_together(*single, memory)[0]}
+                answers[place] = gains_each(*single, memory)[0]
         else:
             for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
                 answers[place] = least.lower[rows]
@@ -524,19 +419,7 @@ def least_of(every: Sequence[Gains]) -> Gains:
 
 def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) -> ModelDraws:
     """Returns the posterior over models, once problem and settings are known to suit each other."""
-    discount = problem.discount
-    if not isinstance(discount, float):
-        raise CertificateRefused(
-            "the problem has a discount for each pair, but drawn models have one γ; expected one "
-            "number as discount",
-            code="discount-per-pair",
-        )
-    low, high = problem.value_bounds
-    if not math.isfinite(high - low):
-        raise CertificateRefused(
-            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
-            code="value-bounds-infinite",
-        )
+    discount = common.usable_discount(problem)
     rewards = reward_draws(problem, settings.rewards, settings.ranges)
     if problem.support is not None:
         place = problem.support.places(problem.counts)
@@ -552,5 +435,5 @@ def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) 
         else problem.counts.starts + priors[0].start_alpha * startable(problem.counts),
         rewards=rewards,
         extreme=float(settings.extreme_weight),
-        seed=int(settings.seed),
+        seed=settings.seed,
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep.certificates.episodes import with_ends
+from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.returns import discounted_returns
 from surestep.model.counts import Counts
@@ -106,45 +106,29 @@ def check_ends(problem: Problem) -> None:
     )
 
 
-def check_returns(problem: Problem, log: DecisionLog, bounds: tuple[float, float]) -> None:
-    """Refuses bounds of returns that an episode exceeds which was recorded until it was over."""
-    low, high = bounds
-    earned = np.empty(log.num_steps)
-    discounted_returns(log.episode_offsets, log.reward, problem.single_discount, earned)
-    returns = earned[log.episode_offsets[:-1]]
-    over = log.terminated[log.episode_offsets[1:] - 1]
-    slack = SAME * max(abs(low), abs(high), SAME)
-    arrays.refuse_where(
-        over & ((returns < low - slack) | (returns > high + slack)),
-        lambda e: (
-            f"the return of episode {e} is {returns[e]:.10g}, expected {low} to {high}: wider "
-            "bounds of returns"
-        ),
-        "episode",
-        partial(RefutedBounds, code="returns-beyond-bounds"),
-    )
+def check_returns(
+    problem: Problem, log: DecisionLog, bounds: tuple[float, float], *, rests: bool = False
+) -> None:
+    """Refuses bounds of returns that an episode exceeds which was recorded until it was over.
 
-
-def check_still_earned(problem: Problem, log: DecisionLog, bounds: tuple[float, float]) -> None:
-    """Refuses bounds of returns that what is still to come exceeds, from some step on.
-
-    Looked at are episodes that were recorded until they were over; 0 is always possible.
+    With `rests`, what is still to come from any later step on is looked at as well; there 0 is
+    always possible.
     """
-    low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
-    earned = np.empty(log.num_steps)
-    discounted_returns(log.episode_offsets, log.reward, problem.single_discount, earned)
-    over = np.repeat(
-        log.terminated[log.episode_offsets[1:] - 1], arrays.run_lengths(log.episode_offsets)
-    )
-    slack = SAME * max(abs(low), abs(high), SAME)
+    low, high = bounds
+    offsets, slack = log.episode_offsets, SAME * max(abs(low), abs(high), SAME)
+    earned, later = np.empty(log.num_steps), np.ones(log.num_steps, np.bool_)
+    discounted_returns(offsets, log.reward, problem.single_discount, earned)
+    later[offsets[:-1]] = False
+    least, most = np.where(later, min(low, 0.0), low), np.where(later, max(high, 0.0), high)
+    over = np.repeat(over_at_last(log), arrays.run_lengths(offsets)) & (rests | ~later)
     arrays.refuse_where(
-        over & ((earned < low - slack) | (earned > high + slack)),
+        over & ((earned < least - slack) | (earned > most + slack)),
         lambda i: (
-            f"from {row_name(log.episode_offsets, i)} on, {earned[i]:.10g} is earned, expected "
-            f"{low} to {high}: wider bounds of returns"
+            f"from {row_name(offsets, i)} on, {earned[i]:.10g} is earned, expected {least[i]} to "
+            f"{most[i]}: wider bounds of returns"
         ),
         "step",
-        partial(RefutedBounds, code="remainders-beyond-bounds"),
+        partial(RefutedBounds, code="returns-beyond-bounds"),
     )
 
 

@@ -6,10 +6,9 @@ import dataclasses
 from typing import Any
 
 from surestep.certificates.apriori import APriori
-from surestep.certificates.beta_corrected import CorrectedBeta
 from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior
-from surestep.certificates.protocol import Believer, Certifier
+from surestep.certificates.protocol import Certifier
 from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
@@ -18,7 +17,6 @@ from surestep.extensions import Shelf
 
 CERTIFIERS: dict[str, type[Any]] = {
     "a-priori": APriori,
-    "beta-corrected": CorrectedBeta,
     "no-claim": NoClaim,
     "robust": Robust,
     "posterior": Posterior,
@@ -28,8 +26,7 @@ CERTIFIERS: dict[str, type[Any]] = {
 
 
 BUILT_IN = frozenset(CERTIFIERS)  # what other kinds call proved is at most believed
-MEMBERS = (*Certifier.__annotations__, *(name for name in vars(Certifier) if name[0] != "_"))
-OF_BELIEVERS = tuple(name for name in vars(Believer) if name[0] != "_")
+MEMBERS = (*Certifier.__annotations__, "delta", "certify")
 LIKE_ONE = f"a frozen dataclass with {', '.join(MEMBERS)}"
 
 
@@ -54,13 +51,10 @@ def missing_in(kind: type[Any]) -> str | None:
     """Returns what a type lacks to be a kind of certifier; None where nothing."""
     if not dataclasses.is_dataclass(kind):
         return ""
-    fields = {field.name for field in dataclasses.fields(kind)}
-    believer = getattr(getattr(kind, "needs", None), "calibration", False)
-    for name in (*MEMBERS, *(OF_BELIEVERS if believer else ())):
-        if name not in fields and not hasattr(kind, name):
-            why = ", as it needs calibration" if name in OF_BELIEVERS else ""
-            return f"; {name} is missing{why}"
-    return None
+    has = {*dir(kind), *(field.name for field in dataclasses.fields(kind))}
+    if "certify_many" in has:
+        has.add("certify")
+    return next((f"; {name} is missing" for name in MEMBERS if name not in has), None)
 
 
 def check_kind(name: str, kind: object) -> None:
@@ -87,7 +81,7 @@ def certifier_kind(name: str) -> type[Any]:
 
 def only_believed(kind: str) -> bool:
     """Tells whether the claims of a kind are beliefs: by draws, or as it is not built in."""
-    return kind not in BUILT_IN or CERTIFIERS[kind].needs.calibration
+    return kind not in BUILT_IN or kind == Posterior.name
 
 
 def may_be_believed(place: int, kind: str, *, apart: bool) -> bool:

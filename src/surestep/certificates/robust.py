@@ -30,27 +30,23 @@ fixed points: the operators are monotone, so that every sweep is a bound on the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray
-from surestep.certificates.common import (
-    LARGEST,
-    Needs,
-    check_delta,
-    log_statements,
-    values_statement,
-)
+from surestep._settings import Delta, check_settings
+from surestep.certificates.common import End, Needs
 from surestep.certificates.known import Known, ends
+from surestep.certificates.protocol import Claim, Question
 from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
-from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
-from surestep.model.certificate import Certificate, Standing
+from surestep.errors import CertificateRefused, RefutedBounds
+from surestep.model.certificate import Certificate
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
@@ -77,9 +73,9 @@ class Robust:
 
     set: SetKind = "interval"
     strict: bool = True
-    delta: float = 0.1
-    reward_low: float | None = None
-    reward_high: float | None = None
+    delta: Delta = 0.1
+    reward_low: End = None
+    reward_high: End = None
     known_start: bool = False
 
     name: ClassVar = "robust"
@@ -88,145 +84,52 @@ class Robust:
     )
     needs: ClassVar = Needs()
     may_choose: ClassVar = True
-    chooses_by: ClassVar = "the lower bound of the robust guarantee, which allows for that"
 
     def __post_init__(self) -> None:
         """Checks the settings."""
-        if not isinstance(self.set, str) or self.set not in get_args(SetKind):
-            raise InvalidParameter(
-                f"set is {self.set!r}, expected one of {', '.join(get_args(SetKind))}"
-            )
-        for name in ("strict", "known_start"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise InvalidParameter(f"{name} is {value!r}, expected True or False")
-        check_delta(self.delta)
-        ends = (self.reward_low, self.reward_high)
-        if ends == (None, None):
-            return
-        low, high = (float(end) if arrays.is_number(end) else math.nan for end in ends)
-        if not -LARGEST <= low <= high <= LARGEST:
-            raise InvalidParameter(
-                f"reward_low is {arrays.shown(ends[0])} and reward_high {arrays.shown(ends[1])}, "
-                f"expected two finite numbers, the lower one first, up to {LARGEST:g}, or neither"
-            )
+        check_settings(self)
+        common.check_ranges(self, "reward")
 
-    @classmethod
-    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings that follow from what is known: rewards as given, or as seen."""
-        return known.usual() | ends("reward", known.possible_rewards)
+    @staticmethod
+    def certify_many(asked: Sequence[Question]) -> list[Claim]:
+        """Returns each L: the fixed point of D ↦ max(TD, f) at the start, less its errors.
 
-    @classmethod
-    def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
-        """Returns the kind of the sets, and whether they are strict."""
-        return parameters.get("set"), "strict" if parameters.get("strict") else None
-
-    @property
-    def standing(self) -> Standing:
-        """Returns the sense in which the confidence is meant."""
-        return "proved" if self.strict else "asymptotic"
-
-    def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """Returns L: the fixed point of D ↦ max(TD, f) at the start, less its errors."""
-        (claim,) = self.claims([problem], [policy])
-        if isinstance(claim, CertificateRefused):
-            raise claim
-        return claim
-
-    def claims(
-        self, problems: Sequence[Problem], policies: Sequence[Policy]
-    ) -> list[Certificate | CertificateRefused]:
-        """Returns the certificate of each problem and its policy, or why there is none.
-
-        Problems that are small and share their pairs are evaluated together.
+        Problems that are small and share their pairs are evaluated together, by equal settings.
         """
-        claims: list[Certificate | CertificateRefused | None] = [None] * len(problems)
-        cases: list[Case] = []
-        for place, (problem, policy) in enumerate(zip(problems, policies, strict=True)):
+        if any(question.certifier != asked[0].certifier for question in asked):
+            return [claim for question in asked for claim in Robust.certify_many([question])]
+        claims: dict[int, Claim] = {}
+        cases: dict[int, Case] = {}
+        for place, (certifier, problem, policy) in enumerate(asked):
             try:
-                check_discount(problem)
-                models = uncertainty_of(problem, self.terms())
-                cases.append(Case(place, problem, policy, models))
+                common.usable_discount(problem)
+                models = uncertainty_of(problem, certifier.terms())
+                cases[place] = Case(certifier, problem, policy, models)
             except CertificateRefused as refusal:
                 claims[place] = refusal
-        for case, compared in zip(cases, comparisons(cases), strict=True):
-            claims[case.place] = (
+        for place, compared in zip(cases, comparisons([*cases.values()]), strict=True):
+            claims[place] = (
                 compared
                 if isinstance(compared, CertificateRefused)
-                else self.certificate(case, compared)
+                else certificate_of(cases[place], compared)
             )
-        return [claim for claim in claims if claim is not None]
-
-    def certificate(self, case: Case, comparison: RobustComparison) -> Certificate:
-        """Returns the claim with its figures."""
-        _, problem, policy, models = case
-        low, high = problem.value_bounds
-        same = bool((policy.probability == problem.behavior.probability).all())
-        counts = problem.counts
-        figures: dict[str, Scalar] = {
-            "states": problem.num_states,
-            "pairs": counts.pairs.num_pairs,
-            "discount": problem.single_discount,
-            "value_low": low,
-            "value_high": high,
-            "reward_low": self.reward_low,
-            "reward_high": self.reward_high,
-            "visits": int(counts.visits.sum()),
-            "episodes": int(counts.starts.sum()),
-            "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
-            "changed_pairs": int(
-                np.count_nonzero(policy.probability != problem.behavior.probability)
-            ),
-            "parts": models.parts,
-            "lowest_performance": models.least_start(comparison.our_low),
-            "highest_behavior": -models.least_start(-comparison.their_high),
-            "difference": models.least_start(comparison.floor),
-            "evaluation_error": comparison.error,
-        }
-        if problem.support is not None:
-            figures["successors"] = problem.support.successor.size
-        return Certificate(
-            kind=self.name,
-            standing=self.standing,
-            lower=0.0 if same else comparison.lower,
-            delta=self.delta,
-            span=high - low,
-            assumptions=self.assumptions(problem),
-            notes=(Statement("nothing-changed"),) if same else (),
-            parameters={
-                "set": self.set,
-                "strict": self.strict,
-                "delta": self.delta,
-                "reward_low": self.reward_low,
-                "reward_high": self.reward_high,
-                "known_start": self.known_start,
-            },
-            figures=figures,
-        )
+        return [claims[place] for place in range(len(asked))]
 
     def terms(self) -> SetTerms:
         """Returns the settings of the set of MDPs."""
-        reward_range = None
-        if self.reward_low is not None and self.reward_high is not None:
-            reward_range = (float(self.reward_low), float(self.reward_high))
-        return SetTerms(
-            kind=self.set,
-            strict=self.strict,
-            delta=float(self.delta),
-            reward_range=reward_range,
-            known_start=self.known_start,
-        )
+        rewards = common.range_of(self, "reward")
+        return SetTerms(self.set, self.strict, self.delta, rewards, self.known_start)
 
     def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
         """Returns what must hold for the claim."""
         rewards = problem.counts.rewards
         bounds = {"low": self.reward_low, "high": self.reward_high}
         statements = [
-            *log_statements(problem),
+            *common.log_statements(problem),
             Statement("rewards-known") if rewards.known else Statement("rewards-bounded", bounds),
             Statement("starts-as-logged") if self.known_start else Statement("starts-afresh"),
             Statement("ends-as-marked"),
-            values_statement(problem),
+            common.values_statement(problem),
         ]
         if problem.support is not None:
             statements.append(problem.support.statement())
@@ -237,53 +140,68 @@ class Robust:
         return tuple(statements)
 
 
-def check_discount(problem: Problem) -> None:
-    """Refuses terms under which worst cases need not be finite."""
-    discount, (low, high) = problem.discount, problem.value_bounds
-    if not isinstance(discount, float):
-        raise CertificateRefused(
-            "the problem has a discount for each pair, but robust certificates have one γ; "
-            "expected one number as discount",
-            code="discount-per-pair",
-        )
-    if not math.isfinite(high - low):
-        raise CertificateRefused(
-            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
-            code="value-bounds-infinite",
-        )
+def told_robust(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that follow from what is known: rewards as given, or as seen."""
+    return known.usual() | ends("reward", known.possible_rewards)
 
 
 class Case(NamedTuple):
     """A policy to be certified, and the set of all MDPs that its problem leaves possible."""
 
-    place: int  # among all that is asked
+    certifier: Robust
     problem: Problem
     policy: Policy
     models: Uncertainty
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RobustComparison:
+def certificate_of(case: Case, comparison: Comparison) -> Certificate:
+    """Returns the claim with its figures."""
+    certifier, problem, policy, models = case
+    low, high = problem.value_bounds
+    counts, changed = problem.counts, policy.probability != problem.behavior.probability
+    figures: dict[str, Scalar] = {
+        "states": problem.num_states,
+        "pairs": counts.pairs.num_pairs,
+        "discount": problem.single_discount,
+        "value_low": low,
+        "value_high": high,
+        "reward_low": certifier.reward_low,
+        "reward_high": certifier.reward_high,
+        "visits": int(counts.visits.sum()),
+        "episodes": int(counts.starts.sum()),
+        "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
+        "changed_pairs": int(np.count_nonzero(changed)),
+        "parts": models.parts,
+        "lowest_performance": models.least_start(comparison.our_low),
+        "highest_behavior": -models.least_start(-comparison.their_high),
+        "difference": models.least_start(comparison.floor),
+        "evaluation_error": comparison.error,
+    }
+    if problem.support is not None:
+        figures["successors"] = problem.support.successor.size
+    return common.claim_of(
+        certifier,
+        problem,
+        comparison.lower if changed.any() else 0.0,
+        "proved" if certifier.strict else "asymptotic",
+        certifier.assumptions(problem),
+        figures,
+        common.nothing_changed(problem, policy),
+    )
+
+
+class Comparison(NamedTuple):
     """The two policies over the whole set: all figures are on the safe side of their errors."""
 
     our_low: FloatArray  # [S] V_low of π_I
     their_high: FloatArray  # [S] V_high of π_b
     floor: FloatArray  # [S] f
-    lower: float  # L
-    error: float  # the proven errors, added up
-
-
-class BothValues(NamedTuple):
-    """Values of both policies over the whole set, and what the difference is made of."""
-
-    our_low: FloatArray  # [S] V_low of π_I
-    their_high: FloatArray  # [S] V_high of π_b
-    floor: FloatArray  # [S] f
     difference: RectangularSet  # with A as reward
-    error: float  # the proven errors so far, added up
+    error: float  # the proven errors, added up
+    lower: float = -np.inf  # L, once the difference is evaluated
 
 
-def comparisons(cases: Sequence[Case]) -> list[RobustComparison | CertificateRefused]:
+def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
     """Evaluates both policies of each case, then their difference."""
     worlds = [case.models.models for case in cases]
     ours, theirs = [case.policy for case in cases], [case.problem.behavior for case in cases]
@@ -299,23 +217,32 @@ def comparisons(cases: Sequence[Case]) -> list[RobustComparison | CertificateRef
         strict=True,
     )
     answers = [values_or_refusal(*evaluation) for evaluation in evaluated]
-    usable = [
-        (case, answer)
-        for case, answer in zip(cases, answers, strict=True)
-        if isinstance(answer, BothValues)
-    ]
+    usable = {
+        place: both
+        for place, both in enumerate(answers)
+        if not isinstance(both, CertificateRefused)
+    }
     gaps = worst_values(
-        [both.difference for _, both in usable],
-        [case.policy for case, _ in usable],
-        [both.floor for _, both in usable],
+        [both.difference for both in usable.values()],
+        [ours[place] for place in usable],
+        [both.floor for both in usable.values()],
     )
-    compared = (comparison(case, both, gap) for (case, both), gap in zip(usable, gaps, strict=True))
-    return [next(compared) if isinstance(answer, BothValues) else answer for answer in answers]
+    for (place, both), gap in zip(usable.items(), gaps, strict=True):
+        answers[place] = with_lower(both, gap, cases[place].models)
+    return answers
+
+
+def with_lower(both: Comparison, gap: Plan, models: Uncertainty) -> Comparison:
+    """Returns the comparison with the difference of both values at the start, less all errors."""
+    surely = np.maximum(gap.value - gap.error_bound, both.floor)
+    rounding = (surely.size + 8) * ROUNDING * float(np.abs(surely).max())
+    lower = models.least_start(surely) - rounding
+    return both._replace(error=both.error + gap.error_bound + rounding, lower=lower)
 
 
 def values_or_refusal(
     case: Case, ours: Plan, theirs: Plan, best: Plan
-) -> BothValues | CertificateRefused:
+) -> Comparison | CertificateRefused:
     """Returns both values on the safe side of their errors; a refusal where bounds are wrong."""
     problem, worlds = case.problem, case.models.models
     low, high = problem.value_bounds
@@ -330,17 +257,7 @@ def values_or_refusal(
     change = case.policy.probability - problem.behavior.probability
     gain = advantage(worlds, change, their_low, their_high)
     error = ours.error_bound + theirs.error_bound + best.error_bound
-    return BothValues(our_low, their_high, floor, difference_models(worlds, gain), error)
-
-
-def comparison(case: Case, both: BothValues, gap: Plan) -> RobustComparison:
-    """Returns the difference of the two values at the start, less all errors."""
-    our_low, their_high, floor, _, error = both
-    surely = np.maximum(gap.value - gap.error_bound, floor)
-    terms = case.problem.num_states + 8
-    rounding = terms * ROUNDING * float(np.abs(surely).max())
-    lower = case.models.least_start(surely) - rounding
-    return RobustComparison(our_low, their_high, floor, lower, error + gap.error_bound + rounding)
+    return Comparison(our_low, their_high, floor, difference_models(worlds, gain), error)
 
 
 def advantage(

@@ -24,7 +24,7 @@ the mean of what is left is γ^t Q or γ^t V, at least what is paid for π_I, at
 π_b; and no mean return is below the least, or above the greatest. ∎
 
 **Theorem.** Rounds go on until one needs an entry that the log does not have, or not whole. With
-the stake and the cuts from fold 1, `bets.lower_limit` gives P(L > Δ) ≤ δ. On the infinite stacks
+the stake and the cuts from fold 1, `bets.limits_of` gives P(L > Δ) ≤ δ. On the infinite stacks
 the rounds are such a series as it needs, and the log has some first ones of them; how many may
 depend on everything. Nothing is conditioned on N_k, and no union over pairs is taken. It holds
 given fold 1, for any logger. ∎ Several runs with other numbers, over the same stacks, are its
@@ -42,7 +42,7 @@ return less the greatest, and such a loss must stay possible in every bet. So fo
 that the policies take turns: one round of π_I, then one or more of π_b, each from its own start and
 on entries that no round before has read. By the lemma, a round of π_I has a mean of at most ρ(π_I)
 given all rounds before, and a round of π_b, counted as −G_b, one of at most −ρ(π_b);
-`bets.lower_limit_in_turn` makes one L of both at the whole δ. A bet on either then has to fear the
+`bets.limits_of` makes one L of both at the whole δ. A bet on either then has to fear the
 bad luck of that one only.
 
 **Foreseen tails.** The robust set that certifies comes from all of the log, and knows more than one
@@ -57,26 +57,22 @@ earlier steps); to estimate π_b from fold 2.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
+import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
+from surestep._settings import Delta, check_settings
 from surestep.certificates.bets import limits_of
-from surestep.certificates.common import LARGEST, Needs, check_delta, values_statement
-from surestep.certificates.episodes import (
-    Logger,
-    check_split,
-    known_ends,
-    parts_of_log,
-    split_seed,
-    training_part,
-)
-from surestep.certificates.protocol import Bound, Claim
+from surestep.certificates.common import End, Needs, Seed, Share
+from surestep.certificates.episodes import Logger
+from surestep.certificates.protocol import Bound, Claim, Question
 from surestep.certificates.refuting import check_ends, check_observed, check_returns
 from surestep.certificates.stacks import (
     Way,
@@ -97,7 +93,7 @@ from surestep.certificates.stitched_plans import (
     plans_at,
 )
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
-from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
+from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import (
     BOTH,
     OURS,
@@ -116,11 +112,8 @@ from surestep.model.problem import Problem
 from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
 
-LARGEST_SEED = 2**63 - 1
 PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify
-FEWEST = 2  # episodes of either part
-FEWEST_STEPS = 20  # of either part of a single stream
-MOST_SERIES = 10**5
+FEWEST = {"episodes": 2, "steps": 20}  # of either part: of a log, of a single stream
 FEW_SERIES = 96  # in a stress test: L is as often wrong, and a little more to the seed
 GROWTHS = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)  # of a log
 MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
@@ -153,62 +146,34 @@ class Stitched:
     `reward_low` and `reward_high`, and γ below 1.
     """
 
-    delta: float = 0.1
-    train_share: float = 0.3
+    delta: Delta = 0.1
+    train_share: Share = 0.3
     logger: Logger = "adaptive"
-    seed: int = 0
-    series: int = 768
+    seed: Seed = 0
+    series: Annotated[int, Meta(ge=1, le=100_000)] = 768
     known_start: bool = False
-    return_low: float | None = None
-    return_high: float | None = None
-    tails: float = 0.2
-    reward_low: float | None = None
-    reward_high: float | None = None
+    return_low: End = None
+    return_high: End = None
+    tails: Share = 0.2
+    reward_low: End = None
+    reward_high: End = None
 
     name: ClassVar = "stitched"
     value_figures: ClassVar = frozenset({"estimate", "expected"})
-    needs: ClassVar = Needs(episodes=True, held_out=True, return_bounds=True)
+    needs: ClassVar = Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
-    chooses_by: ClassVar = "what the training part of the log alone expects of the guarantee"
 
     def __post_init__(self) -> None:
         """Checks the settings."""
-        check_delta(self.delta)
-        check_split(self.train_share, self.logger)
-        if not (arrays.is_number(self.tails) and 0 <= self.tails < 1):
-            raise InvalidParameter(
-                f"tails is {arrays.shown(self.tails)}, expected at least 0 and less than 1"
-            )
-        whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
-        if not (whole and 0 <= self.seed <= LARGEST_SEED):
-            raise InvalidParameter(
-                f"seed is {self.seed!r}, expected a whole number of 0 or more, below 2^63"
-            )
-        arrays.expect_count("series", self.series, MOST_SERIES)
-        if not isinstance(self.known_start, bool):
-            raise InvalidParameter(f"known_start is {self.known_start!r}, expected True or False")
-        for what in ("return", "reward"):
-            ends = (getattr(self, f"{what}_low"), getattr(self, f"{what}_high"))
-            low, high = (float(end) if arrays.is_number(end) else math.nan for end in ends)
-            if ends != (None, None) and not -LARGEST <= low <= high <= LARGEST:
-                raise InvalidParameter(
-                    f"{what}_low is {arrays.shown(ends[0])} and {what}_high "
-                    f"{arrays.shown(ends[1])}, expected "
-                    f"two finite numbers, the lower one first, up to {LARGEST:g}, or neither"
-                )
+        check_settings(self)
+        common.check_ranges(self, "return", "reward")
 
-    def choosing_bounds(
-        self, problem: Problem, policies: Sequence[Policy], again: object
-    ) -> list[Bound]:
-        """Returns the L that a training part expects of each policy, or why there is none."""
-        return self.choosing_bounds_each([problem], [policies])[0]
-
-    def choosing_bounds_each(
+    def expected_bounds(
         self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
     ) -> list[list[Bound]]:
-        """Returns the `choosing_bounds` of the policies of each problem; all plan at once.
+        """Returns the L that training parts expect of their policies, or why there is none.
 
-        They are no claims: the same steps may have chosen the policies.
+        They are no claims: the same steps may have chosen the policies. All plan at once.
         """
         refused: dict[int, CertificateRefused] = {}
         planning: list[Planning] = []
@@ -256,61 +221,39 @@ class Stitched:
         grown = zip(GROWTHS, scores, strict=True) if scores else ()
         return next((factor for factor, score in grown if score > 0), None)
 
-    def training(self, problem: Problem) -> Problem:
-        """Returns the part of the problem that the policy may be chosen from."""
-        return training_part(problem, self.train_share, self.split_seed)
-
-    @property
-    def split_seed(self) -> int | None:
-        """Returns the seed that shuffles episodes before a split; None for a split in time."""
-        return split_seed(self.logger, self.seed)
-
     def limits(self, problem: Problem) -> tuple[float, float]:
         """Returns the bounds of all returns."""
-        if self.return_low is None or self.return_high is None:
-            return problem.value_bounds
-        return float(self.return_low), float(self.return_high)
+        return common.range_of(self, "return") or problem.value_bounds
 
-    def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """Returns L by rounds on fold 2, as fold 1 planned them; 0 where π_I is π_b."""
-        (claim,) = self.claims_each([self], [problem], [policy])
-        if isinstance(claim, CertificateRefused):
-            raise claim
-        return claim
-
-    @classmethod
-    def claims_each(
-        cls,
-        certifiers: Sequence[Stitched],
-        problems: Sequence[Problem],
-        policies: Sequence[Policy],
-    ) -> list[Claim]:
-        """Returns what each certifier claims of its problem's policy, or why it does not.
+    @staticmethod
+    def certify_many(asked: Sequence[Question]) -> list[Claim]:
+        """Returns L of each policy by rounds on fold 2, as fold 1 planned them; 0 where it is π_b.
 
         All plan at once, and all certify at once. What differs in δ alone shares its folds.
         """
         claims: dict[int, Claim] = {}
-        asked: dict[int, Judging] = {}
+        judged: dict[int, Judging] = {}
         same: dict[tuple[Stitched, int, int], Judging] = {}
-        for place, (certifier, problem) in enumerate(zip(certifiers, problems, strict=True)):
-            key = replace(certifier, delta=0.5), id(problem), id(policies[place])
+        for place, (certifier, problem, policy) in enumerate(asked):
+            key = replace(certifier, delta=0.5), id(problem), id(policy)
             try:
                 check_level(certifier.delta)
                 if key not in same:
-                    same[key] = certifier.judging_of(problem, policies[place])
+                    same[key] = certifier.judging_of(problem, policy)
                 judging = same[key]._replace(certifier=certifier)
                 if judging.figures["changed_pairs"]:
-                    asked[place] = judging
+                    judged[place] = judging
                 else:
                     claims[place] = judging.certificate(0.0, {})
             except CertificateRefused as refusal:
                 claims[place] = refusal
-        lower = lower_limits([*asked.values()])
-        for (place, judging), found in zip(asked.items(), lower, strict=True):
+        for place, found in zip(judged, lower_limits([*judged.values()]), strict=True):
             claims[place] = (
-                found if isinstance(found, CertificateRefused) else judging.certificate(*found)
+                found
+                if isinstance(found, CertificateRefused)
+                else judged[place].certificate(*found)
             )
-        return [claims[place] for place in range(len(problems))]
+        return [claims[place] for place in range(len(asked))]
 
     def judging_of(self, problem: Problem, policy: Policy) -> Judging:
         """Returns what is to be judged by the log of a problem; refused where it cannot be."""
@@ -341,7 +284,7 @@ class Stitched:
         """Returns how fold 1 is to plan for the policy, without a robust set."""
         # An end that only the second fold shows is on its stacks; plans must not know of it.
         course = course_of(problem, policy, self.limits(problem), self.initial(problem))._replace(
-            over=known_ends(problem, folds.first)
+            over=episodes.known_ends(problem, folds.first)
         )
         return Planning(self, stacks_of(folds.first), course, folds.ratio, None)
 
@@ -349,7 +292,7 @@ class Stitched:
         """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
         if not self.may_have_tails(problem, folds.first):  # what judges must not decide it
             return None
-        part = training_part(problem, self.train_share or PLANNING_SHARE, self.split_seed)
+        part = episodes.training_part(problem, *self.split())
         return self.robust_tails(grown(part, 1 + folds.ratio), policy)
 
     def may_have_tails(self, problem: Problem, log: DecisionLog | None) -> bool:
@@ -359,28 +302,16 @@ class Stitched:
         """
         counts = problem.counts
         small = counts.pairs.num_pairs <= MOST_PAIRS
-        rewarded = counts.rewards.known or self.reward_range is not None
+        rewarded = counts.rewards.known or self.reward_low is not None
         led = log is None or (log.next_state != UNKNOWN).all()
         return bool(self.tails > 0 and problem.single_discount < 1 and small and rewarded and led)
-
-    @property
-    def reward_range(self) -> tuple[float, float] | None:
-        """Returns the bounds of single rewards, where they are given."""
-        if self.reward_low is None or self.reward_high is None:
-            return None
-        return float(self.reward_low), float(self.reward_high)
 
     def robust_tails(self, problem: Problem, policy: Policy) -> Tails | None:
         """Bounds from a robust set of what is left at a cut, where there can be any."""
         if not self.may_have_tails(problem, problem.log):
             return None
-        terms = SetTerms(
-            kind="interval",
-            strict=True,
-            delta=self.tails * self.delta,
-            reward_range=self.reward_range,
-            known_start=True,
-        )
+        rewards = common.range_of(self, "reward")
+        terms = SetTerms("interval", True, self.tails * self.delta, rewards, known_start=True)
         try:
             return tails_of_set(problem, policy, uncertainty_of(problem, terms).models)
         except RefutedBounds:
@@ -393,58 +324,52 @@ class Stitched:
         starts = problem.counts.starts
         return starts / starts.sum() if self.known_start else None
 
-    def folds(self, log: DecisionLog) -> Folds:
-        """Returns both parts of the log; refused where one is too small."""
-        share = self.train_share or PLANNING_SHARE
-        if log.num_episodes == 1:
-            return self.folds_of_stream(log, share)
-        first, second = parts_of_log(log, share, self.split_seed)
-        sizes = [0 if part is None else part.starts.size for part in (first, second)]
-        if first is None or second is None or min(sizes) < FEWEST:
-            raise CertificateRefused(
-                f"the log has {log.num_episodes} episodes, {sizes[0]} to choose and plan and "
-                f"{sizes[1]} to certify; expected at least {FEWEST} each: take more episodes, or "
-                "another train_share",
-                code="too-few-episodes",
-            )
-        return Folds(first, second, sizes[1] / sizes[0])
+    def split(self) -> tuple[float, int | None]:
+        """Returns the share of the log that plans at the least, and what shuffles its episodes."""
+        share, seed = episodes.split_of(self)
+        return share or PLANNING_SHARE, seed
 
-    def folds_of_stream(self, log: DecisionLog, share: float) -> Folds:
-        """Returns both parts of a log that is one stream; a start of the second is no start."""
-        if not self.known_start:
+    def folds(self, log: DecisionLog) -> Folds:
+        """Returns both parts of the log; refused where one is too small.
+
+        A log that is one stream is split by its steps, and a start of the second part is no start.
+        """
+        stream = log.num_episodes == 1
+        if stream and not self.known_start:
             raise CertificateRefused(
                 "the log is one episode, which shows one start; expected more episodes, or "
                 "known_start=True where the counts say how episodes start",
                 code="one-start",
             )
-        if self.logger == "fixed":
+        if stream and self.logger == "fixed":
             raise CertificateRefused(
                 "the log is one episode, which can only be split in time; expected "
                 "logger='adaptive'",
                 code="one-episode",
             )
-        first, second = parts_of_log(log, share, None)
-        sizes = [0 if part is None else part.num_steps for part in (first, second)]
-        if first is None or second is None or min(sizes) < FEWEST_STEPS:
+        what, whole = ("steps", log.num_steps) if stream else ("episodes", log.num_episodes)
+        first, second = episodes.parts_of_log(log, *self.split())
+        sizes = [
+            0 if part is None else part.num_steps if stream else part.starts.size
+            for part in (first, second)
+        ]
+        if first is None or second is None or min(sizes) < FEWEST[what]:
             raise CertificateRefused(
-                f"the log is one episode of {log.num_steps} steps, {sizes[0]} to choose and plan "
-                f"and {sizes[1]} to certify; expected at least {FEWEST_STEPS} each: take a longer "
-                "log, or another train_share",
-                code="too-few-steps",
+                f"the log has {whole} {what}, {sizes[0]} to choose and plan and {sizes[1]} to "
+                f"certify; expected at least {FEWEST[what]} each: take more {what}, or another "
+                "train_share",
+                code="too-few-episodes",
             )
         return Folds(first, second, sizes[1] / sizes[0])
 
     def assumptions(self, problem: Problem, robust: bool) -> tuple[Statement, ...]:
         """Returns what must hold for the claim, with robust tails or without."""
         low, high = self.limits(problem)
-        part = {"share": self.train_share or PLANNING_SHARE, "seed": self.split_seed}
+        part = dict(zip(("share", "seed"), self.split(), strict=True))
+        *about_log, behavior = common.log_statements(problem)
         statements = [
-            Statement("markov"),
-            Statement("no-hidden-causes"),
-            Statement("nothing-beyond-given"),
-            Statement("behavior-estimated-apart")
-            if problem.behavior_is_estimated
-            else Statement("behavior-known"),
+            *about_log,
+            Statement("behavior-estimated-apart") if problem.behavior_is_estimated else behavior,
             *(
                 (Statement("chosen-without-log"), Statement("part-only-planned", part))
                 if self.train_share == 0
@@ -457,13 +382,13 @@ class Stitched:
             Statement("starts-as-logged") if self.known_start else Statement("starts-unchosen"),
             Statement("returns-bounded", {"low": low, "high": high}),
         ]
-        if robust and self.reward_range is not None:
+        if robust and self.reward_low is not None:
             bounds = {"low": self.reward_low, "high": self.reward_high}
             statements.append(Statement("rewards-bounded", bounds))
         elif robust:
             statements.append(Statement("rewards-known"))
         if problem.value_bounds != (low, high):
-            statements.append(values_statement(problem))
+            statements.append(common.values_statement(problem))
         return (*statements, Statement("seed-fixed"))
 
 
@@ -498,19 +423,16 @@ class Judging(NamedTuple):
     def certificate(self, lower: float, of_rounds: dict[str, Scalar]) -> Certificate:
         """Returns the claim of a lower limit, with the figures of its rounds, if there are any."""
         certifier, problem, _, _, figures = self
-        low, high = problem.value_bounds
         least, most = certifier.limits(problem)
-        notes = () if figures["changed_pairs"] else (Statement("nothing-changed"),)
-        return Certificate(
-            kind=certifier.name,
-            standing="proved",
-            lower=lower,
-            delta=certifier.delta,
-            span=min(high - low, most - least),
-            assumptions=certifier.assumptions(problem, bool(of_rounds.get("robust_tails"))),
-            notes=notes,
-            parameters={field.name: getattr(certifier, field.name) for field in fields(certifier)},
-            figures=figures | of_rounds,
+        return common.claim_of(
+            certifier,
+            problem,
+            lower,
+            "proved",
+            certifier.assumptions(problem, bool(of_rounds.get("robust_tails"))),
+            figures | of_rounds,
+            () if figures["changed_pairs"] else (Statement("nothing-changed"),),
+            most - least,
         )
 
 
@@ -555,7 +477,7 @@ def lower_limits(
             course = course._replace(tails=whole)
         stacks = same[id(folds)][1]
         most = most_rounds(stacks, course)
-        cases[place] = Case(stacks, course, one.stacks.sizes > 0, int(certifier.seed), most)
+        cases[place] = Case(stacks, course, one.stacks.sizes > 0, certifier.seed, most)
     ways = [plans[place].way for place in cases]
     runs = judging[0].certifier.series if judging else 0
     rolled = dict(zip(cases, roll_out_each([*cases.values()], ways, CERTIFYING, runs), strict=True))
@@ -632,11 +554,7 @@ def grown(problem: Problem, factor: float) -> Problem:
 
 def usable_log(problem: Problem) -> DecisionLog:
     """Returns the log of a problem with one discount; refused where there is none."""
-    if not isinstance(problem.discount, float):
-        raise CertificateRefused(
-            "the problem has a discount for each pair; expected one number",
-            code="discount-per-pair",
-        )
+    common.usable_discount(problem)
     if problem.log is None:
         raise CertificateRefused(
             "the problem has no log, but the claim needs the order of visits, which counts do not "

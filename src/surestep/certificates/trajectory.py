@@ -19,29 +19,23 @@ where V_min and V_max are stretched to contain 0 if episodes can be over by then
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
+import surestep.certificates.episodes as episodes
+import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
-from surestep.certificates.bounding import lower_bounds
-from surestep.certificates.common import Needs, check_delta, values_statement
-from surestep.certificates.episodes import (
-    Logger,
-    check_known_support,
-    check_split,
-    over_at_last,
-    parts_of_log,
-    recorded_log,
-    split_seed,
-    training_part,
-)
+from surestep._settings import Delta, check_settings
+from surestep.certificates.common import LARGEST, End, Needs, Seed, Share
+from surestep.certificates.episodes import Logger
 from surestep.certificates.known import Known, ends
-from surestep.certificates.protocol import Again, Bound
 from surestep.certificates.refuting import check_observed, check_returns
 from surestep.errors import (
     CertificateRefused,
@@ -49,28 +43,12 @@ from surestep.errors import (
     RefutedBounds,
     UnsupportedPolicy,
 )
-from surestep.model.certificate import Certificate, Standing
+from surestep.model.certificate import Certificate
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
-from surestep.offpolicy import (
-    ESTIMATORS,
-    DoublyRobust,
-    ImportanceWeights,
-    MeanEstimate,
-    bca_bootstrap,
-    betting,
-    choose_threshold,
-    hoeffding,
-    importance_weights,
-    paired_returns,
-    paired_rewards,
-    student_t,
-    truncated_bernstein,
-)
-from surestep.offpolicy.bounded import LARGEST
 from surestep.offpolicy.estimators import returns
 from surestep.planning.evaluation import evaluate
 from surestep.planning.pruning import Backup
@@ -81,7 +59,6 @@ Claim = Literal["performance", "horizon"]
 DEFAULT_INTERVAL: Interval = "betting"
 PROVED = ("hoeffding", "bernstein", "betting")
 PROVABLE = ("is", "pdis")  # unbiased, and the paired difference is bounded below
-LARGEST_SEED = 2**63 - 1
 SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 
 
@@ -104,152 +81,75 @@ class Trajectory:
 
     estimator: EstimatorName = "pdis"
     interval: Interval = DEFAULT_INTERVAL
-    delta: float = 0.1
-    train_share: float = 0.2
-    seed: int = 0
+    delta: Delta = 0.1
+    train_share: Share = 0.2
+    seed: Seed = 0
     logger: Logger = "fixed"
-    horizon: int | None = None
+    horizon: Annotated[int | None, Meta(ge=1)] = None
     claim: Claim = "performance"
-    reward_low: float | None = None
-    reward_high: float | None = None
-    return_low: float | None = None
-    return_high: float | None = None
+    reward_low: End = None
+    reward_high: End = None
+    return_low: End = None
+    return_high: End = None
 
     name: ClassVar = "trajectory"
     value_figures: ClassVar = frozenset({"estimate", "lower_of_steps", "after_steps", "least"})
     needs: ClassVar = Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
-    chooses_by: ClassVar = "the training part of the episodes alone"
 
     def __post_init__(self) -> None:
-        """Checks the settings."""
-        for name, kind in (
-            ("estimator", EstimatorName),
-            ("interval", Interval),
-            ("claim", Claim),
-        ):
-            value, choices = getattr(self, name), get_args(kind)
-            if not isinstance(value, str) or value not in choices:
-                raise InvalidParameter(f"{name} is {value!r}, expected one of {', '.join(choices)}")
-        check_delta(self.delta)
-        check_split(self.train_share, self.logger)
-        for name, lowest in (("seed", 0), ("horizon", 1)):
-            value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not (whole and lowest <= value <= LARGEST_SEED) and not (
-                name == "horizon" and value is None
-            ):
-                raise InvalidParameter(
-                    f"{name} is {value!r}, expected a whole number of {lowest} or more"
-                )
-        self._check_combinations()
-
-    def _check_combinations(self) -> None:
-        """Refuses settings that do not go together."""
-        if self.interval in PROVED:
-            if self.estimator not in PROVABLE:
-                raise InvalidParameter(
-                    f"interval is {self.interval!r} with estimator {self.estimator!r}, whose error "
-                    f"nothing bounds; expected {' or '.join(PROVABLE)}, or student-t or bca"
-                )
-            low, high = self.reward_low, self.reward_high
-            if self.bounds_returns:
-                self._check_returns()
-            elif not (
-                arrays.is_number(low)
-                and arrays.is_number(high)
-                and -LARGEST <= low <= high <= LARGEST
-            ):
-                raise InvalidParameter(
-                    f"reward_low is {low!r} and reward_high {high!r}, but {self.interval} needs to "
-                    "know what rewards are possible; expected two numbers, the lower one first"
-                )
-        elif self.reward_low is not None or self.reward_high is not None:
-            raise InvalidParameter(
-                f"reward_low or reward_high is given, but {self.interval} asks for no bounds"
-            )
-        elif self.bounds_returns:
-            raise InvalidParameter(
-                f"return_low or return_high is given, but {self.interval} asks for no bounds"
-            )
-        if self.train_share == 0 and (self.interval == "bernstein" or self.estimator == "dr"):
-            needs = "a threshold" if self.interval == "bernstein" else "a model"
-            raise InvalidParameter(f"train_share is 0, but {needs} comes from the training part")
-        if self.horizon is None and (self.claim == "horizon" or self.interval == "hoeffding"):
-            why = "the claim" if self.claim == "horizon" else "the largest weight of hoeffding"
-            raise InvalidParameter(f"horizon is None, but {why} needs a number of steps")
-
-    def _check_returns(self) -> None:
-        """Refuses bounds of returns that are none, or beside what is no whole episode."""
-        low, high = self.return_low, self.return_high
-        if not (
-            arrays.is_number(low) and arrays.is_number(high) and -LARGEST <= low <= high <= LARGEST
-        ):
-            raise InvalidParameter(
-                f"return_low is {low!r} and return_high {high!r}, expected two numbers, the lower "
-                "one first, or neither"
-            )
-        if self.estimator != "is" or self.horizon is not None:
-            raise InvalidParameter(
+        """Checks the settings, and that they go together."""
+        check_settings(self)
+        common.check_ranges(self, "reward", "return")
+        proved, returns = self.interval in PROVED, self.return_low is not None
+        rewards, no_horizon = self.reward_low is not None, self.horizon is None
+        for holds, refusal in (
+            (
+                proved and self.estimator not in PROVABLE,
+                f"interval is {self.interval!r} with estimator {self.estimator!r}, whose error "
+                "nothing bounds; expected is or pdis, or student-t or bca",
+            ),
+            (
+                proved and not rewards and not returns,
+                f"reward_low and reward_high are None, but {self.interval} needs to know what "
+                "rewards are possible; expected two numbers",
+            ),
+            (
+                not proved and (rewards or returns),
+                f"bounds of rewards or returns are given, but {self.interval} asks for no bounds; "
+                "expected none",
+            ),
+            (
+                returns and not (self.estimator == "is" and no_horizon),
                 "return_low and return_high bound whole episodes; expected estimator='is' and "
-                "horizon=None beside them"
-            )
-
-    @classmethod
-    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the settings that follow from what is known: bounds, where they prove something.
-
-        Those of returns go with whole episodes.
-        """
-        proved = given.get("interval", DEFAULT_INTERVAL) in PROVED
-        whole = proved and given.get("estimator") == "is" and "horizon" not in given
-        bounds = ends("reward", known.possible_rewards if proved else None)
-        return known.usual() | bounds | ends("return", known.returns if whole else None)
-
-    @classmethod
-    def label(cls, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
-        """Returns the name of the interval."""
-        return (parameters.get("interval"),)
-
-    @classmethod
-    def why_not_rehearsed(cls, given: Mapping[str, Any]) -> str:
-        """Returns what stands against a rehearsal with these settings; empty where nothing does."""
-        if given.get("claim") == "horizon":
-            return "the claim is about the first steps only, while worlds are compared by ρ"
-        return ""
-
-    def choosing_bounds(
-        self, problem: Problem, policies: Sequence[Policy], again: Again
-    ) -> list[Bound]:
-        """Returns the claims about the policies of a training part, by the rest of the problem."""
-        return lower_bounds(self, problem, again(self.training(problem)))
-
-    @property
-    def bounds_returns(self) -> bool:
-        """Tells whether bounds of returns are given, and not only of rewards."""
-        return self.return_low is not None or self.return_high is not None
-
-    @property
-    def standing(self) -> Standing:
-        """Returns the sense in which the confidence is meant."""
-        return "proved" if self.interval in PROVED else "asymptotic"
-
-    def training(self, problem: Problem) -> Problem:
-        """Returns the part of the problem that the policy may be chosen from."""
-        return training_part(problem, self.train_share, split_seed(self.logger, self.seed))
+                "horizon=None beside them",
+            ),
+            (
+                self.train_share == 0 and (self.interval == "bernstein" or self.estimator == "dr"),
+                "train_share is 0, but the threshold of bernstein and the model of dr come from "
+                "the training part; expected more",
+            ),
+            (
+                no_horizon and (self.claim == "horizon" or self.interval == "hoeffding"),
+                "horizon is None, but a claim about a horizon, and the largest weight of "
+                "hoeffding, need a number of steps",
+            ),
+        ):
+            if holds:
+                raise InvalidParameter(refusal)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L: the lower bound on the mean difference, less what the horizon cuts off."""
         check_discount(problem, self)
-        check_known_support(problem, policy)
-        log = recorded_log(problem, self.horizon)
-        if self.bounds_returns:
-            check_returns(problem, log, self._given_returns())
+        episodes.check_known_support(problem, policy)
+        log = episodes.recorded_log(problem, self.horizon)
+        if self._returns is not None:
+            check_returns(problem, log, self._returns)
         elif self.interval in PROVED:
-            check_rewards(log, *self._given_range())
+            check_rewards(log, *self._rewards)
         train, test = parts_of(log, self)
         try:
-            weights = importance_weights(test, policy, problem.behavior)
+            weights = offpolicy.importance_weights(test, policy, problem.behavior)
             values = self._differences(problem, policy, weights)
             lower = self._bound(problem, policy, values, train)
         except UnsupportedPolicy as reason:
@@ -262,7 +162,7 @@ class Trajectory:
         figures: dict[str, Scalar] = {
             "episodes": test.num_episodes,
             "training_episodes": 0 if train is None else train.num_episodes,
-            "truncated_episodes": int(np.count_nonzero(~over_at_last(log))),
+            "truncated_episodes": int(np.count_nonzero(~episodes.over_at_last(log))),
             "estimate": float(values.mean()),
             "lower_of_steps": lower,
             "after_steps": after,
@@ -273,41 +173,36 @@ class Trajectory:
             "value_low": low,
             "value_high": high,
         }
-        return Certificate(
-            kind=self.name,
-            standing=self.standing,
-            lower=lower - after,
-            delta=self.delta,
-            span=high - low,
-            assumptions=self.assumptions(problem),
-            notes=self.notes(),
-            parameters={field.name: getattr(self, field.name) for field in fields(self)},
-            figures=figures,
+        return common.claim_of(
+            self,
+            problem,
+            lower - after,
+            "proved" if self.interval in PROVED else "asymptotic",
+            self.assumptions(problem),
+            figures,
+            self.notes(),
         )
 
     def _differences(
-        self, problem: Problem, policy: Policy, weights: ImportanceWeights
+        self, problem: Problem, policy: Policy, weights: offpolicy.ImportanceWeights
     ) -> FloatArray:
         """Returns one value an episode of the weights' log [E], the mean of which is Δ_H."""
         discount = problem.single_discount
         if self.interval in PROVED:
-            low = self._reward_range()[0]
+            low = min(self._rewards[0], 0.0)
             steps = math.inf if self.horizon is None else float(self.horizon)
+            if self._returns is not None:
+                return offpolicy.paired_returns(weights, discount, self._returns[0]).values
             if self.estimator == "is":
-                worst = (
-                    self._given_returns()[0]
-                    if self.bounds_returns
-                    else low * discounted_steps(discount, self.horizon)
-                )
-                return paired_returns(weights, discount, worst).values
-            return paired_rewards(weights, discount, low, steps).values
+                worst = low * discounted_steps(discount, self.horizon)
+                return offpolicy.paired_returns(weights, discount, worst).values
+            return offpolicy.paired_rewards(weights, discount, low, steps).values
         if self.estimator == "dr":
-            part = self.training(problem)
-            mdp = part.estimate()
-            estimator = DoublyRobust(Backup.of(mdp).q(evaluate(mdp, policy)))
+            mdp = episodes.training_part(problem, *episodes.split_of(self)).estimate()
+            estimator = offpolicy.DoublyRobust(Backup.of(mdp).q(evaluate(mdp, policy)))
             values = estimator.estimate(weights, discount).values
         else:
-            values = ESTIMATORS[self.estimator]().estimate(weights, discount).values
+            values = offpolicy.ESTIMATORS[self.estimator]().estimate(weights, discount).values
         return values - returns(weights, discount)
 
     def _bound(
@@ -315,7 +210,7 @@ class Trajectory:
     ) -> float:
         """Returns the lower bound on the mean of the values."""
         if self.interval == "student-t":
-            return student_t(values, self.delta)
+            return offpolicy.student_t(values, self.delta)
         if self.interval == "bca":
             rng = np.random.default_rng(self.seed)
             if self.delta < SMALLEST_RESAMPLED:
@@ -325,37 +220,38 @@ class Trajectory:
                     code="delta-too-small",
                 )
             resamples = max(2000, math.ceil(20 / self.delta))
-            return bca_bootstrap(MeanEstimate(values), self.delta, rng, resamples)
+            return offpolicy.bca_bootstrap(
+                offpolicy.MeanEstimate(values), self.delta, rng, resamples
+            )
         least = self._least(problem.single_discount)
         if self.interval == "betting":
-            return betting(values, least, self.delta)
+            return offpolicy.betting(values, least, self.delta)
         if train is None or self.interval == "hoeffding":
-            return hoeffding(values, least, self._most(problem, policy, least), self.delta)
-        weights = importance_weights(train, policy, problem.behavior)
+            return offpolicy.hoeffding(
+                values, least, self._most(problem, policy, least), self.delta
+            )
+        weights = offpolicy.importance_weights(train, policy, problem.behavior)
         training = self._differences(problem, policy, weights)
-        threshold = choose_threshold(training, least, values.size, self.delta)
-        return truncated_bernstein(values, least, threshold, self.delta)
+        threshold = offpolicy.choose_threshold(training, least, values.size, self.delta)
+        return offpolicy.truncated_bernstein(values, least, threshold, self.delta)
 
-    def _given_range(self) -> tuple[float, float]:
-        """Returns the bounds of rewards, which every proved claim has."""
-        return float(self.reward_low or 0.0), float(self.reward_high or 0.0)
+    @property
+    def _rewards(self) -> tuple[float, float]:
+        """Returns the bounds of rewards, which every proved claim without those of returns has."""
+        return common.range_of(self, "reward") or (0.0, 0.0)
 
-    def _given_returns(self) -> tuple[float, float]:
+    @property
+    def _returns(self) -> tuple[float, float] | None:
         """Returns the bounds of returns, where they are given."""
-        return float(self.return_low or 0.0), float(self.return_high or 0.0)
-
-    def _reward_range(self) -> tuple[float, float]:
-        """Returns the bounds of rewards, with 0, which an episode earns after its end."""
-        low, high = self._given_range()
-        return min(low, 0.0), max(high, 0.0)
+        return common.range_of(self, "return")
 
     def _least(self, discount: float) -> float:
         """Returns the least value that the paired difference of an episode can have."""
-        if self.bounds_returns:
-            least, most = self._given_returns()
+        if self._returns is not None:
+            least, most = self._returns
             return least - most
-        low, high = self._reward_range()
-        return -(high - low) * discounted_steps(discount, self.horizon)
+        low, high = self._rewards  # and 0, which an episode earns after its end
+        return -(max(high, 0.0) - min(low, 0.0)) * discounted_steps(discount, self.horizon)
 
     def _most(self, problem: Problem, policy: Policy, least: float) -> float:
         """Returns the largest one: with all weight that the policies allow in as many steps."""
@@ -390,27 +286,27 @@ class Trajectory:
 
     def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
         """Returns what must hold for the claim."""
-        part = {"share": self.train_share, "seed": split_seed(self.logger, self.seed)}
+        share, seed = episodes.split_of(self)
         statements = [
             *self._said_of_behavior(problem),
             Statement("episodes-independent"),
             Statement("chosen-without-log")
-            if self.train_share == 0
-            else Statement("chosen-from-part", part),
+            if share == 0
+            else Statement("chosen-from-part", {"share": share, "seed": seed}),
             Statement("recorded-until-over")
             if self.horizon is None
             else Statement("recorded-for-steps", {"steps": self.horizon}),
         ]
-        if self.bounds_returns:
-            low, high = self._given_returns()
+        if self._returns is not None:
+            low, high = self._returns
             statements.append(Statement("returns-bounded", {"low": low, "high": high}))
         elif self.interval in PROVED:
-            low, high = self._given_range()
+            low, high = self._rewards
             statements.append(Statement("rewards-bounded", {"low": low, "high": high}))
         else:
             statements.append(Statement("many-episodes"))
         if self._after_steps(problem) > 0:
-            statements.append(values_statement(problem))
+            statements.append(common.values_statement(problem))
         return tuple(statements)
 
     def _said_of_behavior(self, problem: Problem) -> tuple[Statement, ...]:
@@ -432,16 +328,22 @@ class Trajectory:
         return tuple(notes)
 
 
+def told_trajectory(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that follow from what is known: bounds, where they prove something.
+
+    Those of returns go with whole episodes.
+    """
+    proved = given.get("interval", DEFAULT_INTERVAL) in PROVED
+    whole = proved and given.get("estimator") == "is" and "horizon" not in given
+    bounds = ends("reward", known.possible_rewards if proved else None)
+    return known.usual() | bounds | ends("return", known.returns if whole else None)
+
+
 def check_discount(problem: Problem, settings: Trajectory) -> None:
     """Refuses discounts without a performance."""
-    discount = problem.discount
-    if not isinstance(discount, float):
-        raise CertificateRefused(
-            "the problem has a discount for each pair; expected one number",
-            code="discount-per-pair",
-        )
+    discount = common.usable_discount(problem)
     proved = settings.interval in PROVED
-    whole = settings.horizon is None and (settings.bounds_returns or not proved)
+    whole = settings.horizon is None and (settings.return_low is not None or not proved)
     if discount == 1 and (
         settings.estimator == "dr" or (settings.claim != "horizon" and not whole)
     ):
@@ -471,9 +373,9 @@ def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None
 
     Both are of whole episodes: those that a split in time has cut are left out.
     """
-    seed = split_seed(settings.logger, settings.seed)
-    parts = parts_of_log(log, settings.train_share, seed)
-    train, test = (part and part.whole() for part in parts)
+    train, test = (
+        part and part.whole() for part in episodes.parts_of_log(log, *episodes.split_of(settings))
+    )
     sizes = [0 if part is None else part.num_episodes for part in (train, test)]
     if test is None or sizes[1] < 2 or (settings.train_share > 0 and sizes[0] < 2):
         raise CertificateRefused(

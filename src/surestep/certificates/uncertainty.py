@@ -44,8 +44,7 @@ SMALLEST_LEVEL = 1e-100  # below 1e-105, SciPy's inverse beta function is no num
 REWARD_SLACK = 1e-9  # of the range: what adding up rewards may be off
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetTerms:
+class SetTerms(NamedTuple):
     """Settings of the set of MDPs: its kind, its δ, and what is known of rewards and starts."""
 
     kind: SetKind
@@ -143,7 +142,7 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
             times / np.maximum(visits, 1)[owner],
             1.0 / np.maximum(arrays.run_lengths(offsets), 1)[owner],
         )
-        return L1Rows(offsets, successor, center, np.where(seen, radius, 2.0), ends, closed)
+        return L1Rows.of(offsets, successor, center, np.where(seen, radius, 2.0), ends, closed)
     if terms.kind == "two-successor":
         trees = SupportTrees.of(offsets, successor, ends, num_states, closed=closed)
         passed, left = trees.counts(times)

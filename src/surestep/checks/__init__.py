@@ -1,7 +1,16 @@
-"""Checks: can a claim rest on this log? One file a check: its test, its title and its sentences."""
+"""Checks: can a claim rest on this log? A file has the test, the title and the sentences."""
 
-from importlib import import_module
-
+from surestep.checks import (
+    behavior_memory,
+    claims,
+    drift,
+    enough_data,
+    first_on_few,
+    hidden_causes,
+    markov,
+    model_returns,
+    practice_changed,
+)  # fmt: skip
 from surestep.checks.check import CHECKS, Check, Kind, Mark
 from surestep.checks.running import DELTA, check_log
 from surestep.checks.words import against, aside, failed, says, summary, title
@@ -11,23 +20,9 @@ __all__ = [
     "summary", "title",
 ]  # fmt: skip
 
-FILES = (  # of checks, in the order of the page
-    "markov_next_state",
-    "markov_reward",
-    "model_returns",
-    "drift_next_state",
-    "drift_reward",
-    "behavior_memory",
-    "practice_changed",
-    "hidden_causes",
-    "enough_data",
-    "claim_above_estimate",
-    "claim_above_returns",
-    "baseline_gap",
-    "rewards_vary",
-    "acted_on_more",
-    "first_on_few",
+IN_ORDER = (  # of the page
+    *(*markov.KINDS, model_returns.KIND, *drift.KINDS, behavior_memory.KIND),
+    *(practice_changed.KIND, hidden_causes.KIND, enough_data.KIND, *claims.KINDS),
+    first_on_few.KIND,
 )
-for _file in FILES:
-    _kind: Kind = import_module(f"surestep.checks.{_file}").KIND
-    CHECKS[_kind.code] = _kind
+CHECKS.update({kind.code: kind for kind in IN_ORDER})

@@ -11,13 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from surestep.checks.check import Check, GivenLog, Kind
-from surestep.checks.past import (
-    above_usual,
-    episode_of_rows,
-    permutation_check,
-    shifted,
-    steps_before,
-)
+from surestep.checks.past import above_usual, permutation_check, shifted, steps_before
+from surestep.checks.shuffling import episode_of_rows
 
 EPISODES_A_PART = 50  # of the log, in its order
 MOST_PARTS = 10

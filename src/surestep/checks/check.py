@@ -134,11 +134,6 @@ class GivenResult:
 Words = str | Callable[[Check], str]
 
 
-def never(check: Check, certificate: Certificate) -> bool:
-    """Tells that a failure leaves a proof what it is."""
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A check: how it tests an assumption, and what it says.
@@ -157,7 +152,7 @@ class Kind:
     noticed: str = ""  # the smallest effect that the test would have noticed
     figures: tuple[str, ...] = ()  # of one that is tested
     against: str | None = None  # the code of the assumption that a failure speaks against
-    forbids_proof: Callable[[Check, Certificate], bool] = never
+    forbids_proof: Callable[[Check, Certificate], bool] | None = None  # None: it never does
     of_log: Callable[[GivenLog], Check] | None = None
     of_result: Callable[[GivenResult], Check | None] | None = None  # None: no line
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray
 from surestep.checks.check import Check, GivenResult, Kind, Mark
 
 MOST_OF_THE_TIME = 0.5
@@ -18,35 +16,23 @@ PLACES = ("scarce", "open")
 
 
 def check(result: GivenResult) -> Check:
-    """Holds the time of the new policy against the log, unless it is the current one."""
+    """Holds the new policy's time in each state against the decisions of the log there.
+
+    Its time is that in the estimated model. A state is scarce where less than a tenth of its share
+    of the time is its share of the decisions that chose the policy. Of states of bins that are open
+    to one side, one that has half as large a share or more is known well. It fails where either
+    takes most of the time; nothing is tested where the new policy is the current one.
+    """
     policy = result.policy
     if policy is None:
         return Check.unchecked(KIND.code, "no-change")
     offsets = policy.pairs.offsets
-    chose, held_out = (
-        arrays.run_sums(each, offsets) for each in (policy.visits, policy.held_out_visits)
-    )
-    return place_check(policy.time, chose, chose + held_out, policy.is_open, policy.names)
-
-
-def place_check(
-    visits: FloatArray,
-    chose: IntArray,
-    decisions: IntArray,
-    is_open: BoolArray,
-    names: Sequence[str],
-) -> Check:
-    """Holds the new policy's time in each state against the decisions of the log there [S].
-
-    `visits` [S] are those of the policy in the estimated model, `chose` [S] the decisions that
-    chose it. A state is scarce where less than a tenth of its share of the time is its share of
-    these. `is_open` [S] marks states of bins that are open to one side; one in which they have half
-    as large a share or more, they know well. It fails where either takes most of the time.
-    """
-    share = visits / (visits.sum() or 1.0)
-    known = shares_of(chose)
+    chose = arrays.run_sums(policy.visits, offsets)
+    decisions = chose + arrays.run_sums(policy.held_out_visits, offsets)
+    share = policy.time / (policy.time.sum() or 1.0)
+    known, of_all = shares_of(chose), shares_of(decisions)
     scarce = known < SCARCE * share
-    is_open = is_open & (known < MORE_THAN_THE_LOG * share)
+    is_open = policy.is_open & (known < MORE_THAN_THE_LOG * share)
     figures = dict[str, float]()
     for name, spent in zip(PLACES, (scarce, is_open), strict=True):
         figures |= {
@@ -54,18 +40,14 @@ def place_check(
             f"{name}_states": float(np.count_nonzero(spent)),
             f"{name}_decisions": float(decisions[spent].sum()),
         }
-    most = max(figures["scarce_share"], figures["open_share"])
-    marked, of_all = scarce | is_open, shares_of(decisions)
+    most, marked = max(figures["scarce_share"], figures["open_share"]), scarce | is_open
     shown = [s for s in np.argsort(-share, kind="stable")[:SHOWN].tolist() if share[s] > 0]
     return Check(
         code=KIND.code,
         outcome="failed" if most > MOST_OF_THE_TIME else "passed",
         figures=figures,
         picture=tuple(
-            Mark(
-                *(names[s], 0.0, float(share[s]), float(share[s]), float(of_all[s])),
-                marked=bool(marked[s]),
-            )
+            Mark(policy.names[s], 0.0, share[s], share[s], of_all[s], marked=bool(marked[s]))
             for s in shown
         ),
     )

@@ -45,11 +45,6 @@ def break_even(lower: float, span: float, discount: float) -> float:
     return 1.0 if share >= 1 else share * (1 - discount) / (1 - share * discount)
 
 
-def loss_at_most(epsilon: float, span: float, discount: float) -> float:
-    """Returns by how much rows that are off by ε can change the difference of two policies."""
-    return 2 * span * epsilon / (1 - discount * (1 - epsilon)) if epsilon > 0 else 0.0
-
-
 def break_even_in_model(lower: float, widths: tuple[float, float], discount: float) -> float:
     """Returns the same by the widths w_I and w_b of r + γV(s') in a model; at most 1."""
     total = sum(widths)

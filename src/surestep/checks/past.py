@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
 from surestep._arrays import AnyArray, FloatArray, IntArray
+from surestep.checks import shuffling
 from surestep.checks.check import Check, GivenLog, Mark
-from surestep.checks.shuffling import Shuffled, compared_rows, finest, label_test, number_test
 from surestep.model.log import DecisionLog
 
 MOST_BACK = 10  # rows, to find an action that the state does not tell
@@ -28,7 +27,7 @@ def permutation_check(
     seed: int,
     group: IntArray | None = None,
     finer: Sequence[IntArray] = (),
-    figures: Mapping[str, float] = MappingProxyType({}),
+    figures: Mapping[str, float] | None = None,
 ) -> Check:
     """Checks whether the past [N] tells an outcome [N], labels or numbers, beyond the group [N].
 
@@ -36,26 +35,24 @@ def permutation_check(
     several pasts the finest counts that rows have in common; `finer` ones are tested along.
     """
     log, seed = given.log, given.seed + seed
-    rows, apart = compared_rows(log, place, seed)
+    rows, apart = shuffling.compared_rows(log, place, seed)
     group, outcome = (place if group is None else group)[rows], outcome[rows]
-    past = finest(group, [each[rows] for each in pasts])
+    if outcome.dtype.kind != "f":
+        outcome = outcome.astype(np.int64)
+    past = shuffling.finest(group, [each[rows] for each in pasts])
     scales = [each[rows] for each in finer]
-    if outcome.dtype.kind == "f":
-        test = number_test(group, past, outcome, seed=seed, level=given.level, finer=scales)
-        if test is None and not above_usual(log).any():
-            return Check.unchecked(code, "nothing-varies")
-    else:
-        whole = outcome.astype(np.int64)
-        test = label_test(group, past, whole, seed=seed, level=given.level, finer=scales)
-    return check_of(code, test, given.level, apart, figures)
+    found = shuffling.shuffle_test(group, past, outcome, seed=seed, level=given.level, finer=scales)
+    if found is None and outcome.dtype.kind == "f" and not above_usual(log).any():
+        return Check.unchecked(code, "nothing-varies")
+    return check_of(code, found, given.level, apart, figures)
 
 
 def check_of(
     code: str,
-    found: Shuffled | None,
+    found: shuffling.Shuffled | None,
     level: float,
     one_an_episode: bool,
-    figures: Mapping[str, float] = MappingProxyType({}),
+    figures: Mapping[str, float] | None = None,
 ) -> Check:
     """Returns what a permutation test found, with the shuffles as bars of a picture."""
     if found is None:
@@ -74,7 +71,7 @@ def check_of(
         rows=found.rows,
         one_an_episode=one_an_episode,
         noticed=found.noticed,
-        figures=dict(figures),
+        figures=figures or {},
         picture=tuple(Mark("", low, high, float(many)) for low, high, many in bars),
     )
 
@@ -121,17 +118,12 @@ def above_usual(log: DecisionLog) -> IntArray:
     return (log.reward > mean[place] + room).astype(np.int64)
 
 
-def episode_of_rows(log: DecisionLog) -> IntArray:
-    """Returns the episode of each row [N]."""
-    return np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
-
-
 def blocks(log: DecisionLog) -> list[IntArray]:
     """Returns the block of each row [N]: in halves of the episodes, and in shorter blocks.
 
     A log of one episode is cut by its rows.
     """
-    place, size = episode_of_rows(log), log.num_episodes
+    place, size = shuffling.episode_of_rows(log), log.num_episodes
     if size == 1:
         place, size = np.arange(log.num_steps), log.num_steps
     return [place * n // size for n in BLOCKS if n == BLOCKS[0] or LEAST_IN_BLOCK * n <= size]

@@ -5,18 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._words import signed
-from surestep.checks.check import Check, GivenPractice, GivenResult, Kind
+from surestep.checks.check import Check, GivenResult, Kind
 from surestep.checks.past import permutation_check
 
 
 def check(result: GivenResult) -> Check:
-    """Tests practice, or returns why not."""
-    found = result.practice
-    return Check.unchecked(KIND.code, found) if isinstance(found, str) else practice_check(found)
-
-
-def practice_check(practice: GivenPractice) -> Check:
-    """Compares actions among rows of the same state, late rows with those before."""
+    """Compares actions among rows of one state, late rows with earlier ones; or says why not."""
+    practice = result.practice
+    if isinstance(practice, str):
+        return Check.unchecked(KIND.code, practice)
     log, gain = practice.given.log, practice.gain
     return permutation_check(
         *(KIND.code, practice.given, log.state.astype(np.int64), log.action),

@@ -50,7 +50,8 @@ def check_result(result: GivenResult) -> tuple[Check, ...]:
 def given_log(log: DecisionLog) -> GivenLog:
     """Returns a log as checks are given it: whole episodes of a large one, and a seed."""
     seed = seed_of(log)
-    return GivenLog(sampled(log, seed), seed, LEVEL)
+    large = log.num_steps > MOST_STEPS
+    return GivenLog(log.episodes(looked_at(log, seed)) if large else log, seed, LEVEL)
 
 
 def seed_of(log: DecisionLog) -> int:
@@ -60,13 +61,8 @@ def seed_of(log: DecisionLog) -> int:
     return int.from_bytes(digest.digest()[:7], "big")
 
 
-def sampled(log: DecisionLog, seed: int) -> DecisionLog:
-    """Returns the log, or whole episodes of a large one, in their order; at least one."""
-    return log if log.num_steps <= MOST_STEPS else log.episodes(looked_at(log, seed))
-
-
 def looked_at(log: DecisionLog, seed: int) -> IntArray:
-    """Returns the numbers of these episodes."""
+    """Returns the numbers of the episodes that are looked at, in their order; at least one."""
     if log.num_steps <= MOST_STEPS:
         return np.arange(log.num_episodes)
     order = np.random.default_rng(seed).permutation(log.num_episodes)

@@ -28,7 +28,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,6 @@ class Shuffled:
     """The outcome of a permutation test."""
 
     rows: int  # that were compared
-    groups: int
     statistic: float  # standard deviations above the mean of the shuffles
     p_value: float
     shuffles: tuple[float, ...]  # the same of the shuffles, rising
@@ -101,7 +100,7 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
 
     Which one, the j-th, is drawn beforehand, with P(j ≥ i) = 1 / (2i − 1).
     """
-    key = visit_key(log, place)
+    key = episode_of_rows(log) * np.int64(int(place.max()) + 1) + place
     order = np.argsort(key, kind="stable")
     offsets = ends_of_equal(key[order])
     lengths = arrays.run_lengths(offsets)
@@ -111,10 +110,9 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
     return np.sort(order[offsets[:-1][reached] + drawn[reached].astype(np.int64) - 1])
 
 
-def visit_key(log: DecisionLog, place: IntArray) -> IntArray:
-    """Returns a number [N] for the episode and the place of each row."""
-    episode = np.repeat(np.arange(log.num_episodes), arrays.run_lengths(log.episode_offsets))
-    return episode * np.int64(int(place.max()) + 1) + place
+def episode_of_rows(log: DecisionLog) -> IntArray:
+    """Returns the episode of each row [N]."""
+    return np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
 
 
 def finest(group: IntArray, pasts: Sequence[IntArray]) -> IntArray:
@@ -166,67 +164,45 @@ def ends_of_equal(values: IntArray) -> IntArray:
 NOTHING = Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
 
-def label_test(
+def shuffle_test(
     group: IntArray,
     past: IntArray,
-    outcome: IntArray,
+    outcome: AnyArray,
     *,
     seed: int,
     level: float,
     finer: Sequence[IntArray] = (),
 ) -> Shuffled | None:
-    """Tests whether the past [n] tells an outcome [n], a number, beyond the group [n].
+    """Tests whether the past [n] tells an outcome [n], labels or numbers, beyond the group [n].
 
-    The statistic is the conditional mutual information of past and outcome. An effect ε means that
-    with probability ε the past alone decides. None where no two rows can be compared. The rows lie
-    in the order of `finer` pasts [n], which are tested along: see `largest`.
+    Of labels, which are whole numbers, the statistic is the conditional mutual information of past
+    and outcome; an effect ε means that with probability ε the past alone decides. Of numbers it is
+    the share of the squares in a group that lies between the means of its pasts; an effect ε means
+    that a past shifts the mean by ε standard deviations. None where no two rows can be compared.
+    The rows lie in the order of `finer` pasts [n], which are tested along: see `largest`.
     """
+    of_numbers = outcome.dtype.kind == "f"
+    if of_numbers:
+        largest_of_all = float(np.abs(outcome).max(initial=0.0)) or 1.0
+        outcome = np.round(outcome, 12 - math.ceil(math.log10(largest_of_all)))  # no mere rounding
     placed = arranged(group, past, outcome)
-    if placed.order.size == 0:
+    if placed.rows == 0:
         return None
-    kind = outcome[placed.order] + placed.group_of_rows() * np.int64(outcome.max() + 1)
-    code = np.unique(kind, return_inverse=True)[1]
-    least = np.minimum.reduceat(code, placed.runs[placed.groups[:-1]])
-    local = (code - least[placed.group_of_rows()]).astype(np.int32)
-    many = np.arange(1 + int(np.diff(placed.runs[placed.groups]).max()), dtype=np.float64)
-    n_log_n = many * np.log(np.maximum(many, 1.0))
+    values, beside = outcome[placed.order], tuple[FloatArray, ...]()
+    kernel: Any = shuffled_spread
+    if not of_numbers:
+        owner = placed.group_of_rows()
+        code = np.unique(values + owner * np.int64(outcome.max() + 1), return_inverse=True)[1]
+        least = np.minimum.reduceat(code, placed.runs[placed.groups[:-1]])
+        many = np.arange(1 + int(np.diff(placed.runs[placed.groups]).max()), dtype=np.float64)
+        values, kernel = (code - least[owner]).astype(np.int32), shuffled_information
+        beside = (many * np.log(np.maximum(many, 1.0)),)
 
     def draws(scale: Arrangement, number: int, effect: float) -> FloatArray:
         statistic = np.empty(number + 1)
         runs = scale.groups, scale.runs
         room = room_to_shuffle(*runs)
-        shuffled_information.all(number + 1, room, seed, effect, *runs, local, n_log_n, statistic)
-        return statistic
-
-    return tested(placed, largest(placed, finer, draws), level)
-
-
-def number_test(
-    group: IntArray,
-    past: IntArray,
-    outcome: FloatArray,
-    *,
-    seed: int,
-    level: float,
-    finer: Sequence[IntArray] = (),
-) -> Shuffled | None:
-    """Tests whether the past [n] tells the mean of an outcome [n] beyond the group [n].
-
-    The statistic is the share of the squares in a group that lies between the means of its pasts.
-    An effect ε means that a past shifts the mean by ε standard deviations. None where no two rows
-    can be compared. `finer` is as for labels.
-    """
-    coarse = np.round(outcome, digits_of(outcome))
-    placed = arranged(group, past, coarse)
-    if placed.order.size == 0:
-        return None
-    values = coarse[placed.order]
-
-    def draws(scale: Arrangement, number: int, effect: float) -> FloatArray:
-        statistic = np.empty(number + 1)
-        runs = scale.groups, scale.runs
-        room = room_to_shuffle(*runs)
-        shuffled_spread.all(number + 1, room, seed, effect, *runs, values, statistic)
+        kernel.all(number + 1, room, seed, effect, *runs, values, *beside, statistic)
         return statistic
 
     return tested(placed, largest(placed, finer, draws), level)
@@ -259,12 +235,6 @@ def largest(
     return of_all
 
 
-def digits_of(values: FloatArray) -> int:
-    """Returns how many digits after the point tell apart what is more than rounding."""
-    largest = float(np.abs(values).max(initial=0.0))
-    return 12 - math.ceil(math.log10(largest)) if largest > 0 else 0
-
-
 def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
     """Returns what a test at a level finds."""
     statistic = draws(shuffles_of(placed.rows), 0.0)
@@ -273,7 +243,6 @@ def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
     mean, deviation = float(shuffled.mean()), max(float(shuffled.std()), slack)
     return Shuffled(
         rows=placed.rows,
-        groups=placed.groups.size - 1,
         statistic=(observed - mean) / deviation,
         p_value=p_value_of(observed, shuffled),
         shuffles=tuple(((shuffled - mean) / deviation).tolist()),

@@ -76,13 +76,8 @@ def against(check: Check) -> str | None:
 
 def forbids_proof(checks: Sequence[Check], certificate: Certificate) -> bool:
     """Tells whether a failed check forbids to call what a certificate claims proved."""
-    return any(CHECKS[check.code].forbids_proof(check, certificate) for check in failed(checks))
-
-
-def doubts(checks: Sequence[Check], certificate: Certificate) -> int:
-    """Counts the failed checks that speak against what a certificate assumes."""
-    assumed = {assumption.code for assumption in certificate.assumptions}
-    return sum(against(check) in assumed for check in failed(checks))
+    found = ((CHECKS[check.code].forbids_proof, check) for check in failed(checks))
+    return any(forbids(check, certificate) for forbids, check in found if forbids is not None)
 
 
 def summary(checks: Sequence[Check]) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from surestep._words import number
 from surestep.cli.terminal import say_json, terminal
 from surestep.sections import Column, Section, Table, numbers
 
@@ -35,19 +37,7 @@ if TYPE_CHECKING:
     help="The most successors of a pair, where you know it; bounds about splits ignore it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def command(
-    states: int,
-    actions: int,
-    discount: float,
-    value_bound: float | None,
-    values: tuple[float, float] | None,
-    delta: float,
-    visits: int | None,
-    zeta: float | None,
-    gain: float,
-    branching: int | None,
-    as_json: bool,
-) -> None:
+def command(as_json: bool, **asked: Any) -> None:
     """Show the ζ that N visits buy, and the visits that a loss of ζ takes, for every bound.
 
     A bound says: with probability 1 − δ the improved policy is worse than the behavior policy by at
@@ -59,28 +49,17 @@ def command(
     """
     from surestep.bounds import ProblemSize, compare_bounds, value_span
 
+    visits, zeta = asked["visits"], asked["zeta"]
+    value_bound, values = asked.pop("value_bound"), asked.pop("values")
     if visits is None and zeta is None:
         raise click.UsageError("Nothing is asked: give --visits, --zeta, or both.")
-    if values is not None and value_bound is None:
-        value_bounds = values
-    elif values is None and value_bound is not None:
-        value_bounds = (-value_bound, value_bound)
-    else:
+    if (values is None) == (value_bound is None):
         raise click.UsageError("Give either --value-bound or --values LOW HIGH.")
-    size = ProblemSize(states, actions, delta, discount=discount, branching=branching)
-    answers = compare_bounds(size, value_bounds, visits=visits, wanted_zeta=zeta, gain=gain)
-    asked = {
-        "states": states,
-        "actions": actions,
-        "discount": discount,
-        "value_bounds": value_bounds,
-        "delta": delta,
-        "gain": gain,
-        "branching": branching,
-        "visits": visits,
-        "zeta": zeta,
-    }
-    span = value_span(value_bounds)
+    asked["value_bounds"] = bounds = values or (-value_bound, value_bound)
+    known = {name: asked[name] for name in ("states", "actions", "delta", "discount", "branching")}
+    size = ProblemSize(**known)
+    answers = compare_bounds(size, bounds, visits=visits, wanted_zeta=zeta, gain=asked["gain"])
+    span = value_span(bounds)
     if as_json:
         content = [answer._asdict() for answer in answers]
         say_json({"asked": asked, "span": span, "answers": content})
@@ -88,49 +67,47 @@ def command(
 
     from surestep.report.terminal import print_sections
 
-    section = bounds_section(answers, span, delta, visits, zeta)
+    section = bounds_section(answers, span, asked)
     print_sections([section], terminal(highlight=False))
 
 
 def bounds_section(
-    answers: tuple[BoundAnswer, ...],
-    span: float,
-    delta: float,
-    visits: int | None,
-    zeta: float | None,
+    answers: Sequence[BoundAnswer], span: float, asked: Mapping[str, Any]
 ) -> Section:
     """Returns the bounds side by side, and what they mean: loudly where that is nothing."""
-    from surestep._words import number
-
-    says = {
-        answer.method: "" if answer.zeta is None
-        else "NOTHING" if answer.says_nothing
-        else "limits loss" if answer.zeta >= 0 else "claims gain"
-        for answer in answers
-    }  # fmt: skip
-    columns = [*map(Column, ("bound", "covers", "standing"))]
-    columns += [*numbers("ζ"), Column("says")] if visits is not None else []
-    columns += numbers("visits") if zeta is not None else []
-    rows = []
-    for answer in answers:
-        loss = "–" if answer.zeta is None else number(answer.zeta)
-        wanted = "–" if answer.n_wedge is None else f"{answer.n_wedge:,}"
-        row = [answer.method, answer.covers, answer.standing]
-        row += [loss, says[answer.method]] if visits is not None else []
-        rows.append([*row, wanted] if zeta is not None else row)
+    visits, zeta = asked["visits"], asked["zeta"]
+    columns, captions = [*map(Column, ("bound", "covers", "standing"))], list[str]()
+    rows = [[answer.method, answer.covers, answer.standing] for answer in answers]
     sentences = [
-        f"With probability {1 - delta:g} the improved policy is worse than the current one by at "
-        "most ζ, if it changes only pairs with more visits than that (spi: if every pair has them)."
+        f"With probability {1 - asked['delta']:g} the improved policy is worse than the current "
+        "one by at most ζ, if it changes only pairs with more visits than that (spi: if every pair "
+        "has them)."
     ]
-    if "NOTHING" in says.values():
+    if visits is not None:
+        columns += [*numbers("ζ"), Column("says")]
+        captions.append(f"ζ of {visits:,} visits")
+        for row, answer in zip(rows, answers, strict=True):
+            row += says(answer)
+    if zeta is not None:
+        columns += numbers("visits")
+        captions.append(f"visits for ζ = {zeta:g}")
+        for row, answer in zip(rows, answers, strict=True):
+            row.append("–" if answer.n_wedge is None else f"{answer.n_wedge:,}")
+    if any("NOTHING" in row for row in rows):
         sentences.append(f"NOTHING: values span {span:g}, so no policy can be worse by more.")
     if zeta is not None and zeta >= span:
         sentences.append(f"ζ = {zeta:g} guarantees NOTHING: values span {span:g}.")
     for refusal in sorted({answer.refusal for answer in answers if answer.refusal is not None}):
         refused = [answer.method for answer in answers if answer.refusal == refusal]
         sentences.append(f"No answer from {', '.join(refused)}: {refusal}.")
-    asked = [f"ζ of {visits:,} visits"] if visits is not None else []
-    asked += [f"visits for ζ = {zeta:g}"] if zeta is not None else []
-    known = "as-published: the papers' own claim, with known gaps (docs/bounds.md)"
-    caption = "; ".join([*asked, known])
-    return Section("bounds", "Bounds", sentences, tables=[Table("bounds", caption, columns, rows)])
+    captions.append("as-published: the papers' own claim, with known gaps (docs/bounds.md)")
+    table = Table("bounds", "; ".join(captions), columns, rows)
+    return Section("bounds", "Bounds", sentences, tables=[table])
+
+
+def says(answer: BoundAnswer) -> list[str]:
+    """Returns the ζ of an answer, and what it says."""
+    if answer.zeta is None:
+        return ["–", ""]
+    meaning = "limits loss" if answer.zeta >= 0 else "claims gain"
+    return [number(answer.zeta), "NOTHING" if answer.says_nothing else meaning]

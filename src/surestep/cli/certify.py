@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from surestep.cli import options
+from surestep.cli.options import described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, terminal
+from surestep.description import Description
 from surestep.sections import Section
-
-if TYPE_CHECKING:
-    from surestep.model import Certificate
-    from surestep.pipeline import Judged
 
 
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
 @click.argument("result", type=click.Path(path_type=Path))
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@described()
 @click.option(
     "--certificate",
     "--kind",
@@ -35,10 +32,8 @@ if TYPE_CHECKING:
 @options.declared_range("running")
 @options.declared_range("ending")
 @options.declared_range("returns")
-@options.own_keys
 @options.allow_query
-@options.memory_limit
-@options.output_file("-o", "--output", words="A file for the certificates, as JSON.")
+@options.output_file("A file for the certificates, as JSON.")
 @click.option(
     "--check",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -46,13 +41,12 @@ if TYPE_CHECKING:
 )
 def command(
     result: Path,
-    logs: tuple[str, ...],
+    description: Description,
     kinds: tuple[str, ...],
     delta: float | None,
     running: tuple[float, float] | None,
     ending: tuple[float, float] | None,
     returns: tuple[float, float] | None,
-    assigned: tuple[str, ...],
     allow_query: bool,
     memory_limit: str | None,
     output: Path | None,
@@ -72,17 +66,17 @@ def command(
     """
     from surestep._files import write_together
     from surestep.pipeline import certify_result, check_certificates
-    from surestep.report.certificates import together_words
+    from surestep.report.certificates import certificate_name, of_one, together_words
+    from surestep.report.terminal import print_sections
     from surestep.results.result import certificates_to_json, read_certificates
 
-    log = options.own_log(logs, assigned)
     if check is not None:
         if kinds or output or any(g is not None for g in (delta, running, ending, returns)):
             raise click.UsageError("--check makes what is in the file again, and takes no more")
         with task_progress() as progress:
             check_certificates(
                 result,
-                log,
+                description,
                 read_certificates(check),
                 allow_query=allow_query,
                 memory_limit=memory_limit,
@@ -95,7 +89,7 @@ def command(
     with task_progress() as progress:
         judged = certify_result(
             result,
-            log,
+            description,
             kinds,
             allow_query=allow_query,
             delta=delta,
@@ -108,33 +102,15 @@ def command(
     claims = judged.certificates
     if not judged.same_log:
         say("This is another log than the one that the policy was made from.")
-    for certificate in claims:
-        print_claim(certificate, judged)
+    for claim in claims:
+        name, told = certificate_name(claim), judged.verdict(claim)
+        assumed = of_one(claim, name)._replace(folded=False, facts=())
+        title = f"{name}: {told.rung}"
+        section = Section("claim", title, [told.why], parts=[assumed], mood=told.mood)
+        print_sections([section], terminal(highlight=False, markup=False))
     if len(claims) > 1:
         say(f"\n{together_words(claims, settled=False)}", dim=True)
     if output is not None:
         text = claims[0].to_json() if len(claims) == 1 else certificates_to_json(claims)
         write_together({output: [f"{text}\n".encode()]})
         say(f"wrote {output}", dim=True)
-
-
-def print_claim(certificate: Certificate, among: Judged) -> None:
-    """Prints one of the claims, its standing, and all that it assumes."""
-    from surestep.report.answer import verdict
-    from surestep.report.certificates import certificate_name, of_one
-    from surestep.report.terminal import print_sections
-
-    rehearsed = among.is_rehearsed(certificate)
-    judged = verdict(
-        [certificate],
-        changed=certificate.figures.get("changed_pairs") != 0,
-        rehearsal=among.rehearsal if rehearsed else None,
-        awaited=among.awaits_stress_test and rehearsed,
-        fresh=among.fresh,
-        named=certificate == among.settled_on,
-        checks=among.checks,
-    )
-    name = certificate_name(certificate)
-    assumed = of_one(certificate, name)._replace(folded=False, facts=())
-    section = Section("claim", f"{name}: {judged.rung}", [judged.why], parts=[assumed])
-    print_sections([section._replace(mood=judged.mood)], terminal(highlight=False, markup=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import click
 from surestep._words import counted
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
-from surestep.cli.progress import progress_bar
+from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say
 from surestep.description import READING, Description, several
 
@@ -19,7 +20,7 @@ from surestep.description import READING, Description, several
     "count", cls=Grouped, short_help="Count a log: tables of decisions to a small, mergeable file."
 )
 @described(*READING)
-@options.output_file("-o", "--output", required=True, words="The file of counts to write.")
+@options.output_file("The file of counts to write.", required=True)
 @options.cluster("Count the files, a task each,")
 def command(
     description: Description,
@@ -47,7 +48,8 @@ def command(
         raise click.UsageError("These are counts already; put them together with surestep merge.")
     source = open_log(description, memory_limit=memory_limit)
     say(source.columns)
-    with progress_bar(f"counting {source.table.name}") as advance:
+    with task_progress() as progress:
+        advance = partial(progress, f"counting {source.table.name}")
         if engine == "ray":
             counts = count_on_ray(source, address=address, progress=advance)
         else:

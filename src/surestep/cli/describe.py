@@ -14,7 +14,7 @@ from surestep.description import BY_DEFAULT, DEFAULTS, HELP, SUFFIX, assignment,
 
 @click.command("describe", short_help="Look at a log, and write a description to go on with.")
 @click.argument("logs", nargs=-1, metavar="LOG...")
-@options.output_file("-o", "--output", words="The file to write.  [default: LOG.toml beside LOG]")
+@options.output_file("The file to write.  [default: LOG.toml beside LOG]")
 @click.option(
     "--set",
     "assigned",

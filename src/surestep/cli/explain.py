@@ -14,7 +14,7 @@ from surestep.cli.terminal import say_json, terminal, visible
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from surestep.pipeline import ActionReason, Explanation
+    from surestep.pipeline import Explanation
 
 UNCHANGED = 1e-12  # chances this close are the same
 
@@ -55,11 +55,10 @@ def command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
 def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str] | tuple[str, ...]:
     """Returns the state as a row where columns are named, else as labels in order."""
     parts = [text.partition("=") for text in given]
-    if all(equals and name in columns for name, equals, _ in parts):
-        return {name: value for name, _, value in parts}
-    if any(equals and name in columns for name, equals, _ in parts):
+    named = [(name, value) for name, equals, value in parts if equals and name in columns]
+    if 0 < len(named) < len(given):
         raise click.UsageError("give every --state with its column (COLUMN=VALUE), or none of them")
-    return given
+    return dict(named) or given
 
 
 def chances(before: float, after: float) -> tuple[str, Text]:
@@ -70,13 +69,6 @@ def chances(before: float, after: float) -> tuple[str, Text]:
 
     changed = abs(after - before) > UNCHANGED
     return number(before), Text(number(after), style="bold" if changed else "")
-
-
-def visits_to_go(reason: ActionReason) -> str:
-    """Returns what an action lacks that keeps its chance: visits, or permission."""
-    if reason.allowed is False:
-        return "not allowed"
-    return "" if reason.more_visits is None else f"{reason.more_visits:,}"
 
 
 def print_explanation(explanation: Explanation) -> None:
@@ -107,13 +99,14 @@ def print_explanation(explanation: Explanation) -> None:
         untried = explanation.untried if len(explanation.untried) > 1 else ()
         for reason in explanation.actions:
             if reason not in untried:
+                more = "" if reason.more_visits is None else f"{reason.more_visits:,}"
                 table.add_row(
                     *(Text(visible(label)) for label in reason.called),
                     *chances(reason.behavior, reason.probability),
                     f"{reason.visits:,}",
                     values.number(reason.q) if reason.visits else "unknown",
                     gains.signed(reason.advantage) if reason.visits else "",
-                    visits_to_go(reason),
+                    "not allowed" if reason.allowed is False else more,
                 )
         if untried:
             before_all = sum(action.behavior for action in untried)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 @click.command("figure", short_help="Draw any experiment, with its numbers as CSV.")
 @options.run_choice
 @options.output_file(
-    "-o",
-    "--output",
-    required=True,
-    words="The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.",
+    "The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.", required=True
 )
 @click.option(
     "--metric",
@@ -52,15 +49,11 @@ def command(
     directory: Path | None,
     selection: Selection,
     output: Path,
-    metrics: tuple[str, ...],
-    value: str | None,
-    columns: str | None,
-    rows: str | None,
-    bands: bool,
     size: tuple[float, float] | None,
     font: str,
     font_size: float,
     title: str | None,
+    **request: Any,
 ) -> None:
     """Draw the runs of NAME, with the numbers behind each picture as CSV beside it.
 
@@ -76,5 +69,5 @@ def command(
     from surestep.figures.figure import Request, draw
 
     look = Look(size, font, font_size, title)
-    request = Request(selection, metrics, value, columns, rows, look, bands)
-    say(*(f"wrote {path}" for path in draw(name, directory, output, request)))
+    wanted = Request(selection, look=look, **request)
+    say(*(f"wrote {path}" for path in draw(name, directory, output, wanted)))

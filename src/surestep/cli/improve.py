@@ -15,10 +15,11 @@ from surestep.cli.terminal import say, terminal
 from surestep.description import ASKING, IMPROVING, LABELS, READING, Description
 
 if TYPE_CHECKING:
+    from surestep.pipeline import Effort
     from surestep.results.findings import Findings
 
 LUCKY = "worlds without any benefit"
-SHOWN_CHANGES = 3
+SHOWN_CHANGES = 3  # 1 where checks failed, of which more is to be said
 UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on."
 
 
@@ -33,19 +34,11 @@ UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same 
     required=True,
     cls=Option,
     group="The question",
-    help="A new folder for the result, or one to go on with.",
+    help="The folder of the result, or of one to go on with.",
 )
-@options.time_limit
-@options.worker_processes
-@options.cluster("Do the stress test")
+@options.stress_test("Do the stress test")
 def command(
-    description: Description,
-    output: Path,
-    memory_limit: str | None,
-    workers: int | None,
-    engine: str,
-    address: str | None,
-    time_limit: float | None,
+    description: Description, output: Path, memory_limit: str | None, effort: Effort
 ) -> None:
     """Improve the policy behind LOG: a description (TOML), a log, or what `count` wrote.
 
@@ -59,13 +52,13 @@ def command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
-        from surestep.parallel import reach, usual_workers
+        from surestep.parallel import reach
         from surestep.pipeline import Terms, draft, gather, open_source
         from surestep.pipeline.improve import result_of
         from surestep.results.unfinished import begin, check_can_begin, finish, save
 
         check_can_begin(output)
-        reach(engine, address)
+        reach(effort.engine, effort.address)
         asked = Terms.of(description)
         source = open_source(description, memory_limit=memory_limit)
         made = draft(gather(source, terms=asked), asked, progress)
@@ -73,22 +66,14 @@ def command(
         findings = made.findings
         if made.how.sizes:
             begin(output, files)
-            cores = workers or usual_workers(engine, made.how.seconds)
-            worlds = made.how.worlds
+            seconds, worlds = made.how.seconds, made.how.worlds
             kinds = f"{worlds:,} worlds of each kind" if worlds else LUCKY
+            left = duration(seconds / effort.cores(seconds))
             say(
-                f"saved {output}, not yet stress tested; next: {kinds}, about "
-                f"{duration(made.how.seconds / cores)} (if that is interrupted, the same command "
-                "goes on)"
+                f"saved {output}, not yet stress tested; next: {kinds}, about {left} (if that is "
+                "interrupted, the same command goes on)"
             )
-            findings = made.finished(
-                progress,
-                workers=cores,
-                engine=engine,
-                address=address,
-                folder=output,
-                time_limit=time_limit,
-            )
+            findings = made.finished(progress, effort._replace(folder=output))
             if findings.rehearsal is not None:
                 files = result_of(findings).files()
                 finish(output, files)
@@ -102,18 +87,20 @@ def command(
 
 def print_answer(findings: Findings) -> None:
     """Prints the first screen of the report, the stress test, and what was taken by default."""
+    from surestep.checks import failed
     from surestep.report.answer import answer_section
-    from surestep.report.stress_test import found_words, luck_words, no_rehearsal_words
+    from surestep.report.stress_test import found_words, no_rehearsal_words
     from surestep.report.terminal import print_sections
 
-    answer, rehearsal = answer_section(findings, most=SHOWN_CHANGES), findings.rehearsal
+    most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
+    answer, rehearsal = answer_section(findings, most=most), findings.rehearsal
     print_sections([answer], terminal(highlight=False, markup=False, emoji=False))
     if findings.awaits_stress_test:
         say(UNFINISHED, fg="yellow", bold=True)
     elif rehearsal is None:
         say(no_rehearsal_words(findings.no_rehearsal))
     else:
-        say(*(found_words(rehearsal) if rehearsal.worlds else luck_words(rehearsal)))
+        say(*found_words(rehearsal))
     read, named = findings.record.data, findings.record.parameters["columns"]
     columns = "; ".join(f"{role} {', '.join(names)}" for role, names in named.items() if names)
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"

@@ -14,17 +14,9 @@ from surestep.cli.terminal import say, say_json, terminal
 from surestep.description import DEFAULTS, READING, SUFFIX, Description, several
 from surestep.description import command as command_of
 
-# The first sign keeps the lines apart that follow it.
-IN_USE = """\b
-surestep inspect log.toml
-surestep inspect log.csv --state ward --state severity --action decision -o log.html"""
-
 
 @click.command(
-    "inspect",
-    cls=Grouped,
-    short_help="Look at a log: coverage, overlap, suspicious rows.",
-    epilog=IN_USE,
+    "inspect", cls=Grouped, short_help="Look at a log: coverage, overlap, suspicious rows."
 )
 @described(*READING, "behavior.policy")
 @click.option(
@@ -34,7 +26,7 @@ surestep inspect log.csv --state ward --state severity --action decision -o log.
     show_default=True,
     help="N∧: a pair with more visits is one that SPIBB would trust.",
 )
-@options.output_file("-o", "--output", words="Write a page (HTML) as well.")
+@options.output_file("Write a page (HTML) as well.")
 @options.json_instead
 def command(
     description: Description,
@@ -47,6 +39,10 @@ def command(
 
     Shows how often each action was tried in each state, what the log is too thin for, and rows
     that look wrong, with their places. It refuses only what cannot be read at all.
+
+    \b
+    surestep inspect log.toml
+    surestep inspect log.csv --state ward --state severity --action decision -o log.html
     """
     from surestep._files import write_together
     from surestep.io import is_counts_file

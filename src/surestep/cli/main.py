@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import signal
 import sys
@@ -45,7 +44,7 @@ DEVICE = Option(
     type=click.Choice(["auto", "cpu", "cuda"]),
     expose_value=False,
     callback=choose_device,
-    help="The processor, or a GPU.  [default: SURESTEP_DEVICE, or auto]",
+    help="Where to compute; or set SURESTEP_DEVICE.",
 )
 
 
@@ -89,15 +88,6 @@ class Verbs(click.Group):
         if cmd_name in COMPUTING and DEVICE not in command.params:
             command.params.append(DEVICE)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb and its arguments; an unknown verb is refused with the closest ones."""
-        close = difflib.get_close_matches(args[0], VERBS)
-        if args[0] not in VERBS and close:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(close)}?")
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Runs the verb; characters that the terminal does not have are replaced."""
@@ -149,9 +139,10 @@ def broken_output() -> str:
 def main(ctx: click.Context, version: bool, as_json: bool) -> None:
     """Safe policy improvement: a better policy from a log of past decisions."""
     if version and as_json:
-        from surestep.cli.version import all_versions
+        from surestep._blocks import versions_here
+        from surestep.results.record import current_machine
 
-        say_json(all_versions())
+        say_json(versions_here() | current_machine())
     elif version:
         click.echo(f"surestep, version {__version__}")
     elif as_json:
@@ -161,6 +152,8 @@ def main(ctx: click.Context, version: bool, as_json: bool) -> None:
     if version:
         ctx.exit()
 
+
+main.commands = dict.fromkeys(VERBS, main)  # click looks there for what may have been meant
 
 # ---- The end of a command that is told to: by Ctrl-C, by the system, or by a terminal that closes
 

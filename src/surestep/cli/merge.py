@@ -12,7 +12,7 @@ from surestep.cli.terminal import say
 
 @click.command("merge", short_help="Merge files of counts into one.")
 @click.argument("files", nargs=-1, required=True, metavar="COUNTS...")
-@options.output_file("-o", "--output", required=True, words="The file of counts to write.")
+@options.output_file("The file of counts to write.", required=True)
 def command(files: tuple[str, ...], output: Path) -> None:
     """Merge files of counts that `surestep count` wrote, in any order.
 

@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 import glob
-import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from functools import partial, wraps
+from collections.abc import Callable, Iterator
+from functools import partial, reduce, wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from surestep.description import (
-    ASKING,
-    HELP,
-    IMPROVING,
-    OPTIONS,
-    READING,
-    SUFFIX,
-    Description,
-    assignment,
-    merged,
-    put,
-    read_toml,
-    singled,
-    with_folder,
-)
-from surestep.description import described as as_description
-from surestep.errors import InvalidParameter
+import surestep.description as keys
 
 Command = Callable[..., None]
+Adding = Callable[[Command], Command]
 FOLDER = click.Path(path_type=Path, file_okay=False)
-
-
-def refuse_nan(ctx: click.Context, option: click.Parameter, number: float | None) -> float | None:
-    """Returns the number; one that is none is in no range, which click does not notice."""
-    if number is not None and math.isnan(number):
-        raise click.BadParameter("nan is no number.")
-    return number
 
 
 class Option(click.Option):
@@ -59,29 +35,24 @@ class Grouped(click.Command):
             record = option.get_help_record(ctx)
             if record is not None and isinstance(option, click.Option):
                 groups.setdefault(getattr(option, "group", "Options"), []).append(record)
-        for name in (*dict.fromkeys(GROUPS.values()), "Options"):
-            if name in groups:
-                with formatter.section(name):
-                    formatter.write_dl(groups[name])
+        for name in sorted(groups, key=[*GROUPS.values(), "Options"].index):
+            with formatter.section(name):
+                formatter.write_dl(groups[name])
 
 
 expert = partial(click.option, cls=Option, group="For experts")
-memory_help = "Memory to use, such as 2GB; the rest spills to disk."
+memory_help = "Such as 2GB; the rest spills to disk."
 memory_limit = expert("--memory-limit", metavar="SIZE", help=memory_help)
-time_limit = expert(
-    "--time-limit",
-    type=click.FloatRange(min=0),
-    callback=refuse_nan,
-    metavar="SECONDS",
-    help="Stop the stress test with the worlds that were reached.",
-)
-worker_processes = expert(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes.  [default: all cores, where work is long]",
-)
+time_help = "End the stress test early."
+time_limit = expert("--time-limit", type=click.IntRange(min=0), metavar="SECONDS", help=time_help)
+workers_help = "Processes.  [default: all that pay]"
+worker_processes = expert("--workers", type=click.IntRange(min=1), metavar="N", help=workers_help)
 json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def in_this_order(*options: Adding) -> Adding:
+    """Adds several options to a command, in the order of its help."""
+    return lambda command: reduce(lambda made, add: add(made), reversed(options), command)
 
 
 value_of_metrics = click.option(
@@ -92,22 +63,19 @@ value_of_metrics = click.option(
 )
 
 
-def output_file(
-    *names: str, words: str, required: bool = False, metavar: str | None = None
-) -> Callable[[Command], Command]:
+def output_file(words: str, *, required: bool = False) -> Adding:
     """Adds the option of a file to write, which must not be one that the command line names."""
     kind = click.Path(path_type=Path)
-    option = click.option(*names, type=kind, required=required, metavar=metavar, help=words)
+    option = click.option("-o", "--output", type=kind, required=required, help=words)
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def checked(**options: Any) -> None:
+        def checked(output: Path | None, **options: Any) -> None:
             from surestep._files import check_output
 
-            output = options[names[-1].removeprefix("--")]
             if output is not None:
                 check_output(output, named_files(but=output))
-            command(**options)
+            command(output=output, **options)
 
         return option(checked)
 
@@ -119,7 +87,7 @@ def named_files(but: Path) -> Iterator[Path]:
 
     Those of a folder are the tables of a log, and the files of a result.
     """
-    from surestep.io.logs.formats import has_format
+    from surestep.io.logs.tables import has_format
     from surestep.results.result import FILES
     from surestep.results.unfinished import REHEARSAL, RUN
 
@@ -151,70 +119,74 @@ def run_choice(command: Command) -> Command:
         command(selection=Selection(*parts), **options)
 
     only = partial(click.option, multiple=True)
-    words = "Only these data sizes; repeatable."
-    decorated: Command = only("--episodes", type=int, metavar="SIZE", help=words)(with_selection)
-    words = "Only these; repeatable."
-    decorated = only("--environment", "environments", metavar="NAME", help=words)(decorated)
-    words = "Only these, such as spibb:n_wedge=100; repeatable."
-    metavar = "NAME[:SETTING=VALUE]"
-    decorated = only("--algorithm", "algorithms", metavar=metavar, help=words)(decorated)
-    words = "Where `surestep run -o` wrote it.  [default: runs/NAME]"
-    decorated = click.option("--from", "directory", type=FOLDER, help=words)(decorated)
-    return click.argument("name")(decorated)
+    folder = "Where `surestep run -o` wrote it.  [default: runs/NAME]"
+    algorithms = "Only these, such as spibb:n_wedge=100; repeatable."
+    return in_this_order(
+        click.argument("name"),
+        click.option("--from", "directory", type=FOLDER, help=folder),
+        only("--algorithm", "algorithms", metavar="NAME[:SETTING=VALUE]", help=algorithms),
+        only("--environment", "environments", metavar="NAME", help="Only these; repeatable."),
+        only("--episodes", type=int, metavar="SIZE", help="Only these data sizes; repeatable."),
+    )(with_selection)
 
 
-def cluster(work: str) -> Callable[[Command], Command]:
+def cluster(work: str) -> Adding:
     """Adds --engine and --address, where the work may be done on a cluster."""
-    engine = expert(
-        "--engine",
-        type=click.Choice(["local", "ray"]),
-        default="local",
-        show_default=True,
-        help=f"{work} here, or on a Ray cluster.",
+    engines, words = click.Choice(["local", "ray"]), f"{work} here, or on Ray."
+    return in_this_order(
+        expert("--engine", type=engines, default="local", help=words),
+        expert("--address", metavar="HOST", help="The Ray cluster, such as auto or head:6379."),
     )
-    address = expert("--address", help="The Ray cluster, such as auto or head:6379.")
-    return lambda command: engine(address(command))
+
+
+def stress_test(work: str) -> Adding:
+    """Adds --time-limit, --workers, --engine and --address; the command is given an `Effort`."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_effort(**options: Any) -> None:
+            from surestep.pipeline import Effort
+
+            parts = {part: options.pop(part) for part in ("workers", "engine", "address")}
+            command(effort=Effort(**parts, time_limit=options.pop("time_limit")), **options)
+
+        return in_this_order(time_limit, worker_processes, cluster(work))(with_effort)
+
+    return decorate
 
 
 # ---- a log and what is to be done with it -----------------------------------------------------
 
 
 GROUPS = {
-    **dict.fromkeys(READING, "The log"),
-    **dict.fromkeys(ASKING, "The question"),
-    **dict.fromkeys(IMPROVING, "For experts"),
+    **dict.fromkeys(keys.ASKING, "The question"),
+    **dict.fromkeys(keys.READING, "The log"),
+    **dict.fromkeys(keys.IMPROVING, "For experts"),
 }
-RANGES = ("stakes.running", "stakes.ending")
-SEVERAL = (*READING[:-1], "method.certificates")  # columns of which there is one are checked later
-METAVARS = {
-    **dict.fromkeys(READING, "COLUMN"),
-    **dict.fromkeys(RANGES, "LOW HIGH"),
-    "ends": "complete|clock",
-    "behavior.policy": "POLICY",
-    "stakes.discount": "GAMMA",
-    "method.algorithm": "NAME",
-    "method.certificates": "KIND",
-    "method.delta": "DELTA",
-    "method.worlds": "N",
+EARNED: dict[str, Any] = {"metavar": "LOW HIGH", "type": float, "nargs": 2}
+SETTINGS: dict[str, dict[str, Any]] = {
+    **{path: {"metavar": "COLUMN", "multiple": True} for path in keys.READING},
+    "ends": {"metavar": "complete|clock"},
+    "behavior.policy": {"metavar": "POLICY"},
+    "stakes.discount": {"metavar": "GAMMA", "type": float},
+    "stakes.running": EARNED,
+    "stakes.ending": EARNED,
+    "method.algorithm": {"metavar": "NAME"},
+    "method.certificates": {"metavar": "KIND", "multiple": True},
+    "method.delta": {"metavar": "DELTA", "type": float},
+    "method.worlds": {"metavar": "N", "type": int},
 }
 
 
-def key_option(path: str) -> Callable[[Command], Command]:
-    """Returns the option of a key; its value is the text that is typed, one or several."""
-    return click.option(
-        OPTIONS[path],
-        *(["--kind"] if path == "method.certificates" else []),
-        path.replace(".", "_"),
-        cls=Option,
-        group=GROUPS[path],
-        metavar=METAVARS[path],
-        multiple=path in SEVERAL,
-        nargs=2 if path in RANGES else 1,
-        help=HELP[path],
-    )
+def key_option(path: str) -> Adding:
+    """Returns the option of a key."""
+    names = [keys.OPTIONS[path], *(["--kind"] if path == "method.certificates" else [])]
+    names.append(path.replace(".", "_"))
+    group, words = GROUPS[path], keys.HELP[path]
+    return click.option(*names, cls=Option, group=group, help=words, **SETTINGS[path])
 
 
-def described(*paths: str) -> Callable[[Command], Command]:
+def described(*paths: str) -> Adding:
     """Adds LOG, options for keys of its description, --set and --memory-limit.
 
     The command is given a `Description`. LOG is one (TOML), or the files of a log. What options say
@@ -228,34 +200,28 @@ def described(*paths: str) -> Callable[[Command], Command]:
             for path in paths:
                 given = rest.pop(path.replace(".", "_"))
                 if given not in (None, ()):
-                    put(said, path, value_of(path, given))
-            command(description=description_of(logs, assigned, said), **rest)
+                    keys.put(said, path, given)
+            for text in assigned:
+                said = keys.merged(said, keys.assignment(text))
+            command(description=keys.description_of(logs, said), **rest)
 
         setting = click.option(
             "--set",
             "assigned",
             cls=Option,
-            group="The log" if paths == READING else "The question",
+            group="The log" if paths == keys.READING else "The question",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Any key of a description, such as bins.age.quantiles=10; `surestep describe "
-            "--keys` lists them.",
+            help="Any other key, such as bins.age.quantiles=10; `surestep describe --keys` lists "
+            "them.",
         )
-        decorated: Command = setting(memory_limit(with_description))
-        for path in reversed(paths):
-            decorated = key_option(path)(decorated)
-        return click.argument("logs", nargs=-1, required=True, metavar="LOG...")(decorated)
+        log = click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+        given = map(key_option, paths)
+        return in_this_order(log, *given, setting, memory_limit)(with_description)
 
     return decorate
 
 
-own_keys = click.option(
-    "--set",
-    "assigned",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A file that was given, such as limits.allowed=allowed.csv.",
-)
 allow_query = click.option(
     "--allow-query",
     is_flag=True,
@@ -263,53 +229,6 @@ allow_query = click.option(
 )
 
 
-def own_log(
-    logs: tuple[str, ...], assigned: tuple[str, ...], behavior: str | None = None
-) -> Description:
-    """Returns the description of the log that a user names beside a result."""
-    said = {} if behavior is None else {"behavior": {"policy": behavior}}
-    return description_of(logs, assigned, said)
-
-
-def declared_range(name: str) -> Callable[[Command], Command]:
+def declared_range(name: str) -> Adding:
     """Returns the option of what may be earned."""
-    return click.option(
-        f"--{name}", type=(float, float), metavar="LOW HIGH", help=HELP[f"stakes.{name}"]
-    )
-
-
-def value_of(path: str, given: Any) -> Any:
-    """Returns what was typed for a key: names and words as they are, numbers as numbers."""
-    if path in SEVERAL:
-        return singled(list(given))
-    if path.startswith(("stakes.", "method.delta", "method.worlds")):
-        numbers = [number_of(path, text) for text in (given if path in RANGES else [given])]
-        return numbers if path in RANGES else numbers[0]
-    return given
-
-
-def number_of(path: str, text: str) -> float:
-    """Reads a number that was typed."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    raise InvalidParameter(f"{OPTIONS[path]} is {text!r}, expected a number")
-
-
-def description_of(
-    logs: tuple[str, ...], assigned: tuple[str, ...], said: Mapping[str, Any]
-) -> Description:
-    """Returns the description of a log that is one, or of the files of one, with what was said."""
-    for text in assigned:
-        said = merged(said, assignment(text))
-    if not any(log.endswith(SUFFIX) for log in logs):
-        return as_description({"files": list(logs), **said})
-    if len(logs) > 1:
-        raise InvalidParameter(
-            f"{len(logs)} logs are given, and one of them is a description ({SUFFIX}); expected "
-            "one description, or the files of a log"
-        )
-    below = with_folder(read_toml(logs[0]), Path(logs[0]).parent)
-    if not below.get("files"):
-        raise InvalidParameter(f"{logs[0]} names no files, expected the key `files`")
-    return as_description(merged(below, said), logs[0])
+    return click.option(f"--{name}", help=keys.HELP[f"stakes.{name}"], **EARNED)

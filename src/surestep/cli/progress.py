@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from time import monotonic
-from typing import Protocol, TextIO
+from typing import TextIO
 
 import click
 
@@ -18,23 +18,17 @@ from surestep._words import duration
 
 EVERY = 10.0  # seconds between two lines about the same
 
-
-class Advance(Protocol):
-    """Moves a bar to `done` of `total`, and may give it another title."""
-
-    def __call__(self, done: int, total: int, what: str = ..., /) -> None:
-        """Shows how much is done."""
-        ...
+Tell = Callable[[str, int, int], None]  # what is being done, done, of how many
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Advance]:
-    """A function of (done, total) that moves the bar, or tells by lines where there is none."""
+def task_progress() -> Iterator[Tell]:
+    """Yields a function that moves the bar, or tells by lines where there is none."""
     if sys.stderr.isatty():
-        with bar(title) as advance:
-            yield advance
+        with bar() as tell:
+            yield tell
     else:
-        yield Lines(title) if is_open_file(sys.stderr) else silent
+        yield Lines() if is_open_file(sys.stderr) else lambda what, done, total: None
 
 
 def is_open_file(stream: TextIO) -> bool:
@@ -45,12 +39,8 @@ def is_open_file(stream: TextIO) -> bool:
         return False
 
 
-def silent(done: int, total: int, what: str = "", /) -> None:
-    """Tells nothing."""
-
-
 @contextmanager
-def bar(title: str) -> Iterator[Advance]:
+def bar() -> Iterator[Tell]:
     """Shows a bar in a terminal."""
     from rich import progress as parts
     from rich.console import Console
@@ -62,32 +52,28 @@ def bar(title: str) -> Iterator[Advance]:
     # What is said meanwhile goes to standard output, wherever that leads.
     console = Console(stderr=True)
     with parts.Progress(*columns, console=console, redirect_stdout=False) as drawn:
-        task = drawn.add_task(title, total=None)
-        now = title
 
-        def advance(done: int, total: int, what: str = title) -> None:
-            nonlocal task, now
-            if what != now:  # its time is its own
-                drawn.remove_task(task)
-                task, now = drawn.add_task(what, total=None), what
+        def tell(what: str, done: int, total: int) -> None:
+            for task in drawn.tasks:
+                if task.description != what:  # its time is its own
+                    drawn.remove_task(task.id)
+            now = drawn.task_ids[0] if drawn.task_ids else drawn.add_task(what, total=None)
             # The last step of several is no end of what is being done with it.
-            drawn.update(task, completed=done, total=total if total > 1 else None)
+            drawn.update(now, completed=done, total=total if total > 1 else None)
 
-        yield advance
+        yield tell
 
 
 class Lines:
     """Lines about what is being done: at its beginning, and every ten seconds."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self) -> None:
         """Starts with nothing told."""
-        self.title, self.now = title, ""
-        self.began = self.told = 0.0
-        self.first = 0
+        self.now, self.began, self.told, self.first = "", 0.0, 0.0, 0
 
-    def __call__(self, done: int, total: int, what: str = "", /) -> None:
+    def __call__(self, what: str, done: int, total: int) -> None:
         """Tells it, if it is new or ten seconds have passed."""
-        what, time = what or self.title, monotonic()
+        time = monotonic()
         if what != self.now:
             self.now, self.began, self.first = what, time, done
         elif time - self.told < EVERY:
@@ -98,32 +84,3 @@ class Lines:
             left = (time - self.began) / (done - self.first) * (total - done)
             words += f", about {duration(left)} left"
         click.echo(words, err=True)
-
-
-@contextmanager
-def task_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A function of (what, done, total) that tells what is being done, and if kernels are made."""
-    with progress_bar("") as advance, ExitStack() as listening:
-        now, compiles = ("", 0, 1), False
-
-        def draw() -> None:
-            what, done, total = now
-            advance(done, total, f"{what} (compiling, once)" if compiles else what)
-
-        def compiling(kernel: str) -> None:
-            nonlocal compiles
-            compiles = True
-            draw()
-
-        def tell(what: str, done: int, total: int) -> None:
-            nonlocal now, compiles
-            if what != now[0]:
-                compiles = False
-            first, now = now[0] == "", (what, done, total)
-            draw()
-            if first:  # loading the compiler takes its time: after the first word
-                from surestep.kernels._machine_code import compiling_told_to
-
-                listening.enter_context(compiling_told_to(compiling))
-
-        yield tell

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,9 @@ from surestep.cli.options import Grouped, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, terminal
 from surestep.description import ASKING, IMPROVING, READING, Description
+
+if TYPE_CHECKING:
+    from surestep.pipeline import Effort
 
 USUAL_WORLDS = 100  # of each kind
 
@@ -44,9 +47,7 @@ def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[fl
     show_default=True,
     help="The seed of the random numbers.",
 )
-@options.time_limit
-@options.worker_processes
-@options.cluster("Make the worlds")
+@options.stress_test("Make the worlds")
 @click.option(
     "-o",
     "--output",
@@ -60,10 +61,7 @@ def command(
     memory_limit: str | None,
     sizes: tuple[float, ...],
     seed: int,
-    workers: int | None,
-    engine: str,
-    address: str | None,
-    time_limit: float | None,
+    effort: Effort,
 ) -> None:
     """Rehearse what `surestep improve` would do with LOG, given the same options.
 
@@ -80,21 +78,18 @@ def command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
-        from surestep.parallel import available_cores, reach
         from surestep.pipeline import Terms, open_source, rehearse_log
         from surestep.results.unfinished import check_can_begin
 
         if output is not None:
             check_can_begin(output)
-        reach(engine, address)
         asked = Terms.of(description)
         worlds = USUAL_WORLDS if asked.worlds is None else asked.worlds
-        asked = replace(asked, worlds=worlds)
         source = open_source(description, memory_limit=memory_limit)
-        cores = workers or available_cores(engine)
 
         def tell_plan(seconds: float) -> None:
-            say(f"{worlds:,} worlds of each kind, about {duration(seconds / cores)}")
+            took = duration(seconds / effort.cores(seconds))
+            say(f"{worlds:,} worlds of each kind, about {took}")
 
         rehearsed = rehearse_log(
             source,
@@ -102,11 +97,7 @@ def command(
             worlds=worlds,
             sizes=sizes,
             seed=seed,
-            workers=cores,
-            engine=engine,
-            address=address,
-            time_limit=time_limit,
-            output=output,
+            effort=effort._replace(folder=output),
             progress=progress,
             on_start=tell_plan,
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from surestep.cli import options
-from surestep.cli.progress import progress_bar
+from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say
 
 
@@ -59,6 +59,11 @@ def command(
     if list_them or name is None:
         say(*catalog())
         return
+
+    def tell_outdated(old: int, total: int) -> None:
+        fate = "are kept as they are" if keep else "are made again (--keep keeps them)"
+        say(f"{old} of {total} blocks were made by other code or versions, and {fate}", err=True)
+
     experiments = read_experiments(name)
     for experiment in experiments:
         experiment = dataclasses.replace(
@@ -68,7 +73,7 @@ def command(
         )
         alone = output is not None and len(experiments) == 1
         directory = output if alone else (output or Path("runs")) / experiment.name
-        with progress_bar(experiment.title) as advance:
+        with task_progress() as progress:
             table = run_experiment(
                 experiment,
                 directory,  # type: ignore[arg-type]
@@ -76,13 +81,7 @@ def command(
                 engine=engine,
                 address=address,
                 keep=keep,
-                progress=advance,
-                outdated=partial(tell_outdated, keep),
+                progress=partial(progress, experiment.title),
+                outdated=tell_outdated,
             )
         say(f"wrote {table}")
-
-
-def tell_outdated(keep: bool, old: int, total: int) -> None:
-    """Says what becomes of blocks that other code or versions made."""
-    fate = "are kept as they are" if keep else "are made again (--keep keeps them)"
-    say(f"{old} of {total} blocks were made by other code or versions, and {fate}", err=True)

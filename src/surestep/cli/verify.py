@@ -7,24 +7,18 @@ from pathlib import Path
 import click
 
 from surestep.cli import options
+from surestep.cli.options import described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say
+from surestep.description import Description
 
 
 @click.command("verify", short_help="Make a result again from its log, and compare.")
 @click.argument("output", type=click.Path(path_type=Path))
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@click.option("--behavior", metavar="POLICY", help="The table of the policy that was given.")
-@options.own_keys
+@described("behavior.policy")
 @options.allow_query
-@options.memory_limit
 def command(
-    output: Path,
-    logs: tuple[str, ...],
-    behavior: str | None,
-    assigned: tuple[str, ...],
-    allow_query: bool,
-    memory_limit: str | None,
+    output: Path, description: Description, allow_query: bool, memory_limit: str | None
 ) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
@@ -43,7 +37,7 @@ def command(
     with task_progress() as progress:
         verification = verify_result(
             output,
-            options.own_log(logs, assigned, behavior),
+            description,
             allow_query=allow_query,
             memory_limit=memory_limit,
             progress=progress,

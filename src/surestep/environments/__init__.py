@@ -7,7 +7,7 @@ importing this package makes every published benchmark known to it.
 from importlib.util import find_spec
 
 from surestep.environments.benchmark import Benchmark, Simulator, Truth
-from surestep.environments.continuous_wet_chicken import ContinuousWetChicken, RiverCells
+from surestep.environments.continuous_wet_chicken import RiverCells
 from surestep.environments.registry import ENVIRONMENTS, FAMILIES, PUBLISHED, make
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "FAMILIES",
     "PUBLISHED",
     "Benchmark",
-    "ContinuousWetChicken",
     "RiverCells",
     "Simulator",
     "Truth",

@@ -13,32 +13,27 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.alike import nearly_alike
-from surestep.environments.bandit import bandit
 from surestep.environments.benchmark import Benchmark, Truth
-from surestep.environments.building import share
+from surestep.environments.building import Seed, Share
+from surestep.environments.families import Arms, bandit, nearly_alike
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.sampling import ends_without_decision, log_of_transitions, summed
 
 
-def adaptive(seed: int = 1, effect: float = 0.05, epsilon: float = 0.3) -> Benchmark:
+def adaptive(seed: Seed = 1, effect: Share = 0.05, epsilon: Share = 0.3) -> Benchmark:
     """Builds `nearly-alike` with a log of an ε-greedy learner; π_b is what was done before."""
-    return learnt("adaptive", nearly_alike(seed, effect), epsilon)
+    plain = nearly_alike(seed, effect)
+    return replace(plain, name="adaptive", simulator=Learner(mdp=plain.mdp, epsilon=epsilon))
 
 
 def adaptive_bandit(
-    seed: int = 1, arms: int = 10, effect: float = 0.2, epsilon: float = 0.3
+    seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2, epsilon: Share = 0.3
 ) -> Benchmark:
     """Builds `bandit` with a log of an ε-greedy learner; π_b is what was done before."""
-    return learnt("adaptive/bandit", bandit(seed, arms, effect), epsilon)
-
-
-def learnt(name: str, plain: Benchmark, epsilon: float) -> Benchmark:
-    """Gives the benchmark a learner as its logger."""
-    learner = Learner(mdp=plain.mdp, epsilon=share("epsilon", epsilon))
-    return replace(plain, name=name, simulator=learner)
+    plain = bandit(seed, arms, effect)
+    return replace(plain, name="adaptive/bandit", simulator=Learner(mdp=plain.mdp, epsilon=epsilon))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

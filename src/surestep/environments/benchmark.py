@@ -1,15 +1,17 @@
-"""A benchmark: a known MDP, the policies that act in it, and what was published about it."""
+"""A benchmark: a known MDP, and the policies that act in it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, get_args
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._reprs import short_repr
+from surestep._settings import check_setting
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.log import DecisionLog
@@ -78,12 +80,10 @@ class Simulator(Protocol):
 class Benchmark:
     """A known MDP with the terms of an experiment in it.
 
-    `value_bounds` bound every V^π(s) and are what a problem is given; `paper_value_bound` is the
-    V_max that was published, used for the paper's ζ only, and need not bound anything. `rewards`
-    says how the experiment estimates them: "known" is a table of the expected rewards that holds at
-    unvisited pairs too, "observed" goes through P̂, so that an unvisited pair earns 0. What nobody
-    published is None or empty. Where a simulator makes the data, `mdp` is what very many data would
-    show; `truth` is where policies are judged.
+    `value_bounds` bound every V^π(s) and are what a problem is given. `rewards` says how the
+    experiment estimates them: "known" is a table of the expected rewards that holds at unvisited
+    pairs too, "observed" goes through P̂, so that an unvisited pair earns 0. Where a simulator makes
+    the data, `mdp` is what very many data would show; `truth` is where policies are judged.
     """
 
     name: str  # in the registry
@@ -92,17 +92,13 @@ class Benchmark:
     # the policy that makes the data; None means the behavior policy
     collector: Policy = field(default=None)  # type: ignore[assignment]
     horizon: int | None  # steps of an episode; None: the data is one stream of steps
-    rewards: RewardConvention
+    rewards: RewardConvention = "observed"
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
     return_bounds: tuple[float, float] | None = None
     # of single rewards on the way and at ends, as a user would declare them
     ranges: tuple[tuple[float, float], tuple[float, float]] | None = None
     declared: bool = True  # or else nobody does, and claims go by the rewards of the log
-    paper_value_bound: float | None = None
-    delta: float | None = None  # δ
-    n_wedges: tuple[int, ...] = ()  # the N∧ of Π_b-SPIBB
-    data_sizes: tuple[int, ...] = ()  # episodes, or steps where the horizon is None
     simulator: Simulator | None = None  # makes the data, where the model does not say it all
 
     __repr__ = short_repr("name", "num_states", "num_actions", "discount", "horizon")
@@ -115,11 +111,8 @@ class Benchmark:
         arrays.expect("collector", self.collector, Policy)
         for who, policy in (("behavior", self.behavior), ("collector", self.collector)):
             check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
-        if self.horizon is not None:
-            arrays.expect_count("horizon", self.horizon)
-        if not isinstance(self.rewards, str) or self.rewards not in get_args(RewardConvention):
-            words = " or ".join(get_args(RewardConvention))
-            raise InvalidParameter(f"rewards is {self.rewards!r}, expected {words}")
+        check_setting("horizon", self.horizon, Annotated[int | None, Meta(ge=1)])
+        check_setting("rewards", self.rewards, RewardConvention)
         bounds = self.value_bounds
         if not (
             isinstance(bounds, tuple) and len(bounds) == 2 and all(map(arrays.is_number, bounds))

@@ -1,8 +1,14 @@
-"""Parts of all benchmarks: checked parameters, and models from tables of rows."""
+"""Parts of all benchmarks: the types of parameters, and models from tables of rows.
+
+`make` checks what it is given by these types.
+"""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray
@@ -12,22 +18,10 @@ from surestep.model.pairs import Pairs
 
 MOST_STATES = 2_000_000  # a Wet Chicken of that size takes some 7 GB while it is built
 MOST_TRANSITIONS = 50_000_000
-MOST_SEEDS = 2**32  # of NumPy's legacy generator
 
-
-def whole_number(name: str, value: object, low: int, high: int) -> int:
-    """Returns a parameter that is a whole number from `low` to `high`."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not (whole and low <= value <= high):  # type: ignore[operator]
-        raise InvalidParameter(f"{name} is {value!r}, expected a whole number, {low} to {high}")
-    return int(value)  # type: ignore[call-overload, no-any-return]
-
-
-def share(name: str, value: object) -> float:
-    """Returns a parameter between 0 and 1, both included."""
-    if not (arrays.is_number(value) and 0 <= value <= 1):
-        raise InvalidParameter(f"{name} is {value!r}, expected a number, 0 to 1")
-    return float(value)
+Share = Annotated[float, Meta(ge=0, le=1)]
+Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # of NumPy's legacy generator
+Length = Annotated[int, Meta(ge=1, le=MOST_STATES)]
 
 
 def check_size(parameters: str, states: int, transitions: int = 0) -> None:
@@ -38,11 +32,6 @@ def check_size(parameters: str, states: int, transitions: int = 0) -> None:
     ):
         if number > most:
             raise InvalidParameter(f"{parameters} make {number} {what}, expected at most {most}")
-
-
-def legacy_generator(seed: object) -> np.random.RandomState:
-    """Returns the generator of the published code: a seed gives what it gave there."""
-    return np.random.RandomState(whole_number("seed", seed, 0, MOST_SEEDS - 1))
 
 
 def mdp_of_rows(
@@ -63,19 +52,3 @@ def mdp_of_rows(
         arrays.own(np.full(pairs.num_pairs, discount)),
         spread_initial(pairs, 0),
     )
-
-
-# ---- settings that several published experiments share ------------------------------------------
-
-# "More for Less" (IJCAI 2023): the same for its three benchmarks.
-PAPER_DELTA = 0.1
-PAPER_EPISODES = (
-    *(1, 2, 5, 8, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
-    *(10_000, 20_000, 50_000, 100_000),
-)
-
-# Laroche et al. (2019), on Gridworld and Random MDPs alike.
-SPIBB_N_WEDGES = (5, 7, 10, 15, 20, 30, 50, 70, 100)
-
-# Scholl et al. (2022), on Wet Chicken and Random MDPs alike.
-SCHOLL_N_WEDGES = (3, 7, 10, 20, 50)

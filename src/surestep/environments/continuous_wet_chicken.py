@@ -13,25 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.environments.wet_chicken as squares
 from surestep._arrays import FloatArray, IntArray
+from surestep._settings import Settings
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import MOST_STATES, check_size, mdp_of_rows, share, whole_number
-from surestep.environments.wet_chicken import (
-    ACROSS,
-    ACTIONS,
-    ALONG,
-    DISCOUNT,
-    DRIFT,
-    HOLD,
-    LEFT,
-    PADDLE_BACK,
-    PUBLISHED_SIZE,
-    RIGHT,
-    TURBULENCE,
-    checked_size,
-    stream,
-)
-from surestep.errors import InvalidParameter
+from surestep.environments.building import Length, Share, check_size, mdp_of_rows
+from surestep.environments.wet_chicken import ACROSS, ALONG, DISCOUNT, PUBLISHED_SIZE, TURBULENCE
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, check_same_pairs
@@ -40,83 +27,51 @@ from surestep.sampling import drawing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContinuousWetChicken:
-    """The river as a simulator of many canoes at once; positions are rows (x, y)."""
-
-    length: int = PUBLISHED_SIZE
-    width: int = PUBLISHED_SIZE
-
-    def __post_init__(self) -> None:
-        """Checks the size."""
-        checked_size(self.length, self.width)
-
-    def step(self, position: object, action: object, rng: np.random.Generator) -> FloatArray:
-        """Draws one step of the actions [N] from the positions [N, 2]; x' is its reward."""
-        arrays.expect("rng", rng, np.random.Generator)
-        before = self.positions(position)
-        chosen = arrays.whole_numbers("action", action, (len(before),), InvalidParameter)
-        arrays.refuse_where(
-            (chosen < 0) | (chosen >= len(ACTIONS)),
-            lambda i: f"action[{i}] is {chosen[i]}, expected 0 to {len(ACTIONS) - 1}",
-            "action",
-            InvalidParameter,
-        )
-        return moved(self, before, chosen, rng)
-
-    def positions(self, position: object) -> FloatArray:
-        """Positions [N, 2] on the river: 0 ≤ x < length, and y a lane."""
-        rows = arrays.floats("position", position, None, InvalidParameter)
-        if rows.ndim != 2 or rows.shape[1] != 2:
-            raise InvalidParameter(f"position has shape {rows.shape}, expected rows (x, y)")
-        x, y = rows.T
-        arrays.refuse_where(
-            (x < 0) | (x >= self.length) | (y < 0) | (y >= self.width) | (y != np.floor(y)),
-            lambda i: (
-                f"position {i} is ({x[i]}, {y[i]}), expected 0 ≤ x < {self.length} and a lane "
-                f"y of 0 to {self.width - 1}"
-            ),
-            "position",
-            InvalidParameter,
-        )
-        return rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RiverCells:
-    """The river cut into cells: state width · c + y for cell c of lane y.
+class RiverCells(Settings):
+    """The river, cut into cells: state width · c + y for cell c of lane y.
 
     Cell 0 is the shore itself, x = 0, where falls and landings end; cell c ≥ 1 is
-    ((c − 1)/per_unit, c/per_unit].
+    ((c − 1)/per_unit, c/per_unit]. Positions on the river are rows (x, y), 0 ≤ x < length and y a
+    lane, of many canoes at once.
     """
 
-    river: ContinuousWetChicken
-    per_unit: int
-
-    def __post_init__(self) -> None:
-        """Checks the number of cells."""
-        arrays.expect("river", self.river, ContinuousWetChicken)
-        whole_number("cells", self.per_unit, 1, MOST_STATES)
-        check_size(f"{self.num_cells} cells a lane", self.num_cells * self.river.width)
+    length: Length = PUBLISHED_SIZE
+    width: Length = PUBLISHED_SIZE
+    per_unit: Length = 2
 
     @property
     def num_cells(self) -> int:
         """Counts the cells of a lane, the shore included."""
-        return self.river.length * self.per_unit + 1
+        return self.length * self.per_unit + 1
 
     @property
     def pairs(self) -> Pairs:
         """Returns the cells of all lanes, with every action in each."""
-        states = self.num_cells * self.river.width
-        return Pairs.full(states, len(ACTIONS), action_labels=ACTIONS)
+        states = self.num_cells * self.width
+        check_size(f"{self.num_cells} cells a lane", states)
+        return Pairs.full(states, len(squares.ACTIONS), action_labels=squares.ACTIONS)
 
     @property
     def truth(self) -> None:
         """Returns None: no finite model is the river."""
         return None
 
-    def state(self, position: object) -> IntArray:
+    def state(self, position: FloatArray) -> IntArray:
         """Returns the state [N] of each position [N, 2]."""
-        return cells_of(self, self.river.positions(position))
+        cell = np.ceil(position[:, 0] * self.per_unit)
+        return (self.width * cell + position[:, 1]).astype(np.int64)
+
+    def step(self, position: FloatArray, action: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draws where the actions [N] lead from the positions [N, 2]; x' is the reward."""
+        velocity, turbulence = squares.stream(self.width)
+        lane = position[:, 1].astype(np.int64)
+        noise = turbulence[lane] * rng.uniform(-1.0, 1.0, lane.size)
+        target = position[:, 0] + ALONG[action] + velocity[lane] + noise
+        after = np.empty_like(position)
+        after[:, 0] = np.maximum(target, 0.0)
+        after[:, 1] = np.clip(lane + ACROSS[action], 0, self.width - 1)
+        after[target >= self.length] = 0.0
+        return after
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
@@ -125,12 +80,8 @@ class RiverCells:
 
         Rewards are the true x; every episode is truncated after `horizon` steps.
         """
-        arrays.expect("policy", policy, Policy)
         pairs = self.pairs
         check_same_pairs("the river in cells", pairs, "the policy", policy.pairs)
-        arrays.expect_count("episodes", episodes)
-        arrays.expect_count("horizon", horizon)
-        arrays.expect("rng", rng, np.random.Generator)
         decide = drawing(policy.pairs.offsets, policy.probability, rng)
         state = np.zeros((horizon + 1, episodes), np.int64)
         action = np.empty((horizon, episodes), np.int64)
@@ -138,8 +89,8 @@ class RiverCells:
         position: FloatArray = np.zeros((episodes, 2))
         for t in range(horizon):
             action[t] = pairs.action[decide(state[t])]
-            position = moved(self.river, position, action[t], rng)
-            state[t + 1] = cells_of(self, position)
+            position = self.step(position, action[t], rng)
+            state[t + 1] = self.state(position)
             reward[t] = position[:, 0]
         last = np.zeros((horizon, episodes), np.bool_)
         last[-1] = True
@@ -155,35 +106,11 @@ class RiverCells:
         )
 
 
-def moved(
-    river: ContinuousWetChicken, before: FloatArray, action: IntArray, rng: np.random.Generator
-) -> FloatArray:
-    """Draws where the actions [N] lead from positions [N, 2] that are known to be on the river."""
-    velocity, turbulence = stream(river.width)
-    lane = before[:, 1].astype(np.int64)
-    noise = turbulence[lane] * rng.uniform(-1.0, 1.0, lane.size)
-    target = before[:, 0] + ALONG[action] + velocity[lane] + noise
-    after = np.empty_like(before)
-    after[:, 0] = np.maximum(target, 0.0)
-    after[:, 1] = np.clip(lane + ACROSS[action], 0, river.width - 1)
-    after[target >= river.length] = 0.0
-    return after
-
-
-def cells_of(cells: RiverCells, position: FloatArray) -> IntArray:
-    """Returns the states [N] of positions [N, 2] that are known to be on the river."""
-    cell = np.ceil(position[:, 0] * cells.per_unit)
-    return (cells.river.width * cell + position[:, 1]).astype(np.int64)
-
-
 # ---- the continuous Wet Chicken as a benchmark: a model of what happens between its cells -------
 
 
 def wet_chicken_continuous(
-    cells: int = 2,
-    epsilon: float = 0.1,
-    length: int = PUBLISHED_SIZE,
-    width: int = PUBLISHED_SIZE,
+    cells: Length = 2, epsilon: Share = 0.1, length: Length = 5, width: Length = 5
 ) -> Benchmark:
     """Returns the continuous Wet Chicken, cut into `cells` cells a unit of length.
 
@@ -192,8 +119,7 @@ def wet_chicken_continuous(
     the heuristic of Scholl et al. (2022), which an even number of cells can tell exactly, with the
     uniform policy. They published the river, but no experiment on it.
     """
-    epsilon = share("epsilon", epsilon)
-    river = RiverCells(river=ContinuousWetChicken(length=length, width=width), per_unit=cells)
+    river = RiverCells(length=length, width=width, per_unit=cells)
     mdp = cell_mdp(river)
     greedy = Policy.deterministic(mdp, cell_heuristic(river))
     return Benchmark(
@@ -201,7 +127,6 @@ def wet_chicken_continuous(
         mdp=mdp,
         behavior=greedy.mix(Policy.uniform(mdp), epsilon),
         horizon=None,
-        rewards="observed",
         value_bounds=(0.0, length / (1 - DISCOUNT)),  # the far end in every step
         simulator=river,
     )
@@ -213,14 +138,14 @@ def cell_heuristic(cells: RiverCells) -> IntArray:
     Published for 5 × 5: paddle back beyond x = 2.5, go right in lanes below 2 and left in those
     above 3, and between them paddle back beyond x = 2 and hold beyond x = 1.
     """
-    length, width = cells.river.length, cells.river.width
+    length, width = cells.length, cells.width
     cell, y = np.divmod(np.arange(cells.num_cells * width), width)
     x = cell / cells.per_unit
     middle, lane = (length - 1) // 2, (width - 1) // 2
     return np.select(
         [x > length / 2, y < lane, y > lane + 1, x > middle, x > middle - 1],
-        [PADDLE_BACK, RIGHT, LEFT, PADDLE_BACK, HOLD],
-        DRIFT,
+        [squares.PADDLE_BACK, squares.RIGHT, squares.LEFT, squares.PADDLE_BACK, squares.HOLD],
+        squares.DRIFT,
     )
 
 
@@ -229,13 +154,13 @@ def cell_mdp(cells: RiverCells) -> FiniteMDP:
 
     A transition earns the mean x' of those that take it.
     """
-    width, end, extent = cells.river.width, float(cells.river.length), 1.0 / cells.per_unit
+    width, end, extent = cells.width, float(cells.length), 1.0 / cells.per_unit
     pairs, last = cells.pairs, cells.num_cells - 1
     reach = min(int(np.ceil(2 * TURBULENCE / extent)) + 2, last)  # how many cells a step can hit
     check_size(f"{cells.per_unit} cells a unit", cells.num_cells * width, pairs.num_pairs * reach)
     cell, y = np.divmod(pairs.state, width)
     lane = np.clip(y + ACROSS[pairs.action], 0, width - 1)[:, np.newaxis]
-    velocity, turbulence = stream(width)
+    velocity, turbulence = squares.stream(width)
     low = np.maximum(cell - 1, 0) * extent + ALONG[pairs.action] + velocity[y] - turbulence[y]
     spread = Spread(low, np.where(cell > 0, extent, 0.0), 2 * turbulence[y])
     first = np.clip(np.floor(low / extent) + 1, 1, last).astype(np.int64)

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
     MOST_STATES,
-    PAPER_DELTA,
-    PAPER_EPISODES,
-    SPIBB_N_WEDGES,
     mdp_of_rows,
-    whole_number,
 )
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
@@ -32,6 +30,7 @@ ACTIONS = ("north", "east", "south", "west")
 SLIP = (0.75, 0.10, 0.05, 0.10)  # by quarter turns to the right
 DISCOUNT = 0.95
 PUBLISHED_SIZE = 5
+Side = Annotated[int, Meta(ge=2, le=math.isqrt(MOST_STATES))]
 DETOUR = 1 / 3  # of unpublished sizes: how much of the behavior policy is uniform
 
 # The published behavior policy is the softmax of this table: one row a state, one column an action.
@@ -64,51 +63,31 @@ PUBLISHED_Q = """
 """
 
 
-def gridworld(size: int = PUBLISHED_SIZE) -> Benchmark:
+def gridworld(size: Side = PUBLISHED_SIZE) -> Benchmark:
     """Gridworld as in the paper: π_b is the softmax of a published table of action values.
 
     The published V_max of 0.6 is about ρ(π*) and lies below the largest value, 0.979. On other
     sizes than 5 walls, discount and horizon scale with the grid (a step is 5/size of a published
     one), and π_b takes a shortest way with probability 2/3 and any action with 1/3.
     """
-    size = whole_number("size", size, 2, math.isqrt(MOST_STATES))
     mdp = gridworld_mdp(size)
     published = size == PUBLISHED_SIZE
-    benchmark = Benchmark(
+    return Benchmark(
         name="gridworld",
         mdp=mdp,
         behavior=published_behavior(mdp) if published else detouring_behavior(mdp, size),
         horizon=10 * size,
-        rewards="observed",
         value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
     )
-    if not published:
-        return benchmark
-    return replace(
-        benchmark,
-        paper_value_bound=0.6,
-        delta=PAPER_DELTA,
-        n_wedges=(100, 200, 400),
-        data_sizes=PAPER_EPISODES,
-    )
 
 
-def gridworld_uniform_data(size: int = PUBLISHED_SIZE) -> Benchmark:
+def gridworld_uniform_data(size: Side = PUBLISHED_SIZE) -> Benchmark:
     """Gridworld with data from the uniform policy, while π_b stays what it was.
 
-    An experiment of Laroche et al. (2019), with their N∧; not in the paper.
+    An experiment of Laroche et al. (2019); not in the paper.
     """
     plain = gridworld(size)
-    published = plain.num_states == PUBLISHED_SIZE**2
-    return replace(
-        plain,
-        name="gridworld/uniform-data",
-        collector=Policy.uniform(plain.mdp),
-        paper_value_bound=None,
-        delta=None,
-        n_wedges=SPIBB_N_WEDGES if published else (),
-        data_sizes=(10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000) if published else (),
-    )
+    return replace(plain, name="gridworld/uniform-data", collector=Policy.uniform(plain.mdp))
 
 
 def gridworld_mdp(size: int) -> FiniteMDP:

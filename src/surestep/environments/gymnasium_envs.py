@@ -14,8 +14,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.continuous_wet_chicken import ContinuousWetChicken
-from surestep.environments.registry import make
+from surestep.environments.continuous_wet_chicken import RiverCells
+from surestep.environments.registry import PUBLISHED, make
 from surestep.environments.wet_chicken import ACTIONS
 from surestep.errors import InvalidParameter, MissingExtra, install
 
@@ -27,20 +27,15 @@ except ImportError:
         f"environments to act in need Gymnasium, which is not installed; {install('rl')}"
     ) from None
 
-TABULAR = {
-    "surestep/Gridworld-v0": "gridworld",
-    "surestep/GridworldUniformData-v0": "gridworld/uniform-data",
-    "surestep/WetChicken-v0": "wet-chicken",
-    "surestep/WetChickenQLearning-v0": "wet-chicken/q-learning",
-    "surestep/WetChickenHeuristic-v0": "wet-chicken/heuristic",
-    "surestep/ResourceGathering-v0": "resource-gathering",
-    "surestep/ResourceGatheringNearOptimal-v0": "resource-gathering/near-optimal",
-    "surestep/ResourceGatheringRagged-v0": "resource-gathering/ragged",
-    "surestep/RandomMDP-v0": "random-mdp",
-    "surestep/RandomMDPEasterEgg-v0": "random-mdp/easter-egg",
-    "surestep/RandomMDPBadEgg-v0": "random-mdp/bad-egg",
-}
-CONTINUOUS = "surestep/WetChickenContinuous-v0"
+
+def id_of(name: str) -> str:
+    """Returns how Gymnasium calls a benchmark: `surestep/RandomMDPBadEgg-v0`."""
+    words = name.replace("/", "-").split("-")
+    return f"surestep/{''.join('MDP' if word == 'mdp' else word.capitalize() for word in words)}-v0"
+
+
+CONTINUOUS = id_of("wet-chicken/continuous")  # which has an environment of its own
+TABULAR = {id_of(name): name for name in PUBLISHED if id_of(name) != CONTINUOUS}
 
 Info = dict[str, Any]
 
@@ -105,7 +100,7 @@ class ContinuousWetChickenEnv(gymnasium.Env[FloatArray, np.int64]):
 
     def __init__(self, length: int = 5, width: int = 5) -> None:
         """The river of that size."""
-        self.river = ContinuousWetChicken(length=length, width=width)
+        self.river = RiverCells(length=length, width=width)
         self.observation_space = Box(
             np.zeros(2), np.array([length, width - 1], np.float64), dtype=np.float64
         )
@@ -124,8 +119,8 @@ class ContinuousWetChickenEnv(gymnasium.Env[FloatArray, np.int64]):
         """One step: observation, reward, terminated (never), truncated (never), info."""
         if self._position is None:
             raise InvalidParameter("the episode has not begun; call reset() first")
-        chosen = checked_action(self.action_space, action)
-        self._position = self.river.step([self._position], [chosen], self.np_random)[0]
+        chosen = np.array([checked_action(self.action_space, action)])
+        self._position = self.river.step(self._position[np.newaxis], chosen, self.np_random)[0]
         return self._position.copy(), float(self._position[0]), False, False, {}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep.environments.benchmark import Benchmark, Truth
-from surestep.environments.building import share
+from surestep.environments.building import Share
 from surestep.environments.merged import Merged, expected_visits
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
@@ -61,13 +61,12 @@ class Doctors:
         return self.patients.log_of(self.acting(policy), episodes, horizon, rng)
 
 
-def hidden_cause(tilt: float = 0.6) -> Benchmark:
+def hidden_cause(tilt: Share = 0.6) -> Benchmark:
     """Builds twelve states in which doctors act on a severity that the log does not show.
 
     π_b treats half of the patients: with the usual tilt 0.8 of the severe and 0.2 of the mild. The
     model is what very many episodes show.
     """
-    tilt = share("tilt", tilt)
     labels = tuple(f"ward {ward}" for ward in range(WARDS))
     pairs = Pairs.full(
         STATES, len(ACTIONS), state_labels=(*labels, "recovered", "died"), action_labels=ACTIONS
@@ -88,7 +87,6 @@ def hidden_cause(tilt: float = 0.6) -> Benchmark:
         mdp=patients.model(expected_visits(mdp, doctors.acting(behavior), HORIZON)),
         behavior=behavior,
         horizon=HORIZON,
-        rewards="observed",
         value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
         simulator=doctors,
     )

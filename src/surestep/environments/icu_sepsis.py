@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta
 
-import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.environments.alike import shrunk
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import share
+from surestep.environments.building import Share
+from surestep.environments.families import shrunk
 from surestep.environments.merged import Merged
-from surestep.errors import InvalidParameter, MissingExtra, install
+from surestep.errors import MissingExtra, install
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
@@ -27,10 +28,13 @@ PACKAGE, FILE = "icu-sepsis", "icu_sepsis/envs/assets/dynamics.npz"
 PATIENTS, DEATH, SURVIVAL, STATES = 713, 713, 714, 716
 ACTIONS = tuple(f"fluids {dose // 5}, vasopressors {dose % 5}" for dose in range(25))
 HORIZON = 500
-ENDS = ("states", "flag")
 
 
-def icu_sepsis(effect: float = 1.0, discount: float = 0.99, ends: str = "states") -> Benchmark:
+def icu_sepsis(
+    effect: Share = 1.0,
+    discount: Annotated[float, Meta(gt=0, le=1)] = 0.99,
+    ends: Literal["states", "flag"] = "states",
+) -> Benchmark:
     """Builds ICU-Sepsis with the experts' policy as π_b, and effects at that share.
 
     Rows are shrunk towards their mean under the experts, whose worth stays as it is. `ends` says
@@ -38,11 +42,6 @@ def icu_sepsis(effect: float = 1.0, discount: float = 0.99, ends: str = "states"
     "flag" alone, with one end for both, so that the last reward is noisy. An action that no expert
     took in a state does what the others do on average, as in the package's first version.
     """
-    effect = share("effect", effect)
-    if not (arrays.is_number(discount) and 0 < discount <= 1):
-        raise InvalidParameter(f"discount is {discount!r}, expected a number above 0, up to 1")
-    if not isinstance(ends, str) or ends not in ENDS:
-        raise InvalidParameter(f"ends is {ends!r}, expected {' or '.join(ENDS)}")
     rows, start, experts = read_tables()
     prize = np.zeros(STATES)
     prize[SURVIVAL] = 1.0
@@ -74,7 +73,6 @@ def icu_sepsis(effect: float = 1.0, discount: float = 0.99, ends: str = "states"
         mdp=mdp,
         behavior=behavior,
         horizon=HORIZON,
-        rewards="observed",
         value_bounds=(0.0, 1.0),  # survival pays once
         simulator=log,
     )

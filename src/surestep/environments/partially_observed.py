@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from scipy.sparse import coo_array
 
 from surestep._arrays import FloatArray
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import whole_number
 from surestep.environments.merged import Merged, expected_visits
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
@@ -30,7 +31,7 @@ from surestep.planning.evaluation import q_values
 
 DISCOUNT = 0.95
 HORIZON = 100
-MOST_MEMORY = 3
+Memory = Annotated[int, Meta(ge=0, le=3)]
 OVER = "over"
 
 Window = tuple[int, ...]  # observation, action, observation, …, the present observation
@@ -81,7 +82,6 @@ class HiddenProcess:
 
 def remembered(process: HiddenProcess, memory: int) -> Benchmark:
     """Builds the benchmark whose log shows windows of this memory."""
-    memory = whole_number("memory", memory, 0, MOST_MEMORY)
     plain, _ = explored(process, 0)
     seen = plain.model(expected_visits(plain.mdp, Policy.uniform(plain.mdp), HORIZON))
     best = q_values(seen, optimal(seen).value)
@@ -94,7 +94,6 @@ def remembered(process: HiddenProcess, memory: int) -> Benchmark:
         mdp=log.model(expected_visits(log.mdp, log.truth.acting(behavior), HORIZON)),
         behavior=behavior,
         horizon=HORIZON,
-        rewards="observed",
         value_bounds=process.value_bounds,
         simulator=log,
     )
@@ -162,7 +161,7 @@ TIGER = HiddenProcess(
 )
 
 
-def tiger(memory: int = 1) -> Benchmark:
+def tiger(memory: Memory = 1) -> Benchmark:
     """Builds Tiger: behind one of two doors; to listen costs 1, and is right with chance 0.85.
 
     The tiger's door pays −100, the other one 10 (Cassandra, Kaelbling and Littman 1994; there an
@@ -183,7 +182,7 @@ VOICEMAIL = HiddenProcess(
 )
 
 
-def voicemail(memory: int = 1) -> Benchmark:
+def voicemail(memory: Memory = 1) -> Benchmark:
     """Builds Voicemail: to save or to delete a message whose worth the user says unclearly.
 
     To ask costs 1. To save what is to be kept (0.65 of the messages) pays 5, else −10; to delete
@@ -222,7 +221,7 @@ CHEESE_MAZE = HiddenProcess(
 )
 
 
-def cheese_maze(memory: int = 1) -> Benchmark:
+def cheese_maze(memory: Memory = 1) -> Benchmark:
     """Builds CheeseMaze: eleven cells of which one sees the shape only; the cheese ends the search.
 
     A step costs 0.01 and the one to the cheese pays 1; the start is any other cell (McCallum 1992).

@@ -15,11 +15,9 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
-    SCHOLL_N_WEDGES,
-    SPIBB_N_WEDGES,
-    legacy_generator,
+    Seed,
+    Share,
     mdp_of_rows,
-    share,
 )
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
@@ -35,39 +33,35 @@ HORIZON = 50
 LEAST_OPTIMUM = DISCOUNT**HORIZON  # a goal must be worth more than that
 FIRST_SHARPNESS = 2e6  # the inverse temperature at which the search for a softmax begins
 FACTOR = 0.9  # by which sharpness and probabilities are lowered, step by step
-EPISODES = (10, 20, 50, 100, 200, 500, 1000, 2000)
 
 
-def random_mdp(seed: int = 1, ratio: float = 0.5) -> Benchmark:
+def random_mdp(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     """Returns a Random MDP whose π_b earns the share `ratio` of what the optimum has over chance.
 
     ρ(π_b) is just below ratio · (ρ(π*) − ρ(uniform)) + ρ(uniform). `seed` is one of NumPy's legacy
     generator: it gives the very MDP and policy that it gives in the published code, where ratios
     are 0.1, 0.2, …, 0.9, each with Garnets of its own.
     """
-    garnet, goal, behavior = draw_world(share("ratio", ratio), legacy_generator(seed))
+    garnet, goal, behavior = draw_world(ratio, np.random.RandomState(seed))
     return Benchmark(
         name="random-mdp",
         mdp=garnet.mdp({goal: 1.0}),
         behavior=behavior,
         horizon=HORIZON,
-        rewards="observed",
         value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
-        n_wedges=SPIBB_N_WEDGES,
-        data_sizes=EPISODES,
     )
 
 
-def random_mdp_easter_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
+def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     """Returns a Random MDP with a second state that ends the episode and pays 1, unknown to π_b.
 
     The egg is hidden after π_b was made, in any state but the start and the goal. An experiment of
-    Nadjahi et al. (2019) and of Scholl et al. (2022), with the N∧ of the latter.
+    Nadjahi et al. (2019) and of Scholl et al. (2022).
     """
     return with_egg("random-mdp/easter-egg", 1.0, seed, ratio)
 
 
-def random_mdp_bad_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
+def random_mdp_bad_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     """Returns a Random MDP with a second state that ends the episode and costs 1, unknown to π_b.
 
     The egg is hidden as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but the code
@@ -78,18 +72,15 @@ def random_mdp_bad_egg(seed: int = 1, ratio: float = 0.5) -> Benchmark:
 
 def with_egg(name: str, reward: float, seed: int, ratio: float) -> Benchmark:
     """Returns the benchmark in which one more state ends the episode with the reward."""
-    rng = legacy_generator(seed)
-    garnet, goal, behavior = draw_world(share("ratio", ratio), rng)
+    rng = np.random.RandomState(seed)
+    garnet, goal, behavior = draw_world(ratio, rng)
     egg = int(rng.choice([state for state in range(1, STATES) if state != goal]))
     return Benchmark(
         name=name,
         mdp=garnet.mdp({goal: 1.0, egg: reward}),
         behavior=behavior,
         horizon=HORIZON,
-        rewards="observed",
         value_bounds=(min(reward, 0.0), 1.0),  # one of the two rewards is paid, once
-        n_wedges=SCHOLL_N_WEDGES,
-        data_sizes=EPISODES,
     )
 
 

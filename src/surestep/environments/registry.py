@@ -4,64 +4,56 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import get_type_hints
 
 from surestep._names import unknown
-from surestep.environments.adaptive import adaptive, adaptive_bandit
-from surestep.environments.alike import alike, nearly_alike
-from surestep.environments.bandit import bandit
+from surestep._settings import check_setting
+from surestep.environments import (
+    adaptive,
+    families,
+    gridworld,
+    partially_observed,
+    random_mdp,
+    resource_gathering,
+    wet_chicken,
+)
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.coarse import coarse
 from surestep.environments.continuous_wet_chicken import wet_chicken_continuous
-from surestep.environments.gridworld import gridworld, gridworld_uniform_data
 from surestep.environments.hidden_cause import hidden_cause
 from surestep.environments.icu_sepsis import icu_sepsis
-from surestep.environments.noisy import noisy
-from surestep.environments.partially_observed import cheese_maze, tiger, voicemail
-from surestep.environments.random_mdp import random_mdp, random_mdp_bad_egg, random_mdp_easter_egg
-from surestep.environments.rare import disaster, jackpot
-from surestep.environments.resource_gathering import (
-    resource_gathering,
-    resource_gathering_near_optimal,
-    resource_gathering_ragged,
-)
-from surestep.environments.wet_chicken import (
-    wet_chicken,
-    wet_chicken_heuristic,
-    wet_chicken_q_learning,
-)
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf
 
 # What others published, as they did.
 PUBLISHED: dict[str, Callable[..., Benchmark]] = {
-    "gridworld": gridworld,
-    "gridworld/uniform-data": gridworld_uniform_data,
-    "wet-chicken": wet_chicken,
-    "wet-chicken/q-learning": wet_chicken_q_learning,
-    "wet-chicken/heuristic": wet_chicken_heuristic,
+    "gridworld": gridworld.gridworld,
+    "gridworld/uniform-data": gridworld.gridworld_uniform_data,
+    "wet-chicken": wet_chicken.wet_chicken,
+    "wet-chicken/q-learning": wet_chicken.wet_chicken_q_learning,
+    "wet-chicken/heuristic": wet_chicken.wet_chicken_heuristic,
     "wet-chicken/continuous": wet_chicken_continuous,
-    "resource-gathering": resource_gathering,
-    "resource-gathering/near-optimal": resource_gathering_near_optimal,
-    "resource-gathering/ragged": resource_gathering_ragged,
-    "random-mdp": random_mdp,
-    "random-mdp/easter-egg": random_mdp_easter_egg,
-    "random-mdp/bad-egg": random_mdp_bad_egg,
+    "resource-gathering": resource_gathering.resource_gathering,
+    "resource-gathering/near-optimal": resource_gathering.resource_gathering_near_optimal,
+    "resource-gathering/ragged": resource_gathering.resource_gathering_ragged,
+    "random-mdp": random_mdp.random_mdp,
+    "random-mdp/easter-egg": random_mdp.random_mdp_easter_egg,
+    "random-mdp/bad-egg": random_mdp.random_mdp_bad_egg,
 }
 # Where claims are put to the test: little can be gained, or rewards, states and loggers are hard.
 FAMILIES: dict[str, Callable[..., Benchmark]] = {
-    "alike": alike,
-    "nearly-alike": nearly_alike,
-    "noisy": noisy,
-    "bandit": bandit,
-    "disaster": disaster,
-    "jackpot": jackpot,
-    "adaptive": adaptive,
-    "adaptive/bandit": adaptive_bandit,
-    "coarse": coarse,
+    "alike": families.alike,
+    "nearly-alike": families.nearly_alike,
+    "noisy": families.noisy,
+    "bandit": families.bandit,
+    "disaster": families.disaster,
+    "jackpot": families.jackpot,
+    "adaptive": adaptive.adaptive,
+    "adaptive/bandit": adaptive.adaptive_bandit,
+    "coarse": families.coarse,
     "hidden-cause": hidden_cause,
-    "tiger": tiger,
-    "voicemail": voicemail,
-    "cheese-maze": cheese_maze,
+    "tiger": partially_observed.tiger,
+    "voicemail": partially_observed.voicemail,
+    "cheese-maze": partially_observed.cheese_maze,
     "icu-sepsis": icu_sepsis,
 }
 ENVIRONMENTS = PUBLISHED | FAMILIES
@@ -83,9 +75,12 @@ def make(name: str, **parameters: object) -> Benchmark:
     """Makes the benchmark of that name, with the parameters of its function in `ENVIRONMENTS`."""
     build = SHELF.get(name)
     known = inspect.signature(build).parameters
-    for given in parameters:
+    types = get_type_hints(build, include_extras=True) if name in ENVIRONMENTS else {}
+    for given, value in parameters.items():
         if given not in known:
             raise unknown(f"{name} has no parameter {given!r}", given, known)
+        if given in types:
+            check_setting(given, value, types[given])
     benchmark = build(**parameters)
     if not isinstance(benchmark, Benchmark):  # only an extension's
         raise InvalidParameter(f"{name} returns a {type(benchmark).__name__}, expected a Benchmark")

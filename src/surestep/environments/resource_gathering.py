@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
     MOST_STATES,
-    PAPER_DELTA,
-    PAPER_EPISODES,
     check_size,
     mdp_of_rows,
-    whole_number,
 )
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
@@ -43,6 +41,7 @@ HORIZON = 60
 ROUND_TRIP = 8  # steps from home to the gold and back: gold is delivered no more often
 EXPLORING = 1e-5  # the paper's probability of each action that is not optimal
 PLACES = 8 * SIDE**2  # with gold or not, with a gem or not, after an attack or not
+Amount = Annotated[int, Meta(ge=0, le=MOST_STATES)]
 REACHABLE = 94  # of those, whatever is left to collect
 
 # The optimal actions that were published, as slots: ties were broken by rounding.
@@ -54,7 +53,7 @@ PUBLISHED_SLOTS = (
 )
 
 
-def resource_gathering(gold: int = 1, gem: int = 1) -> Benchmark:
+def resource_gathering(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
     """Resource Gathering as in the paper's figures: four slots a state, π_b softmaxed twice.
 
     The published arrays number the actions of a state 0, 1, … in the order right, left, top, down
@@ -69,34 +68,23 @@ def resource_gathering(gold: int = 1, gem: int = 1) -> Benchmark:
     return replace(prose, name="resource-gathering", behavior=behavior, collector=behavior)
 
 
-def resource_gathering_near_optimal(gold: int = 1, gem: int = 1) -> Benchmark:
+def resource_gathering_near_optimal(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
     """Resource Gathering with the policy that the paper describes, on the published arrays.
 
     π_b takes every action that is not optimal with probability 10⁻⁵. It earns 99.994 % of the
     optimum and sees little but one way, so there is nothing to improve; no figure can show that.
     """
-    gold, gem = checked_amounts(gold, gem)
     world = gathering_world(gold, gem)
     mdp = padded_mdp(world)
     behavior = near_optimal(mdp, best_slots(world, gold, gem))
-    benchmark = on_usual_terms("resource-gathering/near-optimal", mdp, behavior)
-    if (gold, gem) != (1, 1):
-        return benchmark
-    return replace(
-        benchmark,
-        paper_value_bound=200.0,  # 1 / (1 − γ)
-        delta=PAPER_DELTA,
-        n_wedges=(600, 800, 1000),
-        data_sizes=PAPER_EPISODES,
-    )
+    return on_usual_terms("resource-gathering/near-optimal", mdp, behavior)
 
 
-def resource_gathering_ragged(gold: int = 1, gem: int = 1) -> Benchmark:
+def resource_gathering_ragged(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
     """Resource Gathering with the model's own actions: those that stay in the grid, by name.
 
     π_b is made as in `resource-gathering`, over the actions that exist. Not in the paper.
     """
-    gold, gem = checked_amounts(gold, gem)
     world = gathering_world(gold, gem)
     mdp = ragged_mdp(world)
     prose = near_optimal(mdp, best_slots(world, gold, gem))
@@ -114,14 +102,6 @@ def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
         rewards="known",
         value_bounds=(0.0, 1 / (1 - DISCOUNT**ROUND_TRIP)),  # gold at once, then every round trip
     )
-
-
-def checked_amounts(gold: object, gem: object) -> tuple[int, int]:
-    """Checks and returns the amounts of gold and of gems that there are to collect."""
-    gold = whole_number("gold", gold, 0, MOST_STATES)
-    gem = whole_number("gem", gem, 0, MOST_STATES)
-    check_size(f"gold {gold} and gem {gem}", REACHABLE * (gold + 1) * (gem + 1))
-    return gold, gem
 
 
 # ---- the model --------------------------------------------------------------------------------
@@ -142,6 +122,7 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
 
     Actions are taken in the order right, left, top, down, and an attack before the move.
     """
+    check_size(f"gold {gold} and gem {gem}", REACHABLE * (gold + 1) * (gem + 1))
     moves = moves_of_places()
     gold_left, gem_left = np.divmod(np.arange((gold + 1) * (gem + 1)), gem + 1)
     brings_gold, brings_gem = (brings[np.newaxis] for brings in (moves.gold_home, moves.gem_home))

@@ -8,7 +8,6 @@ are fast, the near ones wild. Nothing ends an episode but the end of the recordi
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,15 +15,11 @@ import numpy as np
 from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
-    MOST_STATES,
-    PAPER_DELTA,
-    PAPER_EPISODES,
-    SCHOLL_N_WEDGES,
+    Length,
+    Seed,
+    Share,
     check_size,
-    legacy_generator,
     mdp_of_rows,
-    share,
-    whole_number,
 )
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
@@ -43,17 +38,16 @@ PUBLISHED_SIZE = 5
 LEARNING_EPISODES, LEARNING_STEPS, LEARNING_RATE, INVERSE_TEMPERATURE = 100, 50, 0.9, 0.01
 
 
-def wet_chicken(length: int = PUBLISHED_SIZE, width: int = PUBLISHED_SIZE) -> Benchmark:
+def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE) -> Benchmark:
     """Wet Chicken as in the paper's figures: π_b is uniform.
 
     The paper says that π_b comes from Q-learning with a softmax (`wet-chicken/q-learning`), but
     the policy published with its code is exactly uniform, and that is what its figures show. The
     data carries the expected rewards, which are known at unvisited pairs too.
     """
-    length, width = checked_size(length, width)
     mdp = with_expected_rewards(wet_chicken_mdp(length, width))
     highest = float(mdp.expected_reward.max()) / (1 - DISCOUNT)
-    benchmark = Benchmark(
+    return Benchmark(
         name="wet-chicken",
         mdp=mdp,
         behavior=Policy.uniform(mdp),
@@ -61,18 +55,9 @@ def wet_chicken(length: int = PUBLISHED_SIZE, width: int = PUBLISHED_SIZE) -> Be
         rewards="known",
         value_bounds=(0.0, highest),  # the best expected reward in every step
     )
-    if (length, width) != (PUBLISHED_SIZE, PUBLISHED_SIZE):
-        return benchmark
-    return replace(
-        benchmark,
-        paper_value_bound=float(math.ceil(highest)),
-        delta=PAPER_DELTA,
-        n_wedges=(60, 120, 180),
-        data_sizes=PAPER_EPISODES,
-    )
 
 
-def wet_chicken_q_learning(seed: int = 1) -> Benchmark:
+def wet_chicken_q_learning(seed: Seed = 1) -> Benchmark:
     """Wet Chicken with the policy that the paper describes: Q-learning, then a softmax.
 
     As the paper's code would have learned it with this seed of NumPy's legacy generator: 100
@@ -85,7 +70,7 @@ def wet_chicken_q_learning(seed: int = 1) -> Benchmark:
 
 
 def wet_chicken_heuristic(
-    epsilon: float = 0.1, length: int = PUBLISHED_SIZE, width: int = PUBLISHED_SIZE
+    epsilon: Share = 0.1, length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE
 ) -> Benchmark:
     """Wet Chicken with the heuristic ε-policies of Scholl et al. (2022), who use ε = 0.1, 0.2, 0.5.
 
@@ -93,30 +78,15 @@ def wet_chicken_heuristic(
     were drawn, and what is never visited earns 0. The stream starts at (0, 0); in the published
     experiment it goes on where that of the data set before it stopped.
     """
-    epsilon = share("epsilon", epsilon)
-    length, width = checked_size(length, width)
     mdp = wet_chicken_mdp(length, width)
     greedy = Policy.deterministic(mdp, heuristic_actions(length, width))
-    published = (length, width) == (PUBLISHED_SIZE, PUBLISHED_SIZE)
-    sizes = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
     return Benchmark(
         name="wet-chicken/heuristic",
         mdp=mdp,
         behavior=greedy.mix(Policy.uniform(mdp), epsilon),
         horizon=None,
-        rewards="observed",
         value_bounds=(0.0, float(mdp.expected_reward.max()) / (1 - DISCOUNT)),
-        n_wedges=SCHOLL_N_WEDGES if published else (),
-        data_sizes=sizes if published else (),
     )
-
-
-def checked_size(length: object, width: object) -> tuple[int, int]:
-    """Length and width of a river, once they are known to be some."""
-    length = whole_number("length", length, 1, MOST_STATES)
-    width = whole_number("width", width, 1, MOST_STATES)
-    check_size(f"length {length} and width {width}", length * width)
-    return length, width
 
 
 def stream(width: int) -> tuple[FloatArray, FloatArray]:
@@ -132,6 +102,7 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     share of I within [k − ½, k + ½], square 0 also what lies before it, and the waterfall, which is
     state 0, what lies beyond the last square.
     """
+    check_size(f"length {length} and width {width}", length * width)
     pairs = Pairs.full(length * width, len(ACTIONS), action_labels=ACTIONS)
     x, y = np.divmod(pairs.state, width)
     lane = np.clip(y + ACROSS[pairs.action], 0, width - 1)[:, np.newaxis]
@@ -187,9 +158,9 @@ def heuristic_actions(length: int, width: int) -> IntArray:
     )
 
 
-def learned_behavior(mdp: FiniteMDP, seed: object) -> Policy:
+def learned_behavior(mdp: FiniteMDP, seed: int) -> Policy:
     """π(a|s) ∝ exp(0.01 · Q(s,a)), with Q learned from uniformly random steps at rate 0.9."""
-    rng = legacy_generator(seed)
+    rng = np.random.RandomState(seed)
     dense = mdp.dense()
     cumulative = np.cumsum(dense.P, axis=2)
     q = np.zeros((mdp.num_states, len(ACTIONS)))

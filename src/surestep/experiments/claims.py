@@ -18,11 +18,10 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep.algorithms import Algorithm, needs_log
-from surestep.certificates import Certifier
+from surestep.certificates import Certifier, Posterior
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.known import Known
 from surestep.certificates.named import told_to
-from surestep.certificates.protocol import believes
 from surestep.certificates.ranges import Ranges, with_zero
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
@@ -172,7 +171,7 @@ def calibrated(
     problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
 ) -> Certifier | CertificateRefused:
     """The certifier with what worlds of its own data leave of it; a refusal where it is nothing."""
-    assert believes(certifier)
+    assert isinstance(certifier, Posterior)
     rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
     try:
         calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)

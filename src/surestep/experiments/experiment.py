@@ -24,8 +24,7 @@ from msgspec import Meta, Struct
 from surestep._json import converted
 from surestep._names import unknown
 from surestep.algorithms import is_algorithm, make_algorithm
-from surestep.certificates import Certifier, certifier_kind
-from surestep.certificates.protocol import believes
+from surestep.certificates import Certifier, Posterior, certifier_kind
 from surestep.certificates.registry import check_certifier, find_kind
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
@@ -370,7 +369,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
             )
     for certifier in certifiers:
         made = certifier.make()
-        if certifier.worlds is not None and not believes(made):
+        if certifier.worlds is not None and not isinstance(made, Posterior):
             raise InvalidParameter(
                 f"{certifier.name} has worlds, but only a posterior is calibrated in them"
             )

@@ -9,20 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import surestep._drawing as pen
 from surestep._arrays import AnyArray
-from surestep._drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    Look,
-    drawing,
-    rendered,
-    typeset,
-)
 from surestep.experiments.naming import algorithm_name, size_axis, words_for
 from surestep.figures.panels import METRIC, N_WEDGE, Layout, Line, Panel, Point
 
@@ -30,12 +18,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PAPERS = {"basic-rl": PURPLE, "spibb": VERMILION, "spibb-2s": BLUE, "spibb-beta": GREEN}
-COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
+PAPERS = {
+    "basic-rl": pen.PURPLE,
+    "spibb": pen.VERMILION,
+    "spibb-2s": pen.BLUE,
+    "spibb-beta": pen.GREEN,
+}
+COLOURS = (pen.BLUE, pen.ORANGE, pen.GREEN, pen.VERMILION, pen.PURPLE, pen.SKY, pen.GREY)
 MARKERS = ("", "s", "^", "D")
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
-LEVEL: dict[str, Any] = {"color": "black", "linewidth": 0.8, "zorder": 1}
-DASHES: dict[str, Any] = {"π_b": "-", "π*": "--"}  # of levels; others are dotted
 BAND: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5}
 # How a point looks whose interval has no lower end.
 BARE: dict[str, Any] = {
@@ -46,7 +37,7 @@ Looks = Mapping[Line, dict[str, Any]]
 Series = tuple[dict[str, Any], list[Point]]
 
 
-def draw_layout(layout: Layout, kind: str, look: Look, *, intervals: bool, bars: bool) -> bytes:
+def draw_layout(layout: Layout, kind: str, look: pen.Look, *, intervals: bool, bars: bool) -> bytes:
     """Returns a picture of all panels, as a file of that kind.
 
     Intervals are light lines, or bars where points stand for themselves.
@@ -54,35 +45,29 @@ def draw_layout(layout: Layout, kind: str, look: Look, *, intervals: bool, bars:
     looks = looks_of(layout.names, layout.parts)
     sizes = {point.size for panel in layout.panels for point in panel.points}
     height, width = layout.shape
-    with drawing(4.2 * max(width, 1.3), 2.9 * height + 1.0, look) as figure:
+    with pen.drawing(4.2 * max(width, 1.3), 2.9 * height + 1.0, look) as figure:
         grid = figure.subplots(height, width, sharex=True, squeeze=False)
-        share_heights(grid, layout)
-        for axes in grid.flat:
-            axes.set_visible(False)
+        for row in grid:
+            for axes in row:
+                axes.set_visible(False)
+                # Panels of one row have one scale, unless the row holds different things.
+                if axes is not row[0] and layout.columns not in (METRIC, "environment"):
+                    axes.sharey(row[0])
+                    axes.tick_params(labelleft=False)
         for panel in layout.panels:
             axes = grid[panel.row, panel.column]
             axes.set_visible(True)
             axes.set_xscale("log")
-            for name, level in levels_of(panel).items():
-                axes.axhline(level, linestyle=DASHES.get(name, ":"), **LEVEL)
-            draw = draw_bars if bars or len(sizes) == 1 else draw_lines
-            draw(axes, series_of(panel, layout, looks), intervals)
+            pen.draw_levels(axes, levels_of(panel))
+            series = series_of(panel, layout, looks)
+            draw_series(axes, series, intervals=intervals, bars=bars or len(sizes) == 1)
             label_panel(axes, panel, layout)
         mark_sizes(grid, sizes, len(looks))
         add_legend(figure, layout, looks, intervals and not bars)
-        return rendered(figure, kind)
+        return pen.rendered(figure, kind)
 
 
 # ---- panels ------------------------------------------------------------------------------------
-
-
-def share_heights(grid: AnyArray, layout: Layout) -> None:
-    """Lets panels of one row have one scale, unless the row holds different things."""
-    if layout.columns not in (METRIC, "environment"):
-        for row in grid:
-            for axes in row[1:]:
-                axes.sharey(row[0])
-                axes.tick_params(labelleft=False)
 
 
 def series_of(panel: Panel, layout: Layout, looks: Looks) -> list[Series]:
@@ -93,37 +78,27 @@ def series_of(panel: Panel, layout: Layout, looks: Looks) -> list[Series]:
     return [(looks[line], points) for line, points in together.items()]
 
 
-def draw_lines(axes: Axes, series: Sequence[Series], intervals: bool) -> None:
-    """Draws lines, and their intervals as light ones: areas on top of each other would be grey."""
-    for look, points in series:
-        sizes = [point.size for point in points]
-        values, low, high = columns_of(points)
-        axes.plot(sizes, values, **look)
-        if intervals:
-            for end in (low, high):
-                axes.plot(sizes, end, color=look["color"], **BAND)
-            bare = [place for place, end in enumerate(low) if math.isnan(end)]
-            axes.plot(sizes, values, markevery=bare, color=look["color"], **BARE)
+def draw_series(axes: Axes, series: Sequence[Series], *, intervals: bool, bars: bool) -> None:
+    """Draws lines with light ones around them, as areas on top of each other would be grey.
 
-
-def draw_bars(axes: Axes, series: Sequence[Series], intervals: bool) -> None:
-    """Draws points with intervals as bars, side by side so that they can be told apart."""
+    Or points with bars, side by side so that they can be told apart.
+    """
     for place, (look, points) in enumerate(series):
-        aside = 10 ** (SPREAD * (place - (len(series) - 1) / 2))
+        aside = 10 ** (SPREAD * (place - (len(series) - 1) / 2)) if bars else 1
         sizes = [point.size * aside for point in points]
-        values, *ends = columns_of(points)
-        bars = np.nan_to_num(np.abs(np.array(ends) - np.array(values)))
-        with_bars = intervals and bool(bars.any())
-        look = look | {"marker": look["marker"] or "o"} | BARS
-        axes.errorbar(sizes, values, bars if with_bars else None, **look)
-        if with_bars:
-            bare = [place for place, end in enumerate(ends[0]) if math.isnan(end)]
+        values, *ends = ([point.interval[which] for point in points] for which in range(3))
+        reach = np.nan_to_num(np.abs(np.array(ends) - np.array(values)))
+        shown = intervals and bool(reach.any() or not bars)
+        if bars:
+            look = look | {"marker": look["marker"] or "o"} | BARS
+            axes.errorbar(sizes, values, reach if shown else None, **look)
+        else:
+            axes.plot(sizes, values, **look)
+            for end in ends if shown else ():
+                axes.plot(sizes, end, color=look["color"], **BAND)
+        if shown:
+            bare = [i for i, end in enumerate(ends[0]) if math.isnan(end)]
             axes.plot(sizes, values, markevery=bare, color=look["color"], **BARE)
-
-
-def columns_of(points: Sequence[Point]) -> list[list[float]]:
-    """Returns the values of the points, and the lower and the upper ends of their intervals."""
-    return [[point.interval[which] for point in points] for which in range(3)]
 
 
 def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
@@ -169,11 +144,11 @@ def label_panel(axes: Axes, panel: Panel, layout: Layout) -> None:
     if panel.row == 0 or is_broken:
         title = words_for(layout.columns, panel.of_column)
         title = (used_words(panel) if layout.columns == N_WEDGE else "") or title
-        axes.set_title(typeset(title), fontweight="normal")
+        axes.set_title(pen.typeset(title), fontweight="normal")
     scale, first = panel.points[0].scale, layout.panels[0].points[0].scale
     if panel.column == 0 or (layout.columns == METRIC and scale != first):
         words = map(words_for, layout.rows, panel.of_row)
-        axes.set_ylabel(typeset("\n".join(filter(None, [scale, *words]))))
+        axes.set_ylabel(pen.typeset("\n".join(filter(None, [scale, *words]))))
     last = max(other.row for other in layout.panels if other.column == panel.column)
     if panel.row == last:
         axes.set_xlabel(size_axis({point.environment for point in panel.points}))
@@ -228,7 +203,9 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> Non
 
     handles = [Line2D([], [], label=name, **looks[line]) for line, name in layout.names.items()]
     there = dict.fromkeys(name for panel in layout.panels for name in levels_of(panel))
-    handles += [Line2D([], [], ls=DASHES.get(name, ":"), label=name, **LEVEL) for name in there]
+    handles += [
+        Line2D([], [], ls=pen.DASHES.get(name, ":"), label=name, **pen.LEVEL) for name in there
+    ]
     if bands:
         handles.append(Line2D([], [], color="black", label="95 % interval", **BAND))
         lows = [point.interval.low for panel in layout.panels for point in panel.points]
@@ -239,5 +216,5 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> Non
     width = 0.55 * float(matplotlib.rcParams["font.size"]) * (0.75 * letters + 7)  # of a column
     columns = max(1, min(int(72 * figure.get_figwidth() / width), len(handles)))
     for handle in handles:
-        handle.set_label(typeset(str(handle.get_label())))
+        handle.set_label(pen.typeset(str(handle.get_label())))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)

@@ -6,23 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import surestep.experiments as experiments
 from surestep._drawing import USUAL_LOOK, Look, picture_format
 from surestep._files import write_together
+from surestep._names import unknown
 from surestep.errors import FileFailure, InvalidParameter, said
-from surestep.experiments import (
-    CellSummary,
-    Interval,
-    Run,
-    Selection,
-    Summary,
-    cell_summaries,
-    family_summaries,
-    find_runs,
-    read_run,
-    selected,
-    summaries,
-    valued,
-)
 from surestep.experiments.metrics import USUAL, metric_of
 from surestep.experiments.naming import OF_CLAIMS, claim_names, task_name
 from surestep.experiments.tables import as_csv, claim_rows, value_rows
@@ -45,7 +33,7 @@ Files = dict[Path, bytes]  # a picture, and the table beside it
 class Request:
     """The content and look of a figure; what is empty or None is left to what suits the run."""
 
-    selection: Selection = field(default_factory=Selection)
+    selection: experiments.Selection = field(default_factory=experiments.Selection)
     metrics: Sequence[str] = ()
     value: str | None = None  # performance, gain or normalised
     columns: str | None = None  # what columns of panels are for
@@ -72,7 +60,7 @@ def draw(
         if directory is not None or asked != Request(look=asked.look):
             raise InvalidParameter("n-wedge is drawn from formulas, expected no run and no choice")
         return write_files([draw_n_wedge(output, asked.look)])
-    runs = [read_run(path) for path in find_runs(name, directory)]
+    runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
     alone = len(runs) == 1
     return write_files(
         draw_run(
@@ -91,18 +79,20 @@ def write_files(figures: Iterable[Files]) -> list[Path]:
     return list(files)
 
 
-def draw_run(run: Run, path: Path, request: Request) -> Files:
+def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
     """Draws the metrics, or the claims, of a run for `path`, and the table beside it."""
     kind = picture_format(path)
-    rows = selected(run, request.selection)
+    rows = experiments.selected(run, request.selection)
     if run.holds_claims:
         points, table = (
-            claim_points(family_summaries(rows), request),
-            claim_rows(cell_summaries(rows)),
+            claim_points(experiments.family_summaries(rows), request),
+            claim_rows(experiments.cell_summaries(rows)),
         )
     else:
         metrics, value = request.metrics or USUAL, request.value or "performance"
-        reached = summaries(valued(rows, value), [*dict.fromkeys([*ALWAYS_TOLD, *metrics])])
+        reached = experiments.summaries(
+            experiments.valued(rows, value), [*dict.fromkeys([*ALWAYS_TOLD, *metrics])]
+        )
         points, table = value_points(reached, metrics, SCALES[value]), value_rows(reached)
     layout = layout_of(points, request.columns, request.rows)
     picture = draw_layout(
@@ -111,7 +101,9 @@ def draw_run(run: Run, path: Path, request: Request) -> Files:
     return {path: picture, path.with_suffix(".csv"): as_csv(table).encode()}
 
 
-def value_points(reached: Sequence[Summary], metrics: Sequence[str], scale: str) -> list[Point]:
+def value_points(
+    reached: Sequence[experiments.Summary], metrics: Sequence[str], scale: str
+) -> list[Point]:
     """Returns the metrics of all methods as points."""
     return [
         Point(
@@ -135,7 +127,7 @@ def value_points(reached: Sequence[Summary], metrics: Sequence[str], scale: str)
     ]
 
 
-def claim_points(cells: Sequence[CellSummary], request: Request) -> list[Point]:
+def claim_points(cells: Sequence[experiments.CellSummary], request: Request) -> list[Point]:
     """Returns how often claims are wrong, how often they certify a gain, and how much of it.
 
     The MDPs of a family are pooled.
@@ -148,15 +140,13 @@ def claim_points(cells: Sequence[CellSummary], request: Request) -> list[Point]:
     metrics = request.metrics or tuple(OF_CLAIMS)
     for metric in metrics:
         if metric not in OF_CLAIMS:
-            raise InvalidParameter(
-                f"there is no metric {metric!r} of claims, expected {', '.join(OF_CLAIMS)}"
-            )
+            raise unknown(f"there is no metric {metric!r} of claims", metric, list(OF_CLAIMS))
     nothing = float("nan")
     return [
         Point(
             one.cell.episodes,
             {"task": task_name(one), "claim": name, "metric": metric},
-            Interval(one.tightness, nothing, nothing)
+            experiments.Interval(one.tightness, nothing, nothing)
             if metric == "tightness"
             else getattr(one, metric),
             "mean max(L, 0) / mean Δ" if metric == "tightness" else SHARE,

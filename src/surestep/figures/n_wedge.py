@@ -6,17 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surestep._drawing import (
-    BLUE,
-    GREEN,
-    USUAL_LOOK,
-    VERMILION,
-    Look,
-    drawing,
-    picture_format,
-    rendered,
-    typeset,
-)
+import surestep._drawing as pen
 from surestep.bounds import ProblemSize, n_wedge
 from surestep.experiments.tables import as_csv
 
@@ -27,9 +17,9 @@ if TYPE_CHECKING:
 SETTING = ProblemSize(states=1, actions=4, delta=0.1, value_bound=1.0, discount=0.95)
 ZETA = 0.1
 METHODS = {  # label, colour, and where the label stands beside the end of the curve
-    "spibb": ("SPIBB", VERMILION, "center"),
-    "2s": ("two-successor", BLUE, "bottom"),
-    "beta": ("β", GREEN, "top"),
+    "spibb": ("SPIBB", pen.VERMILION, "center"),
+    "2s": ("two-successor", pen.BLUE, "bottom"),
+    "beta": ("β", pen.GREEN, "top"),
 }
 POINTS_PER_DECADE = 12
 LARGEST_POWER = 7  # |S| up to 10⁷
@@ -45,12 +35,12 @@ def n_wedge_table() -> list[tuple[int, ...]]:
     ]
 
 
-def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> dict[Path, bytes]:
+def draw_n_wedge(path: Path, look: pen.Look = pen.USUAL_LOOK) -> dict[Path, bytes]:
     """Draws both panels for `path`, and the table beside it."""
-    kind = picture_format(path)
+    kind = pen.picture_format(path)
     table = n_wedge_table()
     rows = [dict(zip(("states", *METHODS), row, strict=True)) for row in table]
-    with drawing(10, 4.0, look) as figure:
+    with pen.drawing(10, 4.0, look) as figure:
         whole, excerpt = figure.subplots(1, 2)
         draw_curves(whole, table, list(METHODS))
         whole.set_yscale("log")
@@ -59,7 +49,7 @@ def draw_n_wedge(path: Path, look: Look = USUAL_LOOK) -> dict[Path, bytes]:
         excerpt.set_ylim(bottom=0)
         excerpt.yaxis.set_major_formatter(lambda visits, _: f"{visits / 1e6:g} M")
         excerpt.set_title("Excerpt")
-        return {path: rendered(figure, kind), path.with_suffix(".csv"): as_csv(rows).encode()}
+        return {path: pen.rendered(figure, kind), path.with_suffix(".csv"): as_csv(rows).encode()}
 
 
 def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) -> None:
@@ -71,7 +61,7 @@ def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) ->
         visits = [row[1 + names.index(method)] for row in table]
         axes.plot(sizes, visits, color=colour)
         axes.annotate(
-            typeset(label),
+            pen.typeset(label),
             (sizes[-1], visits[-1]),
             xytext=(6, 0),
             textcoords="offset points",
@@ -80,5 +70,5 @@ def draw_curves(axes: Axes, table: list[tuple[int, ...]], methods: list[str]) ->
             weight="bold",
         )
     axes.set_xscale("log")
-    axes.set_xlabel(typeset("number of states |S|"))
-    axes.set_ylabel(typeset("visits N∧ of each pair"))
+    axes.set_xlabel(pen.typeset("number of states |S|"))
+    axes.set_ylabel(pen.typeset("visits N∧ of each pair"))

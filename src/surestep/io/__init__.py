@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from surestep.io.counts.file import write_counts as write_counts
     from surestep.io.counts.labelled import LabelledCounts as LabelledCounts
     from surestep.io.counts.labelled import merge_counts as merge_counts
-    from surestep.io.logs.minari import from_minari as from_minari
-    from surestep.io.logs.minari import from_rollouts as from_rollouts
+    from surestep.io.logs.frames import from_minari as from_minari
+    from surestep.io.logs.frames import from_rollouts as from_rollouts
     from surestep.io.logs.source import LogSource as LogSource
     from surestep.io.logs.source import read_log as read_log
     from surestep.io.models.files import read_mdp as read_mdp
@@ -29,7 +29,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "counts.file": "is_counts_file read_counts write_counts",
         "counts.labelled": "LabelledCounts merge_counts",
-        "logs.minari": "from_minari from_rollouts",
+        "logs.frames": "from_minari from_rollouts",
         "logs.source": "LogSource read_log",
         "models.files": "read_mdp write_mdp",
         "models.gymnasium": "from_gymnasium",

@@ -189,7 +189,7 @@ def first_lines(problem: Exception) -> str:
         return os.strerror(number)
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     kept = lines[: next((i for i, x in enumerate(lines) if x.startswith("Possible")), 3)][:3]
-    return "; ".join(kept)
+    return "; ".join([*kept, *(line for line in lines if line.startswith("file = "))])
 
 
 def file_list(files: Sequence[Path]) -> str:

@@ -1,15 +1,18 @@
 """Compiles kernels, and keeps their machine code between runs.
 
-A kernel is compiled on its first call, for exactly one signature. The machine code is kept on
-disk (`_machine_code`) in a folder named after a hash of *all* kernel sources: Numba's own check
-looks only at the file of the function that is called, so a helper edited in another file would
-leave its callers stale. Where no place is writable the code lives in memory only.
+A kernel is compiled on its first call, for exactly one signature. The machine code is kept in
+Numba's own cache, but for as long as *all* kernel sources stay the same: Numba's own check looks
+only at the file of the function that is called, so a helper edited in another file would leave its
+callers stale. Where no place is writable the code lives in memory only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
@@ -18,7 +21,6 @@ import numba
 import numpy as np
 
 from surestep.kernels._device import any_there, at_home, gpu_is_for, loop_on_gpu, on_gpu, run_on_gpu
-from surestep.kernels._machine_code import MachineCode, cache_directory, tell_compiling
 from surestep.kernels._types import Room, RoomSize, signature_of
 
 Arguments = ParamSpec("Arguments")
@@ -58,7 +60,7 @@ class Kernel(Generic[Arguments, Result]):
         """Returns the machine code, made or read from disk when first asked for."""
         run = self._compiled.get(parallel)
         if run is None:
-            run = self._compiled[parallel] = self.compile(parallel, cache_directory())
+            run = self._compiled[parallel] = self.compile(parallel)
         return run
 
     @property
@@ -66,27 +68,14 @@ class Kernel(Generic[Arguments, Result]):
         """Tells whether there is a second form of the machine code, for all threads."""
         return self.threads_from is not None
 
-    def compile(self, parallel: bool, directory: Path | None) -> Callable[Arguments, Result]:
-        """Returns the machine code, kept in `directory` unless that is None."""
+    def compile(self, parallel: bool, *, keep: bool = True) -> Callable[Arguments, Result]:
+        """Returns the machine code, from disk or for it, unless it is not to be kept."""
         dispatcher = numba.njit(parallel=parallel, nogil=True)(self.function)
-        if directory is None:
-            self.tell()
-        else:
-            name = f"{self.name}-threads" if parallel else self.name
-            dispatcher._cache = MachineCode(directory, name, self.tell)
+        if keep:
+            keep_code(dispatcher, "threads" if parallel else "thread")
         dispatcher.compile(signature_of(self.function))
         dispatcher.disable_compile()
         return cast(Callable[Arguments, Result], dispatcher)
-
-    @property
-    def name(self) -> str:
-        """Returns the file and the name of the function, as in `backup.best_values`."""
-        module = self.function.__module__.rpartition(".")[2]
-        return f"{module}.{self.function.__qualname__}"
-
-    def tell(self) -> None:
-        """Tells all who listen that this kernel is about to be compiled."""
-        tell_compiling(self.name)
 
 
 class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
@@ -213,3 +202,36 @@ def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result
 
 
 ALL_KERNELS: dict[str, Kernel[Any, Any]] = {}
+
+
+# ---- machine code on disk ---------------------------------------------------------------------
+
+
+def keep_code(dispatcher: Any, form: str) -> None:
+    """Lets Numba keep the machine code of a function in this form, where it finds a place to."""
+    with suppress(RuntimeError):  # which says that no place is writable
+        dispatcher.enable_caching()
+        kept = dispatcher._cache
+        name = f"{kept._impl.filename_base}-{form}"
+        kept._cache_file = type(kept._cache_file)(kept.cache_path, name, source_hash())
+        kept._guard_against_spurious_io_errors = partial(made_again, kept)
+
+
+@contextmanager
+def made_again(kept: Any) -> Iterator[None]:
+    """Forgets machine code that cannot be read, so that it is compiled; a full disk is no error."""
+    try:
+        yield
+    except Exception:  # whatever a damaged file leads to
+        with suppress(OSError):
+            kept.flush()
+
+
+@cache
+def source_hash() -> str:
+    """Returns a hash of all kernel sources: names and contents."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        content = source.read_bytes()
+        digest.update(f"{source.name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()

@@ -14,7 +14,6 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from types import FunctionType
 from typing import Annotated, Any, get_args, get_origin
 
@@ -23,7 +22,7 @@ from numba import config, njit
 from numpy.typing import DTypeLike
 
 from surestep.errors import install
-from surestep.kernels._machine_code import GpuCode, cache_directory, tell_compiling
+from surestep.kernels._compile import keep_code
 from surestep.kernels._types import BATCH, FloatsOut, Room, RoomSize, annotations_of, is_there
 
 if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it while it is imported
@@ -219,23 +218,24 @@ class Gpu:
     def program(self, form: Callable[..., Any], function: Callable[..., Any]) -> Any:
         """Returns the program of a function in this form, compiled when it is first run."""
         if function not in self.programs:
-            made = self.programs[function] = form(function)
-            folder = None if SIMULATED else cache_directory()
-            if folder is not None:
-                name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-gpu"
-                made._cache = GpuCode(folder, name, partial(tell_compiling, name))
+            # What a form calls is no part of it, by which Numba would take it for another one.
+            names = {**globals(), "do": device_form(form, function)}
+            made = cuda.jit(FunctionType(form.__code__, names, form.__name__))
+            if not SIMULATED:
+                keep_code(made, f"{function.__module__}.{function.__name__}")
+            self.programs[function] = made
         return self.programs[function]
 
 
-def looping(function: Callable[..., Any]) -> Any:
-    """Returns a CUDA kernel of a function, in which threads share out its `prange` loops."""
-    names = {**function.__globals__, "prange": every, "BLOCK_ROWS": 1}
-    do = cuda.jit(device=True)(FunctionType(function.__code__, names, function.__name__))
+def device_form(form: Callable[..., Any], function: Callable[..., Any]) -> Any:
+    """Returns the function as threads call it; those that loop share out its `prange` loops.
 
-    def share_out(args):  # type: ignore[no-untyped-def]
-        do(*args)
-
-    return cuda.jit(share_out)
+    The simulator calls what is compiled for the processor: Python has no unsigned words.
+    """
+    if form is looping:
+        names = {**function.__globals__, "prange": every, "BLOCK_ROWS": 1}
+        return cuda.jit(device=True)(FunctionType(function.__code__, names, function.__name__))
+    return njit(function) if SIMULATED else cuda.jit(device=True)(function)
 
 
 @cuda.jit(device=True)
@@ -244,19 +244,16 @@ def every(number):  # type: ignore[no-untyped-def]
     return range(cuda.grid(1), number, cuda.gridsize(1))
 
 
-def doing_tasks(function: Callable[..., None]) -> Any:
-    """Returns a CUDA kernel in which each thread does every so-manieth task.
+def looping(args):  # type: ignore[no-untyped-def]
+    """Runs a kernel in which threads share out the loops."""
+    do(*args)  # type: ignore[name-defined]  # noqa: F821
 
-    The simulator calls what is compiled for the processor: Python has no unsigned words.
-    """
-    do = njit(function) if SIMULATED else cuda.jit(device=True)(function)
 
-    def each(number, room, args):  # type: ignore[no-untyped-def]
-        floats, ints = room
-        lane = cuda.grid(1)
-        if lane < floats.shape[1]:
-            own = Room(floats[:, lane], ints[:, lane])
-            for task in range(lane, number, floats.shape[1]):
-                do(task, task + 1, own, *args)
-
-    return cuda.jit(each)
+def doing_tasks(number, room, args):  # type: ignore[no-untyped-def]
+    """Runs tasks, of which each thread does every so-manieth."""
+    floats, ints = room
+    lane = cuda.grid(1)
+    if lane < floats.shape[1]:
+        own = Room(floats[:, lane], ints[:, lane])
+        for task in range(lane, number, floats.shape[1]):
+            do(task, task + 1, own, *args)  # type: ignore[name-defined]  # noqa: F821

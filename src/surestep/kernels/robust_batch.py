@@ -16,7 +16,6 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import helper, tasks
 from surestep.kernels._types import FloatsIn, IntsIn, IntsOut, Room, TableIn, TableOut
-from surestep.kernels.greedy import best_pair
 from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
@@ -36,8 +35,8 @@ class Game(NamedTuple):
     A residual is small enough where it is below `enough` times max |v| + `reward_scale`.
     """
 
-    choosing: bool  # whether policies are sought
     pair_offsets: IntsIn  # [S+1]
+    policy: TableIn  # [B, K]
     floor: TableIn  # [B, S]
     enough: FloatsIn  # [B]
     reward_scale: FloatsIn  # [B]
@@ -49,25 +48,18 @@ class Game(NamedTuple):
 class Answer(NamedTuple):
     """The answer of each set, to be written."""
 
-    policy: TableOut  # [B, K]
     value: TableOut  # [B, S]
     residuals: TableOut  # [B, 2] the lowest and the highest
     rounds: IntsOut  # [B]
 
 
 class OneSet(NamedTuple):
-    """One of the sets: where its pairs begin, and the values below which it does not fall."""
+    """One of the sets: where its pairs begin, the policy, and the least that values can be."""
 
     first: int
     pair_offsets: IntArray  # [S+1]
-    floor: FloatArray  # [S]
-
-
-class RowChoice(NamedTuple):
-    """A policy, and the states in which the floor is better than going on."""
-
     policy: FloatArray  # [K]
-    held: BoolArray  # [S]
+    floor: FloatArray  # [S]
 
 
 Ranking = Callable[[FloatArray, Any, IntArray], None]  # v, what a ranking needs, the ranking
@@ -88,63 +80,33 @@ def rank_by_segment(value: FloatArray, nodes: Segments, lowest: IntArray) -> Non
 
 
 @helper
-def choose_best(one: OneSet, q: FloatArray, tie_tolerance: float, policy: FloatArray) -> None:
-    """Puts all mass on the best pair of each state, the first among those within the tolerance."""
-    first, pair_offsets, _ = one
-    largest = 0.0
-    for k in range(policy.size):
-        largest = max(largest, abs(q[first + k]))
-    for s in range(pair_offsets.size - 1):
-        start, end = pair_offsets[s], pair_offsets[s + 1]
-        chosen = best_pair(first + start, first + end, q, tie_tolerance * largest) - first
-        for k in range(start, end):
-            policy[k] = 1.0 if k == chosen else 0.0
-
-
-@helper
-def worth(s: int, one: OneSet, policy: FloatArray, q: FloatArray) -> float:
+def worth(s: int, one: OneSet, q: FloatArray) -> float:
     """Σ_a π q in state s."""
     total = 0.0
     for k in range(one.pair_offsets[s], one.pair_offsets[s + 1]):
-        total += policy[k] * q[one.first + k]
+        total += one.policy[k] * q[one.first + k]
     return total
 
 
 @helper
-def residuals_of(
-    one: OneSet, policy: FloatArray, q: FloatArray, value: FloatArray
-) -> tuple[float, float, float]:
+def residuals_of(one: OneSet, q: FloatArray, value: FloatArray) -> tuple[float, float, float]:
     """Returns the least and the most of max(Σ_a π q, floor) − v, and max |v|."""
     low, high, size = np.inf, -np.inf, 0.0
     for s in range(value.size):
-        after = max(worth(s, one, policy, q), one.floor[s])
+        after = max(worth(s, one, q), one.floor[s])
         low, high = min(low, after - value[s]), max(high, after - value[s])
         size = max(size, abs(value[s]))
     return low, high, size
 
 
 @helper
-def gained(one: OneSet, ours: RowChoice, q: FloatArray, value: FloatArray) -> float:
-    """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
+def gained(one: OneSet, held: BoolArray, q: FloatArray, value: FloatArray) -> float:
+    """max (v − Σ_a π q), not held: what the worst rows for v take away."""
     most = 0.0
     for s in range(value.size):
-        if not ours.held[s]:
-            most = max(most, value[s] - worth(s, one, ours.policy, q))
+        if not held[s]:
+            most = max(most, value[s] - worth(s, one, q))
     return most
-
-
-@helper
-def choose_anew(one: OneSet, best: FloatArray, q: FloatArray, tie: float, ours: RowChoice) -> None:
-    """Puts the best policy in place of ours, and the floor where that is better; ties stay."""
-    policy, held = ours
-    for s in range(held.size):
-        going_on = worth(s, one, policy, q)
-        after = worth(s, one, best, q)
-        if not going_on >= after - tie:  # also where nothing was chosen before
-            going_on = after
-            for k in range(one.pair_offsets[s], one.pair_offsets[s + 1]):
-                policy[k] = best[k]
-        held[s] = going_on <= one.floor[s] + (tie if held[s] else -tie)
 
 
 @helper
@@ -153,7 +115,7 @@ def solve_rows(
     room: IntArray,
     discount: FloatArray,
     extreme: ExtremeRows,
-    ours: RowChoice,
+    held: BoolArray,
     system: FloatArray,
     value: FloatArray,
 ) -> None:
@@ -161,8 +123,7 @@ def solve_rows(
 
     Elimination goes without pivoting: I − W is a nonsingular M-matrix, dominant by rows.
     """
-    first, pair_offsets, floor = one
-    policy, held = ours
+    first, pair_offsets, policy, floor = one
     states, probability, earned, _ = extreme
     size = value.size
     for s in range(size):
@@ -207,31 +168,29 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
         answer: Answer,
     ) -> None:
         """Brings the values of set b near their fixed point, from 0."""
-        choosing, pair_offsets, floors, enough, reward_scale, half, tie_tolerance, limit = game
-        policy, value, q = answer.policy[b], answer.value[b], extreme.q
-        one = OneSet(b * policy.size, pair_offsets, floors[b])
-        size, first = value.size, one.first
-        system = np.empty((size, size))
-        ours = RowChoice(np.full(policy.size, np.nan), np.zeros(size, np.bool_))
+        pair_offsets, policies, floors, enough, reward_scale, half, tie_tolerance, limit = game
+        value, q, last = answer.value[b], extreme.q, (b + 1) * policies.shape[1]
+        one = OneSet(b * policies.shape[1], pair_offsets, policies[b], floors[b])
+        size = value.size
+        system, held = np.empty((size, size)), np.zeros(size, np.bool_)
         for s in range(size):
             value[s] = 0.0
         rounds, together, before = 0, True, np.inf
         while True:
             rounds += 1
             rank(value, ranked_by, ranking)
-            worst_rows(first, first + policy.size, rows, step, value, ranking, extreme)
-            if choosing:
-                choose_best(one, q, tie_tolerance, policy)
-            low, high, scale = residuals_of(one, policy, q, value)
+            worst_rows(one.first, last, rows, step, value, ranking, extreme)
+            low, high, scale = residuals_of(one, q, value)
             residual, scale = max(-low, high), reward_scale[b] + scale
             if residual <= enough[b] * scale or not residual < np.inf or rounds >= limit:
                 break
             together = together and residual <= half * before
             before = residual
             tie = 0.0 if together else tie_tolerance * scale
-            if together or gained(one, ours, q, value) <= tie:
-                choose_anew(one, policy, q, tie, ours)
-            solve_rows(one, rows.room, step.discount, extreme, ours, system, value)
+            if together or gained(one, held, q, value) <= tie:
+                for s in range(size):  # the floor, where that is better; ties stay
+                    held[s] = worth(s, one, q) <= one.floor[s] + (tie if held[s] else -tie)
+            solve_rows(one, rows.room, step.discount, extreme, held, system, value)
         answer.residuals[b, 0], answer.residuals[b, 1], answer.rounds[b] = low, high, rounds
 
     return settle

@@ -6,13 +6,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surestep._arrays import FloatArray
 from surestep.kernels._compile import helper, tasks
-from surestep.kernels._types import BatchIn, BatchOut, FloatsOut, IntsOut, Room, RoomSize
+from surestep.kernels._types import (
+    BatchIn,
+    BatchOut,
+    CountBatchIn,
+    FloatsIn,
+    FloatsOut,
+    IntsIn,
+    IntsOut,
+    Room,
+    RoomSize,
+)
 from surestep.kernels.backup import pair_value
 from surestep.kernels.elimination import solve_policy, work_in, work_size
 from surestep.kernels.extremes import largest_of
-from surestep.kernels.greedy import best_pair, highest_within
 from surestep.kernels.records import EliminationPlan, Model, Models
+from surestep.kernels.spibb import best_trusted, free_mass
 
 BATCH_THREADS = 5_000  # entries of all models together
 
@@ -26,14 +37,11 @@ class Solutions(NamedTuple):
     iterations: IntsOut  # [B] above the limit where the policy was still changing
 
     @classmethod
-    def to_write(cls, models: int, pairs: int, states: int) -> Solutions:
-        """Returns arrays for so many models; all policies are 0."""
-        return cls(
-            np.zeros((models, pairs)),
-            np.empty((models, states)),
-            np.empty(models),
-            np.empty(models, np.int64),
-        )
+    def from_values(cls, value: FloatArray, num_pairs: int) -> Solutions:
+        """Returns arrays to be written, for policies that start from these values [B, S]."""
+        size = len(value)
+        policy = np.empty((size, num_pairs))
+        return cls(policy, value, np.empty(size), np.empty(size, np.int64))
 
 
 @helper
@@ -83,57 +91,88 @@ def evaluate_each(
         residual[b] = worst
 
 
-def room_to_optimise(plan: EliminationPlan, num_pairs: int) -> RoomSize:
-    """Returns the room of `optimise_each`: an elimination, values of pairs, choices of states."""
-    return RoomSize(work_size(plan) + num_pairs, plan.order.size)
+class Allowed(NamedTuple):
+    """The policies to choose from: like π_b on pairs that are not trusted, anything on others.
+
+    A pair is trusted iff it has more than N∧ visits (−1 trusts all).
+    """
+
+    behavior: FloatsIn  # [K]
+    visits: CountBatchIn  # [B, K], or one row for all
+    n_wedges: IntsIn  # [N]
+
+
+def room_to_improve(plan: EliminationPlan, num_pairs: int) -> RoomSize:
+    """Returns the room of `improve_each`: an elimination, values of pairs, notes."""
+    num_states = plan.order.size
+    return RoomSize(work_size(plan) + num_pairs + num_states, num_states + num_pairs)
 
 
 @tasks(threads_from=BATCH_THREADS)
-def optimise_each(
+def improve_each(
     first_task: int,
     end_task: int,
     room: Room,
     models: Models,
+    allowed: Allowed,
     plan: EliminationPlan,
     tie_tolerance: float,
     limit: int,
     solutions: Solutions,
 ) -> None:
-    """Iterates policies on each model; all of them are 0 before."""
-    pair_offsets, num_states = models.pair_offsets, solutions.value.shape[1]
-    work, first_q = work_in(room.floats, plan), 3 * num_states + plan.upper.size
-    q, chosen = room.floats[first_q : first_q + models.discount.size], room.ints[:num_states]
-    for b in range(first_task, end_task):
-        model, values, actions = model_of(models, b), solutions.value[b], solutions.policy[b]
-        for k in range(q.size):
-            q[k] = model.reward[k]
+    """Iterates policies on each model, from those that are greedy for the values written before.
+
+    The first B tasks are for the first N∧, and so on.
+    """
+    pair_offsets, num_models = models.pair_offsets, models.probability.shape[0]
+    num_states, num_pairs = pair_offsets.size - 1, models.discount.size
+    work, begin = work_in(room.floats, plan), 3 * num_states + plan.upper.size
+    q = room.floats[begin : begin + num_pairs]
+    free = room.floats[begin + num_pairs : begin + num_pairs + num_states]
+    chosen, trusted = room.ints[:num_states], room.ints[num_states : num_states + num_pairs]
+    for task in range(first_task, end_task):
+        model, values, actions = (
+            model_of(models, task),
+            solutions.value[task],
+            solutions.policy[task],
+        )
+        visits = allowed.visits[task % allowed.visits.shape[0]]
+        for k in range(num_pairs):
+            trusted[k] = 1 if visits[k] > allowed.n_wedges[task // num_models] else 0
+            actions[k] = allowed.behavior[k]
         for s in range(num_states):
+            free[s] = free_mass(pair_offsets[s], pair_offsets[s + 1], allowed.behavior, trusted)
             chosen[s] = -1
-        rounds, changed = 0, True
+        rounds, changed, tie = 0, True, 0.0
         while changed and rounds <= limit:
             rounds += 1
-            tie = tie_tolerance * largest_of(q)
             changed = False
+            for k in range(num_pairs):
+                q[k] = pair_value(k, model, values)
+            tie = tie_tolerance * largest_of(q)
             for s in range(num_states):
                 first, last = pair_offsets[s], pair_offsets[s + 1]
-                best = best_pair(first, last, q, tie)
+                best = best_trusted(first, last, q, trusted, tie)
                 # A pair that is as good as the best is kept, so that ties make no cycle.
-                if chosen[s] < 0 or q[chosen[s]] < q[best] - tie:
-                    if chosen[s] >= 0:
-                        actions[chosen[s]] = 0.0
+                if best >= 0 and (chosen[s] < 0 or q[chosen[s]] < q[best] - tie):
                     chosen[s] = best
-                    actions[best] = 1.0
                     changed = True
+                    for k in range(first, last):
+                        if trusted[k]:
+                            actions[k] = 0.0
+                    actions[best] = free[s]
             if changed:
                 solve_policy(model, actions, plan, work, values)
-                for k in range(q.size):
-                    q[k] = pair_value(k, model, values)
         worst = 0.0
-        tie = tie_tolerance * largest_of(q)
         for s in range(num_states):
             first, last = pair_offsets[s], pair_offsets[s + 1]
-            worst = max(worst, abs(highest_within(first, last, q, 0.0) - values[s]))
-            actions[chosen[s]] = 0.0
-            actions[best_pair(first, last, q, tie)] = 1.0
-        solutions.residual[b] = worst
-        solutions.iterations[b] = rounds
+            best = best_trusted(first, last, q, trusted, tie)
+            if best >= 0:  # among ties the lowest action, however the loop came to another
+                actions[chosen[s]] = 0.0
+                actions[best] = free[s]
+            total = 0.0
+            for k in range(first, last):
+                total += actions[k] * q[k]
+            worst = max(worst, abs(total - values[s]))
+        solutions.residual[task] = worst
+        solutions.iterations[task] = rounds

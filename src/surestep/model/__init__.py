@@ -1,15 +1,13 @@
 """The nouns: immutable values of read-only arrays, validated once, when they are made."""
 
 from surestep.model.batch import MDPBatch
-from surestep.model.blocks import StateBlock, map_mdp, write_mapped
 from surestep.model.certificate import Certificate, certificate_schema
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.estimate import estimate_behavior, estimate_mdp
 from surestep.model.log import DecisionLog
-from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import DenseMDP, FiniteMDP
 from surestep.model.pairs import Pairs
-from surestep.model.plan import MappedPlan, Plan
+from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 from surestep.model.problem_batch import CountsBatch, ProblemBatch
@@ -26,19 +24,14 @@ __all__ = [
     "Improvement",
     "LoggedRewards",
     "MDPBatch",
-    "MappedMDP",
-    "MappedPlan",
     "Pairs",
     "Plan",
     "Policy",
     "Problem",
     "ProblemBatch",
-    "StateBlock",
     "Statement",
     "Successors",
     "certificate_schema",
     "estimate_behavior",
     "estimate_mdp",
-    "map_mdp",
-    "write_mapped",
 ]

@@ -11,6 +11,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch
+from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP, read_discount, read_initial
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.transitions import read_successors, transition_name
@@ -79,32 +80,23 @@ class MDPBatch:
 
         Their successors may differ: the batch has those of all of them.
         """
-        if not isinstance(models, Sequence):
-            raise InvalidModel(f"models is of type {type(models).__name__}, expected a sequence")
-        if len(models) == 0:
-            raise InvalidModel("the batch has no model, expected at least one")
+        wrong = not isinstance(models, Sequence) or len(models) == 0
+        if wrong or not all(isinstance(model, FiniteMDP) for model in models):
+            raise InvalidModel(f"models is {arrays.shown(models)}, expected a list of FiniteMDPs")
         first = models[0]
         for index, model in enumerate(models):
-            if not isinstance(model, FiniteMDP):
-                raise InvalidModel(
-                    f"model {index} is of type {type(model).__name__}, expected FiniteMDP"
-                )
             check_same_pairs("model 0", first.pairs, f"model {index}", model.pairs)
             for what in ("discount", "initial"):
                 if not np.array_equal(getattr(model, what), getattr(first, what)):
                     raise ShapeMismatch(f"model {index} has another {what} than model 0")
-        size = np.int64(first.num_states)
-        keys = [arrays.run_owners(model.offsets) * size + model.successor for model in models]
-        union = np.concatenate(keys)
-        if not (np.diff(union) > 0).all():  # as those of one model mostly do
-            union = np.unique(union)
-        probability = np.zeros((len(models), union.size))
-        for row, key, model in zip(probability, keys, models, strict=True):
-            row[np.searchsorted(union, key)] = model.probability
+        offsets, successor, places = united(first.pairs, models)
+        probability = np.zeros((len(models), successor.size))
+        for row, place, model in zip(probability, places, models, strict=True):
+            row[place] = model.probability
         return cls(
             first.pairs,
-            arrays.offsets_of(np.bincount(union // size, minlength=first.num_pairs)),
-            (union % size).astype(np.int32),
+            offsets,
+            successor,
             arrays.own(probability),
             arrays.own(np.stack([model.expected_reward for model in models])),
             first.discount,
@@ -123,8 +115,6 @@ class MDPBatch:
 
     def model(self, index: int) -> FiniteMDP:
         """One model of the batch; its rewards are the expected ones of its pairs."""
-        if not 0 <= index < self.num_models:
-            raise InvalidModel(f"model {index} was asked for, expected 0 to {self.num_models - 1}")
         chances, reward = self.probability[index], self.expected_reward[index]
         present = chances > 0
         pair = arrays.run_owners(self.offsets)[present]
@@ -140,3 +130,16 @@ class MDPBatch:
             np.where(lengths == 0, reward, 0.0),
             endless=None,
         )
+
+
+def united(
+    pairs: Pairs, parts: Sequence[FiniteMDP | Counts]
+) -> tuple[IntArray, IndexArray, list[IntArray]]:
+    """Returns the successors that any part has, by pair, and where those of each part are."""
+    size = np.int64(pairs.num_states)
+    keys = [arrays.run_owners(part.offsets) * size + part.successor for part in parts]
+    union = np.concatenate(keys)
+    if not (np.diff(union) > 0).all():  # as those of one model mostly do
+        union = np.unique(union)
+    offsets = arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))
+    return offsets, (union % size).astype(np.int32), [np.searchsorted(union, key) for key in keys]

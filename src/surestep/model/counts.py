@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
+from surestep._arrays import LARGEST_DOUBLE, BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
@@ -83,31 +83,27 @@ class Counts:
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
         pairs = self.pairs
-        if not isinstance(pairs, Pairs):
-            raise InvalidCounts(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        arrays.expect("pairs", pairs, Pairs, InvalidCounts)
         offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidCounts)
 
         def name(transition: int) -> str:
             return transition_name(pairs, offsets, successor, transition)
 
-        times = arrays.whole_numbers("count", self.times, (successor.size,), InvalidCounts, name)
-        arrays.refuse_where(
-            times < 0,
-            lambda t: f"count of {name(t)} is {times[t]}, expected 0 or more",
-            "transition",
-            InvalidCounts,
-        )
-        if times.astype(np.float64).sum() > LARGEST_TOTAL:
-            raise InvalidCounts(f"the counts add up to more than {LARGEST_TOTAL}")
+        times = read_numbers("count", self.times, successor.size, name)
         visits = arrays.run_sums(times, offsets)
-        set_field = object.__setattr__
-        set_field(self, "offsets", offsets)
-        set_field(self, "successor", successor)
-        set_field(self, "times", arrays.freeze(times))
-        set_field(self, "visits", arrays.own(visits))
-        set_field(self, "rewards", read_rewards(self, self.rewards))
-        set_field(self, "starts", arrays.freeze(read_starts(pairs, self.starts)))
-        set_field(self, "terminal", arrays.freeze(read_terminal(pairs, visits, self.terminal)))
+        starts = read_numbers("starts", self.starts, pairs.num_states, pairs.state_name)
+        if not starts.any():
+            raise InvalidCounts("starts add up to 0, expected at least 1 episode")
+        arrays.keep(
+            self,
+            offsets=offsets,
+            successor=successor,
+            times=times,
+            visits=arrays.own(visits),
+            starts=starts,
+            terminal=read_terminal(pairs, visits, self.terminal),
+        )
+        arrays.keep(self, rewards=read_rewards(self, self.rewards))
 
     @classmethod
     def from_dense(
@@ -203,11 +199,18 @@ class Counts:
 
     def mean_reward(self) -> FloatArray:
         """Returns the reward of each transition [T]: known, or the mean of what was observed."""
-        values, lengths = self.rewards.values, arrays.run_lengths(self.offsets)
+        values = self._means()
         per_pair = self.rewards.per == "pair"
-        if not self.rewards.known:
-            values = values / np.maximum(self.visits if per_pair else self.times, 1)
-        return np.repeat(values, lengths) if per_pair else values
+        return np.repeat(values, arrays.run_lengths(self.offsets)) if per_pair else values
+
+    def _means(self) -> FloatArray:
+        """Returns the reward of each pair [K] or transition [T]: known, or the mean of the sums."""
+        rewards = self.rewards
+        if rewards.known:
+            return rewards.values
+        observed = self.visits if rewards.per == "pair" else self.times
+        means: FloatArray = rewards.values / np.maximum(observed, 1)
+        return means
 
     def observed_rewards(self) -> tuple[FloatArray, FloatArray]:
         """Returns the least and greatest reward seen of each pair [K] or transition [T]; else 0.
@@ -217,9 +220,7 @@ class Counts:
         rewards = self.rewards
         if rewards.least is not None and rewards.greatest is not None:
             return rewards.least, rewards.greatest
-        if rewards.known:
-            return rewards.values, rewards.values
-        mean = rewards.values / np.maximum(self.visits if rewards.per == "pair" else self.times, 1)
+        mean = self._means()
         return mean, mean
 
     def unseen_reward(self) -> FloatArray:
@@ -251,8 +252,7 @@ def merge(first: Counts, second: Counts) -> Counts:
     successor = np.concatenate([first.successor, second.successor])
     order = np.lexsort((successor, pair))
     pair, successor = pair[order], successor[order]
-    new = np.ones(pair.size, np.bool_)
-    new[1:] = (pair[1:] != pair[:-1]) | (successor[1:] != successor[:-1])
+    new = arrays.first_of_equal(pair, successor)
     groups = np.append(np.flatnonzero(new), pair.size)
     times = np.concatenate([first.times, second.times])[order]
     offsets = arrays.offsets_of(np.bincount(pair[new], minlength=first.pairs.num_pairs))
@@ -342,8 +342,7 @@ def describe_rewards(rewards: LoggedRewards) -> str:
 
 def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
     """Finite rewards of the right length; sums are 0 where nothing was observed."""
-    if not isinstance(rewards, LoggedRewards):
-        raise InvalidCounts(f"rewards is of type {type(rewards).__name__}, expected LoggedRewards")
+    arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
     pairs = counts.pairs
 
     def name(index: int) -> str:
@@ -403,23 +402,13 @@ def read_ends(
     return arrays.freeze(least), arrays.freeze(greatest)
 
 
-def read_starts(pairs: Pairs, values: object) -> IntArray:
-    """Checks and returns the episodes that started in each state [S], at least one in all."""
-    starts = arrays.whole_numbers(
-        "starts", values, (pairs.num_states,), InvalidCounts, pairs.state_name
-    )
-    arrays.refuse_where(
-        starts < 0,
-        lambda s: f"starts of {pairs.state_name(s)} is {starts[s]}, expected 0 or more",
-        "state",
-        InvalidCounts,
-    )
-    total = float(starts.astype(np.float64).sum())
-    if total < 1:
-        raise InvalidCounts("starts add up to 0, expected at least 1 episode")
-    if total > LARGEST_TOTAL:
-        raise InvalidCounts(f"starts add up to more than {LARGEST_TOTAL}")
-    return starts
+def read_numbers(what: str, values: object, size: int, name: Callable[[int], str]) -> IntArray:
+    """Checks and returns so many counts, which can be added up."""
+    numbers = arrays.whole_numbers(what, values, (size,), InvalidCounts, name)
+    arrays.check_within(what, numbers, 0, LARGEST_DOUBLE, InvalidCounts, name)
+    if numbers.sum(dtype=np.float64) > LARGEST_TOTAL:
+        raise InvalidCounts(f"the sum of all {what} is more than {LARGEST_TOTAL}")
+    return numbers
 
 
 def read_terminal(pairs: Pairs, visits: IntArray, values: object) -> BoolArray:

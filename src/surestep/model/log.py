@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
@@ -14,7 +13,6 @@ from surestep._reprs import short_repr
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.pairs import Pairs
-from surestep.model.transitions import owner
 
 UNKNOWN = -1  # the next state of a row of which nobody knows where it led
 
@@ -54,31 +52,23 @@ class DecisionLog(Remembering):
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
         pairs = self.pairs
-        if not isinstance(pairs, Pairs):
-            raise InvalidLog(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        arrays.expect("pairs", pairs, Pairs, InvalidLog)
         shape = (arrays.numbers("state", self.state, InvalidLog).size,)
         offsets = read_episodes(self.episode_offsets, shape[0])
 
         def name(row: int) -> str:
             return row_name(offsets, row)
 
-        def column(what: str, values: object, below: int) -> IndexArray:
-            flat = arrays.shaped(what, arrays.numbers(what, values, InvalidLog), shape, InvalidLog)
-            return arrays.indices(what, flat, below, InvalidLog, name)
+        def column(what: str, below: int, least: int = 0) -> IndexArray:
+            values = arrays.numbers(what, getattr(self, what), InvalidLog)
+            flat = arrays.shaped(what, values, shape, InvalidLog)
+            return arrays.indices(what, flat, below, InvalidLog, name, least=least)
 
-        state = column("state", self.state, pairs.num_states)
-        action = column("action", self.action, pairs.num_actions)
-        led = arrays.shaped(
-            "next_state",
-            arrays.numbers("next_state", self.next_state, InvalidLog),
-            shape,
-            InvalidLog,
-        )
-        next_state = column("next_state", np.where(led == UNKNOWN, 0, led), pairs.num_states)
-        next_state[led == UNKNOWN] = UNKNOWN
-        reward = arrays.floats("reward", self.reward, shape, InvalidLog, name)
-        terminated = arrays.booleans("terminated", self.terminated, shape, InvalidLog)
-        truncated = arrays.booleans("truncated", self.truncated, shape, InvalidLog)
+        def flags(what: str, size: int) -> BoolArray | None:
+            values = getattr(self, what)
+            return None if values is None else arrays.booleans(what, values, (size,), InvalidLog)
+
+        state, action = column("state", pairs.num_states), column("action", pairs.num_actions)
         pair = pairs.find(state, action)
         arrays.refuse_where(
             pair < 0,
@@ -89,32 +79,27 @@ class DecisionLog(Remembering):
             "step",
             InvalidLog,
         )
-        check_flags(offsets, next_state, terminated, truncated)
-        check_order(pairs, offsets, state, next_state)
-        propensity = read_propensity(self.propensity, shape, name)
-        order, continued, cut = self.order, self.continued, self.cut
+        order = self.order
         if order is not None:
-            order = arrays.freeze(arrays.whole_numbers("order", order, shape, InvalidLog, name))
-        if continued is not None:
-            continued = arrays.freeze(
-                arrays.booleans("continued", continued, (offsets.size - 1,), InvalidLog)
-            )
-        if cut is not None:
-            cut = arrays.freeze(arrays.booleans("cut", cut, (offsets.size - 1,), InvalidLog))
-        check_ranks(offsets, order, continued)
-        set_field = object.__setattr__
-        set_field(self, "state", arrays.own(state))
-        set_field(self, "action", arrays.own(action))
-        set_field(self, "reward", arrays.freeze(reward))
-        set_field(self, "next_state", arrays.own(next_state))
-        set_field(self, "terminated", arrays.freeze(terminated))
-        set_field(self, "truncated", arrays.freeze(truncated))
-        set_field(self, "episode_offsets", arrays.freeze(offsets))
-        set_field(self, "propensity", propensity)
-        set_field(self, "order", order)
-        set_field(self, "continued", continued)
-        set_field(self, "cut", cut)
-        set_field(self, "pair", arrays.own(pair))
+            order = arrays.whole_numbers("order", order, shape, InvalidLog, name)
+        arrays.keep(
+            self,
+            state=state,
+            action=action,
+            reward=arrays.floats("reward", self.reward, shape, InvalidLog, name),
+            next_state=column("next_state", pairs.num_states, least=UNKNOWN),
+            terminated=arrays.booleans("terminated", self.terminated, shape, InvalidLog),
+            truncated=arrays.booleans("truncated", self.truncated, shape, InvalidLog),
+            episode_offsets=offsets,
+            propensity=read_propensity(self.propensity, shape, name),
+            order=order,
+            continued=flags("continued", offsets.size - 1),
+            cut=flags("cut", offsets.size - 1),
+            pair=arrays.own(pair),
+        )
+        check_flags(self)
+        check_order(self)
+        check_ranks(self)
 
     @property
     def num_steps(self) -> int:
@@ -129,8 +114,7 @@ class DecisionLog(Remembering):
     @property
     def step(self) -> IntArray:
         """Counts the steps of its episode that came before each row [N]."""
-        starts = np.repeat(self.episode_offsets[:-1], arrays.run_lengths(self.episode_offsets))
-        return np.arange(self.num_steps) - starts
+        return arrays.ranges(0, arrays.run_lengths(self.episode_offsets))
 
     @property
     def starts(self) -> IndexArray:
@@ -166,19 +150,15 @@ class DecisionLog(Remembering):
             )
         lengths = arrays.run_sums(kept.astype(np.int64), self.episode_offsets)
         there = lengths > 0
-        offsets = arrays.offsets_of(lengths[there])
-        part = self._of_rows(kept, offsets)
-        last = offsets[1:] - 1
+        part = self._of_rows(kept, lengths[there], there)
+        last = part.episode_offsets[1:] - 1
         truncated = part.truncated.copy()
         truncated[last] |= ~part.terminated[last] & (part.next_state[last] != UNKNOWN)
         continued = ~kept[self.episode_offsets[:-1]][there]
-        if self.continued is not None:
-            continued |= self.continued[there]
-        object.__setattr__(part, "truncated", arrays.own(truncated))
-        object.__setattr__(part, "continued", arrays.own(continued) if continued.any() else None)
-        if self.cut is not None:
-            object.__setattr__(part, "cut", arrays.own(self.cut[there]))
-        return part
+        if part.continued is not None:
+            continued |= part.continued
+        marks = continued if continued.any() else None
+        return arrays.altered(part, truncated=truncated, continued=marks)
 
     def counts(self, rewards: object = None) -> Counts:
         """Returns the counts of the log: #_D(s,a,s'), starts, rewards, and where episodes are over.
@@ -230,27 +210,19 @@ class DecisionLog(Remembering):
         """
         chosen = chosen_episodes(which, self.num_episodes)
         lengths = arrays.run_lengths(self.episode_offsets)[chosen]
-        offsets = arrays.offsets_of(lengths)
-        rows = np.arange(offsets[-1])
-        rows += np.repeat(self.episode_offsets[chosen] - offsets[:-1], lengths)
-        part = self._of_rows(rows, offsets)
-        for name in ("continued", "cut"):
-            if (marks := getattr(self, name)) is not None:
-                object.__setattr__(part, name, arrays.own(marks[chosen]))
-        if not (chosen[1:] > chosen[:-1]).all():
-            object.__setattr__(part, "order", None)
-        return part
+        part = self._of_rows(arrays.ranges(self.episode_offsets[chosen], lengths), lengths, chosen)
+        rising = (chosen[1:] > chosen[:-1]).all()
+        return part if rising else arrays.altered(part, order=None)
 
-    def _of_rows(self, rows: AnyArray, offsets: IntArray) -> DecisionLog:
+    def _of_rows(self, rows: AnyArray, lengths: IntArray, episodes: AnyArray) -> DecisionLog:
         """Returns some rows of the log, which were checked with it: that takes its time."""
-        part = copy.copy(self)
-        for column in fields(self):
-            values = getattr(self, column.name)
-            if column.name == "episode_offsets":
-                object.__setattr__(part, column.name, arrays.own(offsets))
-            elif isinstance(values, np.ndarray) and column.name not in ("continued", "cut"):
-                object.__setattr__(part, column.name, arrays.own(values[rows]))
-        return part
+        values = {column.name: getattr(self, column.name) for column in fields(self)}
+        parts = {
+            name: column[episodes if name in ("continued", "cut") else rows]
+            for name, column in values.items()
+            if isinstance(column, np.ndarray) and name != "episode_offsets"
+        }
+        return arrays.altered(self, **parts, episode_offsets=arrays.offsets_of(lengths))
 
     __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
@@ -299,36 +271,36 @@ def read_propensity(
         "step",
         InvalidLog,
     )
-    return arrays.freeze(propensity)
+    return propensity
 
 
 def row_name(offsets: IntArray, row: int) -> str:
     """'episode 3, step 5'."""
-    episode = owner(offsets, row)
+    episode = arrays.owner(offsets, row)
     return f"episode {episode}, step {row - int(offsets[episode])}"
 
 
-def check_order(pairs: Pairs, offsets: IntArray, state: IndexArray, next_state: IndexArray) -> None:
+def check_order(log: DecisionLog) -> None:
     """Checks that within an episode a step begins where the one before it led to."""
-    torn = next_state[:-1] != state[1:]
+    offsets = log.episode_offsets
+    torn = log.next_state[:-1] != log.state[1:]
     torn[offsets[1:-1] - 1] = False  # the next row belongs to the next episode
     arrays.refuse_where(
         torn,
         lambda i: (
-            f"{row_name(offsets, i)} leads to {pairs.state_name(int(next_state[i]))}, but the next "
-            f"step begins in {pairs.state_name(int(state[i + 1]))}; expected the steps of an "
-            "episode in the order of time, without gaps"
+            f"{row_name(offsets, i)} leads to {log.pairs.state_name(int(log.next_state[i]))}, but "
+            f"the next step begins in {log.pairs.state_name(int(log.state[i + 1]))}; expected the "
+            "steps of an episode in the order of time, without gaps"
         ),
         "step",
         InvalidLog,
     )
 
 
-def check_flags(
-    offsets: IntArray, next_state: IndexArray, terminated: BoolArray, truncated: BoolArray
-) -> None:
+def check_flags(log: DecisionLog) -> None:
     """Checks that the last row of each episode says how it ended, and no other row does."""
-    flagged, unknown = terminated | truncated, next_state == UNKNOWN
+    offsets = log.episode_offsets
+    flagged, unknown = log.terminated | log.truncated, log.next_state == UNKNOWN
     last = offsets[1:] - 1
     misplaced = unknown.copy()
     misplaced[last] &= flagged[last]
@@ -346,7 +318,7 @@ def check_flags(
     arrays.refuse_where(
         early,
         lambda i: (
-            f"{row_name(offsets, i)} is {'terminated' if terminated[i] else 'truncated'}, but "
+            f"{row_name(offsets, i)} is {'terminated' if log.terminated[i] else 'truncated'}, but "
             "another step follows; expected the flag at the last step (begin a new episode after "
             "it)"
         ),
@@ -365,8 +337,9 @@ def check_flags(
     )
 
 
-def check_ranks(offsets: IntArray, order: IntArray | None, continued: BoolArray | None) -> None:
+def check_ranks(log: DecisionLog) -> None:
     """Checks that decisions of an episode, and the first ones of all, are ranked as they lie."""
+    order, offsets, continued = log.order, log.episode_offsets, log.continued
     if order is None:
         return
     first = offsets[:-1] if continued is None else offsets[:-1][~continued]

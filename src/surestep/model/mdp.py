@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
+from surestep._arrays import (
+    AnyArray,
+    BoolArray,
+    ErrorType,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    RunWords,
+)
+from surestep._files import (
+    failing_to_read,
+    failing_to_write,
+    new_folder,
+    read_path,
+    read_whole,
+)
+from surestep._json import converted, read_json
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
 from surestep.model.pairs import Labels, Pairs
 from surestep.model.transitions import (
-    PairNames,
     dense_cube,
     read_successors,
     transition_name,
@@ -29,6 +48,24 @@ class DenseMDP(NamedTuple):
     discount: FloatArray  # [S, A]
     initial: FloatArray  # [S]
     enabled: BoolArray  # [S, A]
+
+
+FOLDER, WORDS = "surestep model 1", "model.json"  # what a folder says that holds a model, and where
+# The arrays of a folder, each in a file of its name: of the pairs, and of the model.
+FILES = ("offsets", "successor", "probability", "reward", "discount", "initial", "ending_reward")
+PAIR_FILES = ("pair_offsets", "action")
+PAIRS_AT_A_TIME = 2**16
+
+
+class FolderWords(Struct, kw_only=True):
+    """The rest of a model in a folder."""
+
+    format: Literal["surestep model 1"]
+    num_actions: int
+    state_labels: list[str] | None = None
+    action_labels: list[str] | None = None
+    marks: dict[str, list[int]] = {}  # label → the states that carry it
+    endless: Literal["0.0", "inf", "-inf"] | None = "0.0"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,28 +101,27 @@ class FiniteMDP:
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
         pairs = self.pairs
-        if not isinstance(pairs, Pairs):
-            raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        arrays.expect("pairs", pairs, Pairs, InvalidModel)
         if self.endless not in (0.0, np.inf, -np.inf, None):
             raise InvalidModel(f"endless is {self.endless!r}, expected 0, ∞, −∞ or None")
         offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
         probability = read_probability(pairs, offsets, successor, self.probability)
         reward = read_reward(pairs, offsets, successor, self.reward)
         ending = read_ending_reward(pairs, offsets, self.ending_reward)
-        discount = read_discount(pairs, self.discount)
-        initial = read_initial(pairs, self.initial)
-        marks = read_marks(self.marks, pairs.num_states)
-        expected = expected_rewards(pairs, offsets, probability, reward, ending)
-        set_field = object.__setattr__
-        set_field(self, "offsets", offsets)
-        set_field(self, "successor", successor)
-        set_field(self, "probability", arrays.freeze(probability))
-        set_field(self, "reward", arrays.freeze(reward))
-        set_field(self, "discount", arrays.freeze(discount))
-        set_field(self, "initial", arrays.freeze(initial))
-        set_field(self, "ending_reward", arrays.freeze(ending))
-        set_field(self, "marks", marks)
-        set_field(self, "expected_reward", arrays.own(expected))
+        arrays.keep(
+            self,
+            offsets=offsets,
+            successor=successor,
+            probability=probability,
+            reward=reward,
+            discount=read_discount(pairs, self.discount),
+            initial=read_initial(pairs, self.initial),
+            ending_reward=ending,
+            marks=read_marks(self.marks, pairs.num_states),
+            expected_reward=arrays.own(
+                expected_rewards(pairs, offsets, probability, reward, ending)
+            ),
+        )
 
     @classmethod
     def from_dense(
@@ -225,6 +261,46 @@ class FiniteMDP:
         ending = np.where(lengths == 0, per_pair, 0.0)
         return replace(self, reward=reward, ending_reward=ending)
 
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the model to a new folder, whole or not at all: an .npy file an array."""
+        path, pairs = read_path(folder), self.pairs
+        words = {
+            "format": FOLDER,
+            "num_actions": pairs.num_actions,
+            "state_labels": None if pairs.state_labels is None else [*pairs.state_labels],
+            "action_labels": pairs.action_labels,
+            "marks": {label: np.flatnonzero(self.marks[label]).tolist() for label in self.marks},
+            "endless": None if self.endless is None else str(self.endless),
+        }
+        with new_folder(path) as fresh, failing_to_write(path):
+            arrays_of_pairs = zip(PAIR_FILES, (pairs.offsets, pairs.action), strict=True)
+            for name, array in (*arrays_of_pairs, *((name, getattr(self, name)) for name in FILES)):
+                np.save(fresh / f"{name}.npy", array)
+            (fresh / WORDS).write_text(json.dumps(words), "utf-8")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> FiniteMDP:
+        """Returns the model of a folder that `save` wrote, or that has the same files.
+
+        The files are mapped, not read: of a model larger than memory the system keeps what it can.
+        They are checked as all arrays are, and must not be changed while the model is used.
+        """
+        path = read_path(folder)
+        try:
+            words = converted(read_json(read_whole(path / WORDS)), FolderWords)
+            offsets, action = (mapped_array(path / f"{name}.npy") for name in PAIR_FILES)
+            rest = {name: mapped_array(path / f"{name}.npy") for name in FILES}
+            labels = words.state_labels, words.action_labels
+            pairs = Pairs(offsets, action, words.num_actions, *labels)
+            states = np.arange(pairs.num_states)
+            marks = {label: np.isin(states, marked) for label, marked in words.marks.items()}
+            endless = None if words.endless is None else float(words.endless)
+            return cls(pairs, **rest, marks=marks, endless=endless)
+        except ValueError as problem:
+            raise InvalidModel(f"{path} holds no model: {WORDS}: {problem}") from None
+        except InvalidModel as problem:
+            raise InvalidModel(f"{path} holds no model: {problem}") from None
+
     __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
@@ -243,6 +319,15 @@ class FiniteMDP:
     def num_transitions(self) -> int:
         """T, the number of stored transitions."""
         return self.successor.size
+
+
+def mapped_array(file: Path) -> AnyArray:
+    """Returns the array in an .npy file, mapped, not read."""
+    try:
+        with failing_to_read(file):
+            return np.asarray(np.lib.format.open_memmap(file, mode="r"))
+    except ValueError as problem:
+        raise InvalidModel(f"{file.name} is cut short, or no .npy file ({problem})") from None
 
 
 def dense_pairs(
@@ -266,7 +351,7 @@ def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
     return pairs.flat("discount", values, InvalidModel)
 
 
-def spread_initial(pairs: PairNames, initial: object) -> FloatArray:
+def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
     """Returns a start state, or a distribution over states, as [S]."""
     values = arrays.numbers("initial", initial, InvalidModel)
     if values.ndim > 0:
@@ -282,7 +367,7 @@ def spread_initial(pairs: PairNames, initial: object) -> FloatArray:
 
 
 def read_probability(
-    pairs: PairNames, offsets: IntArray, successor: IndexArray, values: object
+    pairs: Pairs, offsets: IntArray, successor: IndexArray, values: object
 ) -> FloatArray:
     """Returns probabilities [T] of which each run that is not empty sums to 1."""
 
@@ -301,7 +386,7 @@ def read_probability(
 
 
 def read_reward(
-    pairs: PairNames, offsets: IntArray, successor: IndexArray, values: object
+    pairs: Pairs, offsets: IntArray, successor: IndexArray, values: object
 ) -> FloatArray:
     """Returns the rewards of the transitions [T]."""
 
@@ -312,15 +397,21 @@ def read_reward(
 
 
 def expected_rewards(
-    pairs: PairNames,
+    pairs: Pairs,
     offsets: IntArray,
     probability: FloatArray,
     reward: FloatArray,
     ending: FloatArray,
 ) -> FloatArray:
     """Σ_s' P(s'|s,a) R(s,a,s') [K], and the ending reward where there is no successor."""
-    with np.errstate(over="ignore"):
-        expected = arrays.run_sums(probability * reward, offsets) + ending
+    expected = np.empty(pairs.num_pairs)
+    for first in range(0, pairs.num_pairs, PAIRS_AT_A_TIME):  # so that no product is as large as T
+        part = slice(first, first + PAIRS_AT_A_TIME)
+        starts = offsets[first : first + PAIRS_AT_A_TIME + 1]
+        rows = slice(starts[0], starts[-1])
+        with np.errstate(over="ignore"):
+            sums = arrays.run_sums(probability[rows] * reward[rows], starts - rows.start)
+            expected[part] = sums + ending[part]
     arrays.refuse_where(
         ~np.isfinite(expected),
         lambda k: f"the expected reward of {pairs.pair_name(k)} is too large for a double",
@@ -330,7 +421,7 @@ def expected_rewards(
     return expected
 
 
-def read_initial(pairs: PairNames, initial: object) -> FloatArray:
+def read_initial(pairs: Pairs, initial: object) -> FloatArray:
     """Returns a distribution over states [S]."""
     values = arrays.floats("initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name)
     words = RunWords(
@@ -342,7 +433,7 @@ def read_initial(pairs: PairNames, initial: object) -> FloatArray:
     return arrays.normalised_runs(values, np.array([0, values.size]), words, InvalidModel)
 
 
-def read_ending_reward(pairs: PairNames, offsets: IntArray, values: object) -> FloatArray:
+def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> FloatArray:
     """Returns the reward [K] of the pairs without successors; other pairs must not have one."""
     if values is None:
         return np.zeros(pairs.num_pairs)
@@ -361,16 +452,10 @@ def read_ending_reward(pairs: PairNames, offsets: IntArray, values: object) -> F
     return ending
 
 
-def read_discount(pairs: PairNames, values: object) -> FloatArray:
+def read_discount(pairs: Pairs, values: object, error: ErrorType = InvalidModel) -> FloatArray:
     """Discounts [K] in [0, 1]."""
-    discount = arrays.floats("discount", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name)
-    arrays.refuse_where(
-        (discount < 0) | (discount > 1),
-        lambda k: f"discount of {pairs.pair_name(k)} is {discount[k]}, expected 0 to 1",
-        "pair",
-        InvalidModel,
-    )
-    return discount
+    shape = (pairs.num_pairs,)
+    return arrays.floats("discount", values, shape, error, pairs.pair_name, least=0, most=1)
 
 
 # ---- marks: which states carry a label, such as `goal` or `unsafe` ------------------------------

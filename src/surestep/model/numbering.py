@@ -6,7 +6,6 @@ So a result that does not depend on names has to be made with numbers that do no
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -56,16 +55,14 @@ class Numbering(NamedTuple):
         state, action, pair = (places(former) for former in (self.state, self.action, self.pair))
         known = log.next_state >= 0  # of others nobody knows where they led
         following = np.where(known, state[log.next_state], log.next_state)
-        part = copy.copy(log)
-        for name, values in (
-            ("pairs", self.pairs),
-            ("state", arrays.own(state[log.state].astype(log.state.dtype))),
-            ("action", arrays.own(action[log.action].astype(log.action.dtype))),
-            ("next_state", arrays.own(following.astype(log.next_state.dtype))),
-            ("pair", arrays.own(pair[log.pair])),
-        ):
-            object.__setattr__(part, name, values)
-        return part
+        return arrays.altered(
+            log,
+            pairs=self.pairs,
+            state=state[log.state].astype(log.state.dtype),
+            action=action[log.action].astype(log.action.dtype),
+            next_state=following.astype(log.next_state.dtype),
+            pair=pair[log.pair],
+        )
 
     def problem(self, problem: Problem, log: DecisionLog) -> Problem:
         """Returns a problem of this log, and of nothing else, with the new numbers."""

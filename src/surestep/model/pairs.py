@@ -41,41 +41,40 @@ class Pairs:
         """Checks everything once and freezes the arrays."""
         num_actions = count("num_actions", self.num_actions)
         action = arrays.indices("action", self.action, num_actions, InvalidModel)
-        num_states = max(
-            len(arrays.numbers("pair offsets", self.offsets, InvalidModel).ravel()) - 1, 0
-        )
+        num_states = arrays.numbers("pair offsets", self.offsets, InvalidModel).size - 1
         if not 1 <= num_states <= LARGEST_INDEX:
-            raise InvalidModel(f"the model has {num_states} states, expected 1 to {LARGEST_INDEX}")
+            raise InvalidModel(
+                f"the model has {max(num_states, 0)} states, expected 1 to {LARGEST_INDEX}"
+            )
         offsets = arrays.read_offsets(
             "pair offsets", self.offsets, num_states, action.size, InvalidModel
         )
-        state_labels = read_labels("state", self.state_labels, num_states)
-        action_labels = read_labels("action", self.action_labels, num_actions)
+        arrays.keep(
+            self,
+            num_actions=num_actions,
+            offsets=offsets,
+            action=action,
+            state_labels=read_labels("state", self.state_labels, num_states),
+            action_labels=read_labels("action", self.action_labels, num_actions),
+        )
         arrays.refuse_where(
             arrays.run_lengths(offsets) == 0,
             lambda s: (
-                f"{label('state', state_labels, s)} has no action, expected at least one "
+                f"{self.state_name(s)} has no action, expected at least one "
                 "(a state that ends the episode has an action without successors)"
             ),
             "state",
             InvalidModel,
         )
-        owners = arrays.run_owners(offsets)
         arrays.refuse_where(
-            (action[1:] <= action[:-1]) & (owners[1:] == owners[:-1]),
+            arrays.not_rising(action, offsets),
             lambda k: (
-                f"the actions of {label('state', state_labels, int(owners[k]))} are not rising: "
-                f"{action[k]} is followed by {action[k + 1]}"
+                f"the actions of {self.state_name(arrays.owner(offsets, k))} are not rising: "
+                f"{action[k - 1]} is followed by {action[k]}"
             ),
             "pair",
             InvalidModel,
         )
-        set_field = object.__setattr__
-        set_field(self, "num_actions", num_actions)
-        set_field(self, "offsets", arrays.freeze(offsets))
-        set_field(self, "action", arrays.own(action))
-        set_field(self, "state_labels", state_labels)
-        set_field(self, "action_labels", action_labels)
 
     @classmethod
     def full(
@@ -131,16 +130,18 @@ class Pairs:
 
     def state_name(self, state: int) -> str:
         """'state 3', or with labels "state 'ward'"."""
-        return label("state", self.state_labels, state)
+        return f"state {state if self.state_labels is None else repr(self.state_labels[state])}"
 
     def action_name(self, action: int) -> str:
         """'action 1', or with labels "action 'wait'"."""
-        return label("action", self.action_labels, action)
+        return (
+            f"action {action if self.action_labels is None else repr(self.action_labels[action])}"
+        )
 
     def pair_name(self, pair: int) -> str:
         """'state 3, action 1', or the same with labels."""
-        state = int(np.searchsorted(self.offsets, pair, side="right")) - 1
-        return f"{self.state_name(state)}, {self.action_name(int(self.action[pair]))}"
+        state = self.state_name(arrays.owner(self.offsets, pair))
+        return f"{state}, {self.action_name(int(self.action[pair]))}"
 
     def find(self, state: IndexArray, action: IndexArray) -> IntArray:
         """Finds the pair [N] of each state and action, −1 where the action is not enabled."""
@@ -248,11 +249,6 @@ def count(name: str, value: object) -> int:
     if not 1 <= value <= LARGEST_INDEX:
         raise InvalidModel(f"{name} is {value}, expected 1 to {LARGEST_INDEX}")
     return int(value)
-
-
-def label(kind: str, labels: Labels, index: int) -> str:
-    """'state 3' or "state 'ward'"."""
-    return f"{kind} {index}" if labels is None else f"{kind} {labels[index]!r}"
 
 
 def read_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:

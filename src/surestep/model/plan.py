@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IndexArray
+from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep.model.policy import Policy
 
@@ -32,8 +32,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Freezes the arrays."""
-        object.__setattr__(self, "value", arrays.freeze(self.value))
-        object.__setattr__(self, "q", None if self.q is None else arrays.freeze(self.q))
+        arrays.keep(self, value=self.value, q=self.q)
 
     __setstate__ = arrays.restore_frozen
 
@@ -41,23 +40,3 @@ class Plan:
 def negated(plan: Plan) -> Plan:
     """Returns the plan with values of the other sign."""
     return replace(plan, value=-plan.value, q=None if plan.q is None else -plan.q)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MappedPlan:
-    """A Plan for a model larger than memory: its policy is one action a state, and nothing else."""
-
-    action: IndexArray  # [S]
-    value: FloatArray  # [S]
-    iterations: int
-    residual: float
-    error_bound: float
-
-    __repr__ = short_repr("action.size", "value", "iterations", "error_bound")
-
-    def __post_init__(self) -> None:
-        """Freezes the arrays."""
-        object.__setattr__(self, "action", arrays.freeze(self.action))
-        object.__setattr__(self, "value", arrays.freeze(self.value))
-
-    __setstate__ = arrays.restore_frozen

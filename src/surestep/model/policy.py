@@ -39,8 +39,7 @@ class Policy:
     def __post_init__(self) -> None:
         """Checks that every state has a distribution, and freezes it."""
         pairs = self.pairs
-        if not isinstance(pairs, Pairs):
-            raise InvalidPolicy(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        arrays.expect("pairs", pairs, Pairs, InvalidPolicy)
         if not isinstance(self.estimated, bool | np.bool_):
             raise InvalidPolicy(f"estimated is {self.estimated!r}, expected True or False")
         values = arrays.floats(
@@ -48,8 +47,7 @@ class Policy:
         )
         words = RunWords("action probabilities", "state", pairs.state_name, pairs.pair_name)
         probability = arrays.normalised_runs(values, pairs.offsets, words, InvalidPolicy)
-        object.__setattr__(self, "probability", arrays.freeze(probability))
-        object.__setattr__(self, "estimated", bool(self.estimated))
+        arrays.keep(self, probability=probability, estimated=bool(self.estimated))
 
     @classmethod
     def from_dense(cls, source: Pairs | HasPairs, table: object) -> Policy:
@@ -99,8 +97,7 @@ class Policy:
 
     def mix(self, other: Policy, weight: float) -> Policy:
         """(1 − weight) · self + weight · other, state by state."""
-        if not isinstance(other, Policy):
-            raise InvalidPolicy(f"other is of type {type(other).__name__}, expected Policy")
+        arrays.expect("other", other, Policy, InvalidPolicy)
         check_same_pairs("the first policy", self.pairs, "the second policy", other.pairs)
         if not (arrays.is_number(weight) and 0 <= weight <= 1):
             raise InvalidParameter(f"weight is {weight!r}, expected 0 to 1")

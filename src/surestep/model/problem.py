@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._reprs import short_html, short_repr
+from surestep._settings import check_setting
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.estimate import estimate_mdp
 from surestep.model.log import DecisionLog, least_and_greatest
-from surestep.model.mdp import FiniteMDP
+from surestep.model.mdp import FiniteMDP, read_discount
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
@@ -61,15 +61,11 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
-        if not isinstance(self.counts, Counts):
-            raise InvalidParameter(f"counts is {self.counts!r}, expected Counts")
-        if not isinstance(self.behavior, Policy):
-            raise InvalidParameter(f"behavior is {self.behavior!r}, expected a Policy")
+        arrays.expect("counts", self.counts, Counts)
+        arrays.expect("behavior", self.behavior, Policy)
         check_same_pairs(
             "the counts", self.counts.pairs, "the behavior policy", self.behavior.pairs
         )
-        set_field = object.__setattr__
-        set_field(self, "discount", read_discounts(self.counts.pairs, self.discount))
         bounds = self.value_bounds
         if not (isinstance(bounds, tuple | list) and len(bounds) == 2):
             raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
@@ -78,26 +74,23 @@ class Problem:
             raise InvalidParameter(
                 f"value_bounds is {bounds!r}, expected two finite numbers, the lower one first"
             )
-        if not isinstance(self.unseen, str) or self.unseen not in get_args(UnseenRule):
-            raise InvalidParameter(
-                f"unseen is {self.unseen!r}, expected one of {', '.join(get_args(UnseenRule))}"
-            )
+        check_setting("unseen", self.unseen, UnseenRule)
         if self.log is not None:
             arrays.expect("log", self.log, DecisionLog)
             check_counts_of_log(self.counts, self.log)
         if self.support is not None:
             arrays.expect("support", self.support, Successors)
             check_support(self.counts, self.support)
-        if self.closed is not None:
-            shape = (self.counts.pairs.num_pairs,)
-            set_field(
-                self,
-                "closed",
-                arrays.freeze(arrays.booleans("closed", self.closed, shape, InvalidParameter)),
-            )
-        premises = read_statements("premises", self.premises, InvalidParameter)
-        set_field(self, "premises", premises)
-        set_field(self, "value_bounds", (low, high))
+        closed, shape = self.closed, self.counts.visits.shape
+        if closed is not None:
+            closed = arrays.booleans("closed", closed, shape, InvalidParameter)
+        arrays.keep(
+            self,
+            discount=read_discounts(self.counts.pairs, self.discount),
+            value_bounds=(low, high),
+            premises=read_statements("premises", self.premises, InvalidParameter),
+            closed=closed,
+        )
 
     @property
     def num_states(self) -> int:
@@ -129,9 +122,7 @@ class Problem:
 
         All else was checked before, and that takes its time with a long log.
         """
-        limited = copy.copy(self)
-        object.__setattr__(limited, "closed", arrays.freeze(closed | ~self.open_pairs()))
-        return limited
+        return arrays.altered(self, closed=closed | ~self.open_pairs())
 
     def open_pairs(self) -> BoolArray:
         """Returns the pairs [K] that a policy may take more often than π_b."""
@@ -220,16 +211,7 @@ def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
     """Returns one discount in [0, 1], or one a pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
         return arrays.read_discount(discount)
-    per_pair = arrays.floats(
-        "discount", discount, (pairs.num_pairs,), InvalidParameter, pairs.pair_name
-    )
-    arrays.refuse_where(
-        (per_pair < 0) | (per_pair > 1),
-        lambda k: f"discount of {pairs.pair_name(k)} is {per_pair[k]}, expected 0 to 1",
-        "pair",
-        InvalidParameter,
-    )
-    return arrays.freeze(per_pair)
+    return arrays.freeze(read_discount(pairs, discount, InvalidParameter))
 
 
 def one_discount(discount: float | FloatArray) -> float:

@@ -10,7 +10,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
-from surestep.errors import InvalidCounts, InvalidParameter
+from surestep.errors import InvalidCounts
+from surestep.model.batch import united
 from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_ends, read_terminal
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
@@ -73,10 +74,7 @@ class CountsBatch:
             "data set",
             InvalidCounts,
         )
-        visits = np.zeros((size, self.pairs.num_pairs), np.int64)
-        filled = arrays.run_lengths(offsets) > 0
-        if successor.size:
-            visits[:, filled] = np.add.reduceat(times, offsets[:-1][filled], axis=1)
+        visits = arrays.run_sums(times, offsets)
         terminal = read_terminal(self.pairs, visits.max(axis=0), self.terminal)
         set_field = object.__setattr__
         set_field(self, "offsets", offsets)
@@ -94,11 +92,6 @@ class CountsBatch:
 
     def counts(self, index: int) -> Counts:
         """Returns the counts of one data set."""
-        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
-        if not (whole and 0 <= index < self.num_data_sets):
-            raise InvalidParameter(
-                f"data set {index!r} was asked for, expected 0 to {self.num_data_sets - 1}"
-            )
         rewards = self.rewards
         if not rewards.known:
             rewards = rewards.changed(lambda values: values[index])
@@ -119,10 +112,7 @@ class CountsBatch:
         if logged.per == "pair":
             return np.where(seen, logged.values if logged.known else logged.values / visits, 0.0)
         earned = self.times * logged.values if logged.known else logged.values
-        sums, filled = np.zeros(visits.shape), arrays.run_lengths(self.offsets) > 0
-        if earned.size:
-            sums[:, filled] = np.add.reduceat(earned, self.offsets[:-1][filled], axis=1)
-        return np.where(seen, sums / visits, 0.0)
+        return np.where(seen, arrays.run_sums(earned, self.offsets) / visits, 0.0)
 
 
 def read_batch_rewards(counts: CountsBatch) -> LoggedRewards:
@@ -196,13 +186,11 @@ class ProblemBatch:
         """
         first, every = problems[0], [problem.counts for problem in problems]
         pairs, rewards = first.counts.pairs, first.counts.rewards
-        size = np.int64(pairs.num_states)
-        keys = [arrays.run_owners(counts.offsets) * size + counts.successor for counts in every]
-        union = np.unique(np.concatenate(keys))
-        times = np.zeros((len(every), union.size), np.int64)
+        offsets, successor, places = united(pairs, every)
+        times = np.zeros((len(every), successor.size), np.int64)
         earned = np.zeros(times.shape)
-        for b, (counts, key) in enumerate(zip(every, keys, strict=True)):
-            place, values = np.searchsorted(union, key), counts.rewards.values
+        for b, (counts, place) in enumerate(zip(every, places, strict=True)):
+            values = counts.rewards.values
             times[b, place] = counts.times
             if rewards.per == "transition":
                 earned[b, place] = counts.times * values if rewards.known else values
@@ -214,10 +202,8 @@ class ProblemBatch:
         return cls(
             counts=CountsBatch(
                 pairs,
-                arrays.own(
-                    arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))
-                ),
-                (union % size).astype(np.int32),
+                arrays.own(offsets),
+                successor,
                 arrays.own(times),
                 rewards,
                 np.stack([counts.starts for counts in every]),

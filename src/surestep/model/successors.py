@@ -15,7 +15,7 @@ from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.statements import Statement
 from surestep.model.transitions import read_successors, transition_name
 
-LIGHTEST, HEAVIEST = 1e-9, 1e9  # weights of a prior
+LIGHTEST, HEAVIEST = 1e-9, 10**9  # weights of a prior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,36 +36,24 @@ class Successors:
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
         pairs = self.pairs
-        if not isinstance(pairs, Pairs):
-            raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        arrays.expect("pairs", pairs, Pairs, InvalidModel)
         offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
 
         def name(transition: int) -> str:
             return transition_name(pairs, offsets, successor, transition)
 
-        owner = arrays.run_owners(offsets)
         arrays.refuse_where(
-            (successor[1:] < successor[:-1]) & (owner[1:] == owner[:-1]),
-            lambda t: f"{name(t + 1)} is listed after {name(t)}; expected successors that rise",
+            arrays.not_rising(successor, offsets),
+            lambda t: f"{name(t)} is listed after {name(t - 1)}; expected successors that rise",
             "successor",
             InvalidModel,
         )
-        set_field = object.__setattr__
-        set_field(self, "offsets", offsets)
-        set_field(self, "successor", successor)
-        if self.weight is None:
-            return
-        weight = arrays.floats("weight", self.weight, (successor.size,), InvalidModel, name)
-        arrays.refuse_where(
-            (weight < LIGHTEST) | (weight > HEAVIEST),
-            lambda t: (
-                f"weight of {name(t)} is {weight[t]}, expected {LIGHTEST:g} to {HEAVIEST:g}; leave "
-                "out what cannot come"
-            ),
-            "successor",
-            InvalidModel,
-        )
-        set_field(self, "weight", arrays.freeze(weight))
+        weight = self.weight
+        if weight is not None:
+            weight = arrays.floats(
+                "weight", weight, successor.shape, InvalidModel, name, least=LIGHTEST, most=HEAVIEST
+            )
+        arrays.keep(self, offsets=offsets, successor=successor, weight=weight)
 
     @property
     def sizes(self) -> IntArray:

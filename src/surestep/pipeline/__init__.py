@@ -5,12 +5,14 @@ from surestep.pipeline.evidence import gather, open_source
 from surestep.pipeline.explain import ActionReason, Explanation, explain, in_words
 from surestep.pipeline.improve import Draft, draft, improve
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
+from surestep.pipeline.stress_test import Effort
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import Verification, verify_result
 
 __all__ = [
     "ActionReason",
     "Draft",
+    "Effort",
     "Explanation",
     "Judged",
     "RehearsedLog",

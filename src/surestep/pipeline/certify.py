@@ -4,50 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import IntArray
 from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
-from surestep.certificates.known import Known, Split
+from surestep.certificates.known import Split
 from surestep.certificates.ranges import Ranges, hull
-from surestep.checks import Check
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import propensities_vary
-from surestep.io.labels.label_tables import (
-    Locate,
-    PairTable,
-    check_listed,
-    check_log_fits,
-    nowhere,
-    others,
-)
+from surestep.io.labels.label_tables import PairTable
 from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
-from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
-from surestep.pipeline.checks import MOST_LOADED
-from surestep.pipeline.evidence import (
-    Assembly,
-    CountsSource,
-    LoadedSteps,
-    gather,
-    of_recording,
-)
-from surestep.pipeline.improve import Progress, problem_of
+from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps, gather, of_recording
+from surestep.pipeline.improve import problem_of
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_declared
+from surestep.pipeline.stress_test import Progress
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import open_again
-from surestep.rehearsal import Rehearsal
+from surestep.report.answer import Verdict, verdict
 from surestep.results.ladder import belief_in
-from surestep.results.record import InputFile, Record
+from surestep.results.record import InputFile
 from surestep.results.result import POLICY, Result, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
@@ -62,18 +49,29 @@ class Judged:
     """Claims about a saved policy, and whether the log that it was made from made them."""
 
     certificates: tuple[Certificate, ...]
+    result: Result  # the saved one
     same_log: bool
+    same_terms: bool  # log and terms are those of the result, and so is its stress test
     fresh: bool  # nothing shows that the policy was made from any of it
-    settled_on: Certificate  # the one that may prove: of the result, or on a fresh log the first
-    rehearsed: Certificate | None  # the belief of the result, where log and terms are the same
-    rehearsal: Rehearsal | None  # the stress test of the result
-    awaits_stress_test: bool  # which is still to come
-    checks: tuple[Check, ...]  # of the result, where the log is its own
 
-    def is_rehearsed(self, claim: Certificate) -> bool:
-        """Tells whether the stress test of the result is one of such a belief, by its settings."""
-        return self.rehearsed is not None and what_is_rehearsed(claim) == what_is_rehearsed(
-            self.rehearsed
+    @property
+    def settled_on(self) -> Certificate:
+        """Returns the one that may prove: of the result, or on a fresh log the first."""
+        return self.certificates[0] if self.fresh else self.result.certificate
+
+    def verdict(self, claim: Certificate) -> Verdict:
+        """Returns what one of the claims tells a reader to do."""
+        saved = self.result
+        belief = belief_in(saved.certificates) if self.same_terms else None
+        rehearsed = belief is not None and what_is_rehearsed(claim) == what_is_rehearsed(belief)
+        return verdict(
+            [claim],
+            changed=claim.figures.get("changed_pairs") != 0,
+            rehearsal=saved.rehearsal if rehearsed else None,
+            awaited=saved.awaits_stress_test and rehearsed,
+            fresh=self.fresh,
+            named=claim == self.settled_on,
+            checks=saved.record.checks if self.same_log else (),
         )
 
 
@@ -108,29 +106,17 @@ def certify_result(
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     given: Declared = (running, ending, returns)
     declared = None if given == NONE_DECLARED else given
-    made = SavedPolicy.of(
-        *(directory, log, memory_limit, asked, declared), delta=delta, allow_query=allow_query
-    )
+    saved = load(read_path(directory))
+    source = log_again(saved, log, memory_limit, allow_query=allow_query)
+    made = SavedPolicy.of(saved, source, asked, declared, delta)
     claims = []
     for done, certifier in enumerate(made.certifiers):
         tell("certifying", done, len(asked))
         made.check_may_judge(certifier)
-        claim = certify(made.problem, made.policy, certifier)
-        claims.append(claim)
-    fresh = not made.shares_files
-    settled_on = claims[0] if fresh else made.result.certificate
+        claims.append(certify(made.problem, made.policy, certifier))
     saved = made.result
     same_terms = made.same_log and made.terms == terms_of(saved.record)
-    return Judged(
-        certificates=tuple(claims),
-        same_log=made.same_log,
-        fresh=fresh,
-        settled_on=settled_on,
-        rehearsed=belief_in(saved.certificates) if same_terms else None,
-        rehearsal=saved.rehearsal,
-        awaits_stress_test=saved.awaits_stress_test,
-        checks=saved.record.checks if made.same_log else (),
-    )
+    return Judged(tuple(claims), saved, made.same_log, same_terms, not made.shares_files)
 
 
 def check_certificates(
@@ -145,16 +131,13 @@ def check_certificates(
     """Makes certificates about the policy in a folder again, and refuses them where they differ."""
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
+    saved = load(read_path(directory))
+    source = log_again(saved, log, memory_limit, allow_query=allow_query)
     asked = [Asked(certificate.kind, certificate.parameters) for certificate in certificates]
-    policies: dict[Any, SavedPolicy] = {}
+    made_under = cache(lambda declared: SavedPolicy.of(saved, source, asked, declared))
     for done, former in enumerate(certificates):
         tell("certifying", done, len(certificates))
-        declared = declared_in(former)
-        if declared not in policies:
-            policies[declared] = SavedPolicy.of(
-                *(directory, log, memory_limit, asked, declared), allow_query=allow_query
-            )
-        made = policies[declared]
+        made = made_under(declared_in(former))
         made.check_may_judge(made.certifiers[done])
         verify(former, made.problem, made.policy)
 
@@ -177,7 +160,7 @@ class SavedPolicy:
     result: Result
     terms: Terms
     certifiers: tuple[Certifier, ...]  # those that were asked for
-    splits: frozenset[tuple[float, str, int | None]]  # those by which this log made the policy
+    splits: frozenset[tuple[float, int | None]]  # those by which this log made the policy
     problem: Problem
     policy: Policy
     chosen_by: IntArray  # [K] how often each pair was visited in what chose the policy
@@ -187,22 +170,20 @@ class SavedPolicy:
     @classmethod
     def of(
         cls,
-        directory: str | Path,
-        log: object,
-        memory_limit: str | None,
+        saved: Result,
+        source: LogSource | CountsSource,
         kinds: Sequence[Asked],
         declared: Declared | None,
-        *,
         delta: float | None = None,
-        allow_query: bool = False,
     ) -> SavedPolicy:
-        """Reads folder and log; whole episodes where a kind looks at them."""
-        saved = load(read_path(directory))
-        source = log_again(saved, log, memory_limit, allow_query=allow_query)
+        """Reads the log; whole episodes where a kind looks at them."""
         record, terms = saved.record, terms_of(saved.record)
         counts, log_source = source.counts(), source if isinstance(source, LogSource) else None
         same_log = counts_digest(counts) == record.counts_sha256
-        shares_files = same_log or has_file_of(record, source)
+        used = {file.sha256 for file in record.inputs if file.role == "log"}
+        shares_files = same_log or any(
+            InputFile.of("log", path).sha256 in used for path in source.files
+        )
         if declared is not None:
             running, ending, returns = declared
             terms = replace(terms, running=running, ending=ending, returns=returns)
@@ -212,18 +193,17 @@ class SavedPolicy:
             shown = (record.parameters[name] for name in Ranges._fields)
             both = zip(facts.ranges, shown, strict=True)
             facts = facts._replace(ranges=Ranges(*map(hull, both)))
-        premises: tuple[Statement, ...] = ()
         if same_log:
             assembly = gather(CountsSource(counts), objects=given_in(saved)).assembly
-            if saved.table.vocabulary.learnt:
-                premises = (Statement("states-learnt"),)
+            learnt = [Statement("states-learnt")] if saved.table.vocabulary.learnt else []
+            assembly = replace(assembly, premises=(*assembly.premises, *learnt))
         else:
-            locate = nowhere if log_source is None else log_source.place_of
-            assembly = other_log(saved, counts, locate)
-        assembly = replace(assembly, premises=(*assembly.premises, *premises))
-        problem = problem_of(assembly, terms, facts)
+            assembly = other_log(saved, counts)
         told = terms.certifier_settings(facts)
-        splits = splits_of(saved, told) if same_log else frozenset()
+        splits = set()
+        if same_log:
+            made = [Asked.of(text).make_with(told) for text in record.parameters["certificates"]]
+            splits = {split_of(certifier) for certifier in made if holds_out(certifier)}
         told = told if splits else told._replace(split=NO_SPLIT)
         told = told._replace(delta=told.delta if delta is None else delta)
         chosen = record.parameters["n_wedge_chosen_by"] is not None
@@ -231,26 +211,22 @@ class SavedPolicy:
         told = with_algorithm(told, algorithm_of(record.parameters["algorithm"]), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
-        steps = LoadedSteps(log_source, counts, problem.counts.pairs, record.has_row_propensities)
-        if whole:
-            problem = steps.put_into(problem, whole[0])
-        if not same_log:
-            known = Statement("log-unknown")
-            if shares_files:
-                known = Statement("log-partly-known")
-            problem = replace(problem, premises=(*problem.premises, known))
-        check_declared(terms, problem, steps)
+        problem = problem_of(assembly, terms, facts)
         table, pairs = saved.table, problem.counts.pairs
+        steps = LoadedSteps(log_source, counts, pairs, record.has_row_propensities)
+        check_declared(terms, problem, steps)
         if record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
             problem = replace(problem, behavior=Policy(pairs, table.behavior, estimated=True))
+        problem, numbering = steps.numbered(problem, assembly.quiet, whole)
+        if not same_log:
+            known = Statement("log-partly-known" if shares_files else "log-unknown")
+            problem = replace(problem, premises=(*problem.premises, known))
         policy, visits = Policy(pairs, table.probability), table.visits
-        few = counts.rows_read <= MOST_LOADED
-        if whole or (few and log_source is not None and counts.episodes.recorded):
-            numbering = by_appearance(steps.log, assembly.quiet)
-            problem, policy = numbering.problem(problem, steps.log), numbering.policy(policy)
+        if numbering is not None:
+            policy = numbering.policy(policy)
             visits = visits[numbering.pair] if same_log else visits
-        made_by = saved, terms, certifiers, splits
+        made_by = saved, terms, certifiers, frozenset(splits)
         return cls(*made_by, problem, policy, visits, same_log, shares_files)
 
     def is_split_alike(self, certifier: Certifier) -> bool:
@@ -268,18 +244,9 @@ class SavedPolicy:
         if not certifier.needs.held_out and not holds_out(certifier):
             return
         if not self.same_log and self.shares_files:
-            raise CertificateRefused(
-                "a file of this log is one that the policy was made from, so that its episodes "
-                "cannot judge it; expected episodes that had no part in it",
-                code="made-from-some-of-log",
-            )
+            raise CertificateRefused(Statement("made-from-some-of-log"))
         if self.same_log and not self.is_split_alike(certifier):
-            raise CertificateRefused(
-                "the policy was chosen from this very log, so that its episodes cannot judge it; "
-                "expected another log, or a policy made to stand by a certificate of kind "
-                f"{certifier.name!r}, with the same train_share, logger and seed",
-                code="made-from-log",
-            )
+            raise CertificateRefused(Statement("made-from-log", {"kind": certifier.name}))
 
 
 def log_again(
@@ -329,7 +296,7 @@ def pairs_in(saved: Result) -> PairTable:
     return PairTable(POLICY, known, pairs, np.ones(pairs.num_pairs))
 
 
-def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly:
+def other_log(saved: Result, counts: LabelledCounts) -> Assembly:
     """Returns another log over the pairs of a result; refused is one with more than those."""
     table, estimated = saved.table, saved.record.behavior_is_estimated
     words, deciding = table.vocabulary, table.num_deciding
@@ -339,8 +306,8 @@ def other_log(saved: Result, counts: LabelledCounts, locate: Locate) -> Assembly
     ends = {*words.states[deciding:]} - decided
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
     known = words.states[:deciding]
-    check_listed("state", words.state_columns, known, met, locate, "the policy")
-    check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, locate)
+    label_tables.check_listed("state", words.state_columns, known, met, "the policy")
+    label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)
@@ -365,17 +332,5 @@ def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
                 f"the log says that {pairs.pair_name(int(pair[t]))} was taken with probability "
                 f"{logged[t]:.6g}, but the behavior policy of the result has "
                 f"{known.probability[pair[t]]:.6g}; expected a log that the same policy made"
-                f"{others(many, 'pairs')}"
+                f"{label_tables.others(many, 'pairs')}"
             )
-
-
-def has_file_of(record: Record, source: LogSource | CountsSource) -> bool:
-    """Tells whether a file of this log is one that the policy was made from, by its bytes."""
-    used = {file.sha256 for file in record.inputs if file.role == "log"}
-    return any(InputFile.of("log", path).sha256 in used for path in source.files)
-
-
-def splits_of(saved: Result, told: Known) -> frozenset[tuple[float, str, int | None]]:
-    """Returns how the log was split when the result was made; empty where it was not."""
-    made = [Asked.of(text).make_with(told) for text in saved.record.parameters["certificates"]]
-    return frozenset(split_of(certifier) for certifier in made if holds_out(certifier))

@@ -126,27 +126,23 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
                 free.pop(same[0])
                 break
     for role, hints in HINTS.items():
-        likely = [column for column in free.values() if has_hint(column.name, hints)]
-        if role == "episode":
-            likely = [each for each in likely if each.distinct > 1 and each.repeated]
-            likely = [each for each in likely if not is_date(each)]
-            likely.sort(key=lambda column: not has_hint(column.name, ("id",)))
+        if role in guesses:
+            continue
+        likely = [each for each in free.values() if has_hint(each.name, hints) and fits(role, each)]
         if role == "step":
-            likely = [each for each in likely if is_dense(each) and "episode" in guesses]
+            likely = likely if "episode" in guesses else []
             dates = [each for each in free.values() if is_date(each)]
-            likely = sorted([*dates, *likely], key=lambda column: not has_hint(column.name, hints))
+            likely = sorted([*dates, *likely], key=lambda each: not has_hint(each.name, hints))
+        if role == "episode":
+            likely.sort(key=lambda each: not has_hint(each.name, ("id",)))
         if role == "action":
-            likely.sort(key=lambda column: column.name.lower() not in hints)
-        if role == "reward":
-            likely = [column for column in likely if column.numbers]
-        if role not in guesses and likely:
+            likely.sort(key=lambda each: each.name.lower() not in hints)
+        if likely:
             guesses[role] = Guess((likely[0].name,), "a guess by its name")
             free.pop(likely[0].name)
-        elif role == "step" and role not in guesses and "episode" in guesses:
-            named = guesses["episode"]
-            if named.why != "by its name":  # of no use without steps
-                free |= {each.name: each for each in columns if each.name in named.columns}
-                del guesses["episode"]
+        elif role == "step" and guesses.get("episode", NOTHING).why.startswith("a guess"):
+            named = guesses.pop("episode").columns  # of no use without steps
+            free |= {each.name: each for each in columns if each.name in named}
     if "state" not in guesses:
         following = {f"next_{name}" for name in free}
         fit = [
@@ -162,16 +158,19 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
     return guesses
 
 
+def fits(role: str, column: Column) -> bool:
+    """Tells whether a column holds what columns of a role hold."""
+    if role == "episode":
+        return column.distinct > 1 and column.repeated and not is_date(column)
+    if role == "step":  # numbers with few gaps between them
+        known = column.numbers and column.least is not None and column.greatest is not None
+        return known and column.greatest - column.least < 2 * column.distinct  # type: ignore[operator]
+    return role != "reward" or column.numbers
+
+
 def is_date(column: Column) -> bool:
     """Tells whether a column seems to hold dates or times, however they are written."""
     return column.stamps or any(each.startswith("timestamp") for each in column.writings)
-
-
-def is_dense(column: Column) -> bool:
-    """Tells whether a column holds numbers with few gaps between them, as steps are numbered."""
-    if not column.numbers or column.least is None or column.greatest is None:
-        return False
-    return column.greatest - column.least < 2 * column.distinct
 
 
 def has_hint(name: str, hints: Sequence[str]) -> bool:
@@ -198,10 +197,6 @@ def text_of(
                 f"# {', '.join(map(written, where))} may be written in another way: if so, "
                 f"describe the log again with the key reader.{setting}"
             )
-    if "is_last" in by_name:
-        lines.append(
-            "# is_last marks rows without a decision: docs/recipes.md, RLDS, has the query"
-        )
     told = {"terminated", "truncated", "next_state"} & guesses.keys()
     if "episode" in guesses and not told:
         lines += [
@@ -239,11 +234,8 @@ def text_of(
         for each in columns
         if each.missing and each.name in used - set(guesses.get("next_state", NOTHING).columns)
     ]
-    fine = [
-        by_name[name]
-        for name in guesses["state"].columns
-        if by_name[name].numbers and by_name[name].distinct > FEW
-    ] if "state" in guesses else []  # fmt: skip
+    states = [by_name[name] for name in guesses.get("state", NOTHING).columns]
+    fine = [column for column in states if column.numbers and column.distinct > FEW]
     lines += ["", "[bins]"] if fine else []
     for column in fine:
         note = f"{column.distinct:,} different numbers; or width, or edges"

@@ -18,20 +18,12 @@ from typing import Any, Literal, cast
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.description as keys
+import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import BoolArray
 from surestep._files import read_path
 from surestep._names import unknown
-from surestep.description import (
-    AUTO,
-    HOW_TO_READ,
-    SEEN,
-    WORDS_FOR_BEHAVIOR,
-    Description,
-    at,
-    described,
-    is_word,
-    several,
-)
+from surestep.description import Description
 from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
@@ -41,15 +33,7 @@ from surestep.io.labels.behavior import (
     propensity_ranges,
 )
 from surestep.io.labels.label import Label
-from surestep.io.labels.label_tables import (
-    Locate,
-    PairTable,
-    check_listed,
-    check_log_fits,
-    nowhere,
-    read_label_list,
-    read_pairs,
-)
+from surestep.io.labels.label_tables import PairTable
 from surestep.io.labels.learnt_states import learn, returns_of
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
@@ -57,13 +41,14 @@ from surestep.io.logs.groups import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
-from surestep.model.numbering import Numbering
+from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
 from surestep.results.record import InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
+MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
 AS_DECLARED = Statement("pairs-declared")
 
 
@@ -108,16 +93,29 @@ class LoadedSteps:
         wanted = self.propensities and self.counts.transitions.lowest is not None
         return self.source.load(self.pairs, self.counts, propensities=wanted)
 
-    def put_into(self, problem: Problem, name: str) -> Problem:
-        """Returns the problem with its whole episodes, which `name` looks at."""
-        if self.source is None:
+    def numbered(
+        self, problem: Problem, quiet: BoolArray, looking: Sequence[str]
+    ) -> tuple[Problem, Numbering | None]:
+        """Returns the problem with its whole episodes where something is `looking` at them.
+
+        States and actions then have the numbers of their first appearance, and so they have where a
+        log with episodes is not too large to be loaded.
+        """
+        source, recorded = self.source, self.counts.episodes.recorded
+        if source is None and looking:
             raise InvalidParameter(
-                f"{name} looks at whole episodes, but only counts are given; expected a log"
+                f"{looking[0]} looks at whole episodes, but only counts are given; expected a log"
             )
-        premises = problem.premises
-        if self.log.order is not None and self.source.columns.time is None:
-            premises += (Statement("file-order-is-decision-order"),)
-        return replace(problem, log=self.log, counts=self.log.counts(), premises=premises)
+        few = recorded and self.counts.rows_read <= MOST_LOADED
+        if source is None or not (looking or few):
+            return problem, None
+        if looking:
+            premises = problem.premises
+            if self.log.order is not None and source.columns.time is None:
+                premises += (Statement("file-order-is-decision-order"),)
+            problem = replace(problem, log=self.log, counts=self.log.counts(), premises=premises)
+        numbering = by_appearance(self.log, quiet)
+        return numbering.problem(problem, self.log), numbering
 
 
 # What an improvement takes beside the log: the paths of their keys in a description.
@@ -137,7 +135,7 @@ def gather(
     `objects` of Python, by the names of `SOURCES`, stand in for files. Under `terms` that split the
     log, its first part alone says where bins by quantiles begin.
     """
-    given = {name: at(log.description, path) for name, path in SOURCES.items()}
+    given = {name: keys.at(log.description, path) for name, path in SOURCES.items()}
     given |= objects or {}
     asked = log.description.given()
     for role in objects or {}:  # which no description can name
@@ -148,7 +146,7 @@ def gather(
     source = log if isinstance(log, LogSource) else None
     counts = log.counts()
     behavior = behavior_of(given["behavior"], counts)
-    seen = is_word(SOURCES["possible"], given["possible"])
+    seen = keys.is_word(SOURCES["possible"], given["possible"])
     possible = None if seen else pairs_of(given["possible"], counts)
     limits = pairs_of(given["allowed"], counts)
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
@@ -157,14 +155,13 @@ def gather(
         told_by = "possible pairs" if isinstance(behavior, str) else "behavior table"
         kinds = dict.fromkeys(kinds, told_by)
     kinds["behavior"] = behavior if isinstance(behavior, str) else "table"
-    kinds["possible"] = SEEN if seen else "all" if possible is None else "listed"
+    kinds["possible"] = keys.SEEN if seen else "all" if possible is None else "listed"
     kinds["allowed"] = "all" if limits is None else "listed"
     files = [("log", path) for path in log.files]
     for role, name in (*given.items(), *(("tables", name) for name in log.tables)):
-        if isinstance(name, str | os.PathLike) and not is_word(SOURCES.get(role, role), name):
+        if isinstance(name, str | os.PathLike) and not keys.is_word(SOURCES.get(role, role), name):
             files += [(role, path) for path in matching(read_path(name))]
-    locate = nowhere if source is None else source.place_of
-    assembly = assemble(counts, behavior, **lists, possible=possible, locate=locate)
+    assembly = assemble(counts, behavior, **lists, possible=possible)
     if source is not None and source.learnt:
         words = replace(assembly.vocabulary, learnt=source.learnt)
         premises = (*assembly.premises, Statement("states-learnt"))
@@ -174,7 +171,7 @@ def gather(
         assembly=assembly if limits is None else within(assembly, limits),
         kinds=kinds,
         columns=log.columns_in_files,
-        description=described(asked),
+        description=keys.described(asked),
         files=tuple(InputFile.of(*file) for file in files),
         defaults=("behavior",) if given["behavior"] is None else (),
         source=source,
@@ -186,7 +183,7 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
     """Returns the log with edges of quantiles from the part that chooses the policy alone."""
     bins = log.description.bins.items()
     by_quantile = [name for name, rule in bins if rule.width is None and rule.edges is None]
-    by_returns = [name for name, rule in bins if rule.tree is not None or rule.kmeans == AUTO]
+    by_returns = [name for name, rule in bins if rule.tree is not None or rule.kmeans == keys.AUTO]
     if by_returns and not terms.splits:
         raise InvalidParameter(
             f"the states {by_returns[0]!r} are learnt from returns, by the part of the log that "
@@ -207,7 +204,7 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
 def with_learnt_states(log: LogSource, discount: float) -> LogSource:
     """Returns the log with the states that measurements teach, by the part that chooses."""
     for name, rule in log.to_learn.items():
-        columns = several(rule.columns)
+        columns = keys.several(rule.columns)
         missing = next((column for column in columns if column not in log.types), None)
         if missing is not None:
             raise unknown(f"there is no column {missing!r} to learn from", missing, log.types)
@@ -221,7 +218,7 @@ def with_learnt_states(log: LogSource, discount: float) -> LogSource:
         values = np.stack([rows[column] for column in columns], axis=1)
         returns = returns_of(episode, rows["surestep reward"], discount)
         kind: Literal["tree", "kmeans"] = "kmeans" if rule.tree is None else "tree"
-        size = rule.tree or rule.kmeans or AUTO
+        size = rule.tree or rule.kmeans or keys.AUTO
         log = log.with_states(learn(name, kind, size, columns, values, returns, episode))
     return log
 
@@ -249,7 +246,7 @@ def open_source(
     description: Description, frame: object = None, memory_limit: str | None = None
 ) -> LogSource | CountsSource:
     """Opens a log in files or in memory, or the counts of one that `surestep count` wrote."""
-    files = tuple(map(read_path, several(description.files)))
+    files = tuple(map(read_path, keys.several(description.files)))
     hold_counts = [*map(is_counts_file, files)]
     if not isinstance(frame, LabelledCounts) and not any(hold_counts):
         return open_log(description, frame, memory_limit)
@@ -258,7 +255,7 @@ def open_source(
         raise InvalidParameter(
             f"{has} holds counts, but {lacks} does not; expected a log or counts, not both"
         )
-    for name in HOW_TO_READ:
+    for name in keys.HOW_TO_READ:
         if name in description.given():
             raise InvalidParameter(
                 f"{name} is given beside counts, which were read already; expected no way to read "
@@ -278,9 +275,9 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferre
         return "estimate"
     if behavior is None:
         return "row-propensities" if propensities_vary(counts) else "propensities"
-    if not isinstance(behavior, str) or behavior not in WORDS_FOR_BEHAVIOR:
+    if not isinstance(behavior, str) or behavior not in keys.WORDS_FOR_BEHAVIOR:
         columns = counts.state_columns, counts.action_columns
-        return read_pairs(behavior, *columns, counts.binnings, policy=True)
+        return label_tables.read_pairs(behavior, *columns, counts.binnings, policy=True)
     word = cast(Inferred, behavior)
     if word in ("propensities", "row-propensities") and not logged:
         raise InvalidParameter(
@@ -296,7 +293,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     if given is None:
         return None
     if not isinstance(given, list | tuple):
-        return read_label_list(given, role, columns, counts.binnings)
+        return label_tables.read_label_list(given, role, columns, counts.binnings)
     labels = [(label,) if isinstance(label, str) else label for label in given]
     return read_labels(role, columns, labels)
 
@@ -305,7 +302,8 @@ def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
     """Reads the pairs in a file or table; None where none are given."""
     if given is None or isinstance(given, PairTable):
         return given
-    return read_pairs(given, counts.state_columns, counts.action_columns, counts.binnings)
+    columns = counts.state_columns, counts.action_columns
+    return label_tables.read_pairs(given, *columns, counts.binnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,12 +339,8 @@ def assemble(
     states: Sequence[Label] | None = None,
     actions: Sequence[Label] | None = None,
     possible: PairTable | None = None,
-    locate: Locate = nowhere,
 ) -> Assembly:
-    """Numbers for the labels, the counts over them, and the behavior policy.
-
-    `locate` finds the row of the log that a table or a list does not allow.
-    """
+    """Numbers for the labels, the counts over them, and the behavior policy."""
     tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
         which = "behavior table" if tables[0] is behavior else "table of what is possible"
@@ -357,12 +351,12 @@ def assemble(
     deciding: Sequence[Label]
     taken: Sequence[Label]
     for table in tables:
-        check_log_fits(table, counts, locate)
+        label_tables.check_log_fits(table, counts)
         deciding, taken = table.vocabulary.states, table.vocabulary.actions
         enabled = np.stack([table.pairs.state, table.pairs.action])
     if not tables:
-        deciding = known_labels("state", states, counts, locate)
-        taken = known_labels("action", actions, counts, locate)
+        deciding = known_labels("state", states, counts)
+        taken = known_labels("action", actions, counts)
         enabled = np.indices((len(deciding), len(taken))).reshape(2, -1)
     everywhere, known = dict.fromkeys((*counts.states, *counts.end_states())), {*deciding}
     resting = [label for label in everywhere if label not in known]
@@ -413,15 +407,13 @@ def inferred_policy(
     return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
 
 
-def known_labels(
-    role: str, listed: Sequence[Label] | None, counts: LabelledCounts, locate: Locate
-) -> list[Label]:
+def known_labels(role: str, listed: Sequence[Label] | None, counts: LabelledCounts) -> list[Label]:
     """Returns all that are listed, or else those of the log, in order, but for ends of episodes."""
     columns, logged = getattr(counts, f"{role}_columns"), getattr(counts, f"{role}s")
     ends = {*counts.end_states()} if role == "state" else set()
     if listed is not None:
         logged = [label for label in logged if label not in ends]
-        check_listed(role, columns, listed, logged, locate)
+        label_tables.check_listed(role, columns, listed, logged)
     return in_order({*(logged if listed is None else listed)} - ends, columns, counts.binnings)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from surestep._words import listed, number
+from surestep._words import counted, listed, number
 from surestep.algorithms import kind_of
 from surestep.description import SEEN
 from surestep.io.labels.label import Label
-from surestep.results.result import Labels, Result
+from surestep.results.result import Result
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce
 MOST_NAMED = 6  # actions in a sentence
@@ -73,7 +73,7 @@ class Explanation:
         return any(abs(action.probability - action.behavior) > 1e-12 for action in self.actions)
 
 
-def explain(result: Result, state: Labels) -> Explanation:
+def explain(result: Result, state: object) -> Explanation:
     """All that the saved policy says about a state, given as for `Result.act`."""
     table, n_wedge = result.table, result.record.parameters["n_wedge"]
     s = table.vocabulary.state_index(state)
@@ -133,58 +133,45 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
         "shows."
         for column, text in explanation.open_bins
     ]
-    if explanation.held_out_visits:
-        sentences.append(
-            f"The part of the log that chose the policy decides there {times(explanation.visits)}, "
-            f"and the rest, which judges it, {times(explanation.held_out_visits)}."
-        )
-    else:
-        sentences.append(f"The log decides there {times(explanation.visits)}.")
+    visits, judging = times(explanation.visits), explanation.held_out_visits
+    sentences.append(
+        f"The part of the log that chose the policy decides there {visits}, and the rest, which "
+        f"judges it, {times(judging)}."
+        if judging
+        else f"The log decides there {visits}."
+    )
     if not explanation.changed:
         sentences.append("The new policy does what was done before.")
-    sentences += (
-        spibb_words(explanation)
-        if explanation.algorithm in KEEPS_SCARCE
-        else other_words(explanation)
-    )
+    spibb = explanation.algorithm in KEEPS_SCARCE
+    if not spibb:
+        constraint = kind_of(explanation.algorithm).constraint
+        keeps_to = constraint or "nothing but the estimate"
+        sentences.append(f"{explanation.algorithm} keeps to: {keeps_to}.")
+    barred = [action for action in explanation.actions if action.allowed is False]
+    if barred:
+        sentences.append(
+            f"{action_names(barred)} {'is' if len(barred) == 1 else 'are'} not among the pairs "
+            "that may be recommended: not taken more often than before."
+        )
+    if spibb:
+        sentences += spibb_words(explanation)
+    else:
+        best = max(explanation.actions, key=lambda each: each.q)
+        sentences.append(
+            f"The highest estimated value there has {name_of(best.called)} ({number(best.q, 5)})."
+        )
     if explanation.behavior_is_estimated:
         sentences.append("What was done before is only estimated from the log.")
     return tuple(sentences)
 
 
-def other_words(explanation: Explanation) -> list[str]:
-    """Explains what an algorithm that is no SPIBB minds, and which action it values most."""
-    constraint = kind_of(explanation.algorithm).constraint
-    best = max(explanation.actions, key=lambda each: each.q)
-    return [
-        f"{explanation.algorithm} keeps to: {constraint or 'nothing but the estimate'}.",
-        *barred_words(explanation),
-        f"The highest estimated value there has {name_of(best.called)} ({number(best.q, 5)}).",
-    ]
-
-
-def barred_words(explanation: Explanation) -> list[str]:
-    """Explains which actions may not be recommended, if any."""
-    barred = [action for action in explanation.actions if action.allowed is False]
-    if not barred:
-        return []
-    return [
-        f"{action_names(barred)} {'is' if len(barred) == 1 else 'are'} not among the pairs that "
-        "may be recommended: not taken more often than before."
-    ]
-
-
 def spibb_words(explanation: Explanation) -> list[str]:
     """Explains which actions keep their probability for lack of data, and where the rest goes."""
-    sentences = barred_words(explanation)
+    sentences, n_wedge = list[str](), explanation.n_wedge
     open_ones = [action for action in explanation.actions if action.allowed is not False]
     free = [action for action in open_ones if action.trusted is not False]
-    kept = [action for action in open_ones if action.trusted is False]
-    untried, seldom = (
-        [action for action in kept if not action.visits],
-        [action for action in kept if action.visits],
-    )
-    n_wedge = explanation.n_wedge
+    untried = [action for action in open_ones if action.trusted is False and not action.visits]
+    seldom = [action for action in open_ones if action.trusted is False and action.visits]
     if untried:
         why = ", and nothing is recommended that nobody tried" if explanation.only_seen else ""
         sentences.append(f"{action_names(untried)} {keeps(untried)}: never tried there{why}.")
@@ -193,32 +180,28 @@ def spibb_words(explanation: Explanation) -> list[str]:
             f"{action_names(seldom)} {keeps(seldom)}: tried at most {times(n_wedge or 0)} (N∧), "
             "too seldom to tell how good that is."
         )
+    if not free:
+        return sentences
+    best = max(free, key=lambda each: each.q)
     if n_wedge is not None and len(free) > 1:
-        best = max(free, key=lambda each: each.q)
         alone = max(each.probability for each in free) > 1 - 1e-9
         sentences.append(
-            f"Among {action_names(free)}, tried more often, "
-            f"{'all' if alone else 'the rest of the'} probability "
-            f"goes to {name_of(best.called)}, "
-            f"whose estimated value is highest ({number(best.q, 5)})."
+            f"Among {action_names(free)}, tried more often, {'all' if alone else 'the rest of the'}"
+            f" probability goes to {name_of(best.called)}, whose estimated value is highest "
+            f"({number(best.q, 5)})."
         )
-    elif n_wedge is not None and len(free) == 1:
+    elif n_wedge is not None:
+        limited = " and may be recommended" if len(open_ones) < len(explanation.actions) else ""
         sentences.append(
-            f"Only {name_of(free[0].called)} was tried often enough"
-            f"{' and may be recommended' if len(open_ones) < len(explanation.actions) else ''}, so "
-            "there is nothing to choose from."
+            f"Only {name_of(best.called)} was tried often enough{limited}, so there is nothing to "
+            "choose from."
         )
-    better = [
-        action
-        for action in kept
-        if action.visits and free and action.q > max(other.q for other in free)
-    ]
-    sentences += [
+    return sentences + [
         f"{name_of(action.called)} looks better still ({number(action.q, 5)}); "
-        f"{action.more_visits:,} more visit{'s' if action.more_visits != 1 else ''} would free it."
-        for action in better
+        f"{counted(action.more_visits or 0, 'more visit')} would free it."
+        for action in seldom
+        if action.q > best.q
     ]
-    return sentences
 
 
 def keeps(reasons: Sequence[ActionReason]) -> str:

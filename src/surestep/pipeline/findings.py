@@ -8,28 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.results.findings as found
 from surestep._arrays import FloatArray
 from surestep.algorithms import Algorithm, Limited, Limits
 from surestep.algorithms.limits import NO_LIMITS
 from surestep.certificates import Certifier
-from surestep.choosing_n_wedge import (
-    AutoNWedge,
-    Choice,
-    Method,
-)
+from surestep.choosing_n_wedge import AutoNWedge, Choice, Method
 from surestep.errors import CertificateRefused, InvalidParameter, said
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.problem import Improvement
 from surestep.planning import occupancy
 from surestep.results.advantage_intervals import change_intervals
-from surestep.results.findings import (
-    DataSummary,
-    Evidence,
-    Findings,
-    NoRehearsal,
-    StateChange,
-    WantedPair,
-)
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
@@ -45,11 +34,11 @@ def findings_of(
     settled: Settled,
     certificate: Certificate,
     others: tuple[Certificate, ...],
-    no_rehearsal: NoRehearsal,
-    data: DataSummary,
+    no_rehearsal: found.NoRehearsal,
+    data: found.DataSummary,
     record: Record,
     judging: Problem | None,
-) -> Findings:
+) -> found.Findings:
     """All that the report shows before a stress test; `estimate` is the estimated MDP.
 
     `judging` is the problem of data that did not choose the policy.
@@ -57,7 +46,7 @@ def findings_of(
     before, improvement = record.estimates["behavior"], settled.improvement
     visits = decision_visits(estimate, problem.behavior, table)
     ours = decision_visits(estimate, improvement.policy, table)
-    return Findings(
+    return found.Findings(
         table=table,
         performance=record.estimates["policy"],
         behavior_performance=before,
@@ -89,7 +78,7 @@ def shares(visits: FloatArray) -> FloatArray:
 
 def evidence_of(
     improvement: Improvement, judging: Problem | None, delta: float
-) -> Sequence[Evidence | None]:
+) -> Sequence[found.Evidence | None]:
     """Returns what the rows that judge say of a change in each state [S]; None where none judge.
 
     A change is confirmed where its interval is above 0, contradicted where it is below; the
@@ -99,13 +88,13 @@ def evidence_of(
     if judging is None:
         return [None] * value.size
     low, high = change_intervals(judging, value, policy, delta)
-    words: tuple[Evidence, ...] = ("contradicted", "open", "confirmed")
+    words: tuple[found.Evidence, ...] = ("contradicted", "open", "confirmed")
     return [words[1 + int(a > 0) - int(b < 0)] for a, b in zip(low, high, strict=True)]
 
 
 def state_changes(
-    table: PolicyTable, visits: FloatArray, evidence: Sequence[Evidence | None]
-) -> tuple[StateChange, ...]:
+    table: PolicyTable, visits: FloatArray, evidence: Sequence[found.Evidence | None]
+) -> tuple[found.StateChange, ...]:
     """The states where π_I differs from π_b, the largest contribution to the gain first.
 
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
@@ -117,7 +106,7 @@ def state_changes(
     changed = np.flatnonzero(table.changed)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
     return tuple(
-        StateChange(
+        found.StateChange(
             int(s), float(share[s]), float(advantage[s]), float(contribution[s]), evidence[s]
         )
         for s in order
@@ -126,7 +115,7 @@ def state_changes(
 
 def wanted_pairs(
     table: PolicyTable, visits: FloatArray, improvement: Improvement
-) -> tuple[WantedPair, ...]:
+) -> tuple[found.WantedPair, ...]:
     """Pairs seen too seldom to be trusted that look better than what π_I does there.
 
     Only pairs that were tried a few times: of the others, little but luck is known. And only pairs
@@ -142,7 +131,7 @@ def wanted_pairs(
     promise = np.where(wanted, visits[state] * better, 0.0)
     order = np.argsort(-promise, kind="stable")[:MOST_WANTED]
     return tuple(
-        WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))
+        found.WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))
         for k in order
         if promise[k] > 0
     )

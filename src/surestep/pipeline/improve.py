@@ -7,50 +7,28 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
+import surestep.certificates.episodes as episodes
 from surestep.algorithms import Algorithm, Limits, needs_log
-from surestep.certificates import Certifier
-from surestep.certificates.episodes import (
-    Logger,
-    held_out_part,
-    holds_out,
-    needs_episodes,
-    split_of,
-    training_for,
-)
-from surestep.certificates.protocol import Believer, believes
+from surestep.certificates import Certifier, Posterior
+from surestep.certificates.episodes import Logger
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched
 from surestep.description import SEEN
-from surestep.errors import (
-    CertificateRefused,
-    NeverEnds,
-    NotConverged,
-    OutOfTime,
-)
+from surestep.errors import CertificateRefused, NeverEnds, NotConverged, OutOfTime
 from surestep.io.labels.vocabulary import with_names
 from surestep.io.logs.source import given_as
 from surestep.model import Policy, Problem, estimate_behavior
-from surestep.model.numbering import by_appearance
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
-from surestep.pipeline.certifiers import (
-    DataFacts,
-    certified,
-    splitting,
-    with_algorithm,
-)
-from surestep.pipeline.checks import MOST_LOADED, result_checks
+from surestep.pipeline.certifiers import DataFacts, certified, splitting, with_algorithm
+from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import Assembly, Evidence, LoadedSteps, gather, open_source
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
-from surestep.pipeline.refuting import (
-    check_declared,
-    check_ends_for_certain,
-)
-from surestep.pipeline.stress_test import Question, planned, rehearsal_of
+from surestep.pipeline.refuting import check_declared, check_ends_for_certain
+from surestep.pipeline.stress_test import ALONE, Effort, Progress, Question, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.report.result import result_page
@@ -61,8 +39,6 @@ from surestep.results.ladder import is_proved
 from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
-
-Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
 
 
 def improve(
@@ -151,9 +127,7 @@ def improve(
     }
     log = open_source(description, frame, memory_limit)
     made = draft(gather(log, terms=terms, objects=objects), terms, tell)
-    return result_of(
-        made.finished(tell, workers=workers, engine=engine, address=address, time_limit=time_limit)
-    )
+    return result_of(made.finished(tell, Effort(workers, engine, address, time_limit)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +155,7 @@ class Draft:
         findings = replace(self.findings, record=moved(self.findings.record))
         return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
 
-    def finished(
-        self,
-        progress: Progress,
-        *,
-        workers: int = 1,
-        engine: str = "local",
-        address: str | None = None,
-        folder: Path | None = None,
-        time_limit: float | None = None,
-    ) -> Findings:
+    def finished(self, progress: Progress, effort: Effort = ALONE) -> Findings:
         """Returns the findings with a stress test, which goes on from what the folder has of it.
 
         Where a time limit leaves too few worlds, it is still without.
@@ -199,15 +164,7 @@ class Draft:
             return self.findings
         try:
             rehearsal, how = rehearsal_of(
-                self.question,
-                self.how,
-                progress=progress,
-                workers=workers,
-                engine=engine,
-                address=address,
-                folder=folder,
-                time_limit=time_limit,
-                least_worlds=self.least_worlds,
+                self.question, self.how, effort, progress, self.least_worlds
             )
         except OutOfTime:
             return self.findings
@@ -235,11 +192,7 @@ def draft(
 
 
 def draft_with(
-    evidence: Evidence,
-    terms: Terms,
-    question: Question,
-    how: Rehearsed,
-    progress: Progress,
+    evidence: Evidence, terms: Terms, question: Question, how: Rehearsed, progress: Progress
 ) -> Draft:
     """Improves, certifies and drafts the result, for a stress test of a given size."""
     problem, algorithm, part = question.problem, question.algorithm, question.training
@@ -331,7 +284,7 @@ def draft_with(
     return Draft(findings, question, how, record, least)
 
 
-def proof_expected(certifier: Certifier, part: Problem, policy: Policy, episodes: int) -> Any:
+def proof_expected(certifier: Certifier, part: Problem, policy: Policy, recorded: int) -> Any:
     """Returns how many episodes, of so many times the log's, should prove a gain.
 
     Only rollouts of the part that chose the policy can say that; nothing is said by others.
@@ -343,7 +296,7 @@ def proof_expected(certifier: Certifier, part: Problem, policy: Policy, episodes
         growth = certifier.growth_for_proof(part, policy)
     except CertificateRefused:
         return {}
-    return {"episodes_for_proof": None if growth is None else math.ceil(growth * episodes)}
+    return {"episodes_for_proof": None if growth is None else math.ceil(growth * recorded)}
 
 
 def result_of(findings: Findings) -> Result:
@@ -367,41 +320,35 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
     least = max(terms.floor or 0, int(evidence.kinds["possible"] == SEEN))
     limits = Limits(least_visits=least, allowed=evidence.assembly.allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
-    whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
+    whole = [certifier.name for certifier in certifiers if episodes.needs_episodes(certifier)]
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
-    numbering = None
-    if whole:
-        problem = steps.put_into(problem, whole[0])
-    if whole or (evidence.has_episodes and evidence.counts.rows_read <= MOST_LOADED):
-        numbering = by_appearance(steps.log, evidence.assembly.quiet)
-        problem = numbering.problem(problem, steps.log)
-        if limits.allowed is not None:
-            limits = replace(limits, allowed=limits.allowed[numbering.pair])
-            algorithm = terms.algorithm_for(problem, told, certifiers, limits)
+    problem, numbering = steps.numbered(problem, evidence.assembly.quiet, whole)
+    if numbering is not None and limits.allowed is not None:
+        limits = replace(limits, allowed=limits.allowed[numbering.pair])
+        algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     split = splitting(certifiers)
     training, judging = problem, None
     if split is not None:
-        training = training_for(problem, split)
+        training = episodes.training_for(problem, split)
         if evidence.behavior in ESTIMATED:
             # What certifies must have no part in the policy that it compares with.
             behavior = estimate_behavior(training.counts)
             problem, training = (replace(part, behavior=behavior) for part in (problem, training))
-        share, _, seed = split_of(split)
-        judging = held_out_part(problem, share, seed)
+        judging = episodes.held_out_part(problem, *episodes.split_of(split))
     belief = belief_beside(certifiers)
     return Question(problem, training, judging, algorithm, told, certifiers, belief, numbering)
 
 
-def belief_beside(certifiers: Sequence[Certifier]) -> Believer | None:
+def belief_beside(certifiers: Sequence[Certifier]) -> Posterior | None:
     """Returns whose claim is the belief to be shown; None where none, or that of the first, is."""
     believed = (
         certifier
         for place, certifier in enumerate(certifiers)
-        if may_be_believed(place, certifier.name, apart=holds_out(certifier))
+        if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
     )
     first = next(believed, None)
-    return first if first is not certifiers[0] and believes(first) else None
+    return first if first is not certifiers[0] and isinstance(first, Posterior) else None
 
 
 def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:

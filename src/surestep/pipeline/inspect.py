@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+import surestep.results.inspection as found
 from surestep._arrays import BoolArray, IntArray
 from surestep.description import DEFAULTS, WORDS_FOR_BEHAVIOR, key_text
 from surestep.errors import InvalidParameter, said
@@ -18,17 +19,7 @@ from surestep.io.logs.rewards import NUMBER
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import with_learnt_states
-from surestep.results.chart_bins import Bin
-from surestep.results.inspection import (
-    ActionUse,
-    Caution,
-    Coverage,
-    EpisodeLengths,
-    Inspection,
-    Overlap,
-    Spread,
-    StateUse,
-)
+from surestep.results.charts import Bin, visit_bins
 
 BUSIEST = 30  # states whose visits are listed
 LENGTH_BINS = 24
@@ -40,66 +31,45 @@ NAMED = 3  # labels that a sentence lists
 
 # What a log is too thin for, and how it differs from the policy that is said to have made it.
 CAUTIONS: Mapping[str, str] = {
-    "nothing to choose": (
-        "No state has two actions with more than {n_wedge:,} visits: with N∧ = {n_wedge:,} SPIBB "
-        "changes nothing. Take a smaller N∧, coarser states, or more data."
-    ),
-    "kept states": (
-        "{number:,} of {states:,} states have fewer than two actions with more than {n_wedge:,} "
-        "visits: with this N∧ SPIBB does there what was done before."
-    ),
-    "no comparison": (
-        "In {number:,} of {states:,} states only one action was ever tried, so nothing can be said "
-        "about any other there."
-    ),
-    "seldom action": (
-        "{names}: at most {n_wedge:,} visits in the whole log, too few to be trusted anywhere."
-    ),
-    "fine column": (
-        "Column {column!r} has {number:,} different numbers, each {role} of its own. {bin} it, "
-        "such as with {rule}."
-    ),
-    "several measurements": (
-        "Columns {names} are numbers, and make {states:,} states together. Bin them, such as with "
-        "{rule}."
-    ),
-    "thin overlap": (
-        "{pairs} taken in less than 1 % of the rows of their state, such as {names}: an estimate "
-        "that weighs rows by 1/π_b rests on few heavy rows there."
-    ),
-    "unknown state": (
-        "The policy says nothing about {number:,} of {states:,} states of the log, such as "
-        "{names}: it cannot have made this log."
-    ),
-    "impossible pair": (
-        "{pairs} in the log, but never taken by the policy, such as {names}: it cannot have made "
-        "this log."
-    ),
-    "unlikely pair": (
-        f"{{pairs}} taken far more or less often than the policy says (over {DEVIATIONS} standard "
-        "deviations), such as {names}: has another policy made this log?"
-    ),
-    "never seen": (
-        "{pairs} taken by the policy, but never in the log, such as {names}: nobody knows where "
-        "that leads."
-    ),
+    "nothing to choose": "No state has two actions with more than {n_wedge:,} visits: with N∧ = "
+    "{n_wedge:,} SPIBB changes nothing. Take a smaller N∧, coarser states, or more data.",
+    "kept states": "{number:,} of {states:,} states have fewer than two actions with more than "
+    "{n_wedge:,} visits: with this N∧ SPIBB does there what was done before.",
+    "no comparison": "In {number:,} of {states:,} states only one action was ever tried, so "
+    "nothing can be said about any other there.",
+    "seldom action": "{names}: at most {n_wedge:,} visits in the whole log, too few to be trusted "
+    "anywhere.",
+    "fine column": "Column {column!r} has {number:,} different numbers, each {role} of its own. "
+    "{bin} it, such as with {rule}.",
+    "several measurements": "Columns {names} are numbers, and make {states:,} states together. "
+    "Bin them, such as with {rule}.",
+    "thin overlap": "{pairs} taken in less than 1 % of the rows of their state, such as {names}: "
+    "an estimate that weighs rows by 1/π_b rests on few heavy rows there.",
+    "unknown state": "The policy says nothing about {number:,} of {states:,} states of the log, "
+    "such as {names}: it cannot have made this log.",
+    "impossible pair": "{pairs} in the log, but never taken by the policy, such as {names}: it "
+    "cannot have made this log.",
+    "unlikely pair": "{pairs} taken far more or less often than the policy says (over "
+    "{deviations} standard deviations), such as {names}: has another policy made this log?",
+    "never seen": "{pairs} taken by the policy, but never in the log, such as {names}: nobody "
+    "knows where that leads.",
 }
 
 
-def caution(kind: str, number: int = 0, names: Sequence[str] = (), **values: object) -> Caution:
+def caution(
+    kind: str, number: int = 0, names: Sequence[str] = (), **values: object
+) -> found.Caution:
     """Returns a caution of a kind, about so many things with these names."""
     pairs = f"{number:,} pair{' is' if number == 1 else 's are'}"
     some = ", ".join(names[:NAMED]) + (", …" if max(number, len(names)) > NAMED else "")
-    says = CAUTIONS[kind].format(number=number, pairs=pairs, names=some, **values)
-    return Caution(kind, says)
+    values |= {"pairs": pairs, "names": some, "deviations": DEVIATIONS}
+    says = CAUTIONS[kind].format(number=number, **values)
+    return found.Caution(kind, says)
 
 
 def inspect(
-    source: LogSource,
-    *,
-    n_wedge: int = DEFAULTS["least_visits"] - 1,
-    behavior: object = None,
-) -> Inspection:
+    source: LogSource, *, n_wedge: int = DEFAULTS["least_visits"] - 1, behavior: object = None
+) -> found.Inspection:
     """Looks at a log; a pair with more than `n_wedge` visits is one that SPIBB would trust.
 
     By default that is the least N∧ that `improve` would choose.
@@ -111,7 +81,7 @@ def inspect(
     discount = source.description.stakes.discount
     source = with_learnt_states(source, 1.0 if discount is None else discount)
     facts, roles = inspect_log(source), source.columns
-    overlap, mismatches = None, list[Caution]()
+    overlap, mismatches = None, list[found.Caution]()
     named = source.description.behavior.policy
     behavior = named if behavior is None and named not in WORDS_FOR_BEHAVIOR else behavior
     if behavior is not None:
@@ -119,7 +89,7 @@ def inspect(
         overlap, mismatches = compare(facts, table)
     by_tried, by_trusted = (states_by_pairs(facts, least) for least in (0, n_wedge))
     actions = action_use(facts, n_wedge)
-    return Inspection(
+    return found.Inspection(
         source=source.table.name,
         columns=roles,
         n_wedge=n_wedge,
@@ -150,47 +120,13 @@ def inspect(
 # ---- coverage ---------------------------------------------------------------------------------
 
 
-def coverage(facts: LogFacts, n_wedge: int) -> Coverage:
+def coverage(facts: LogFacts, n_wedge: int) -> found.Coverage:
     """Counts the visits of pairs."""
     pairs = len(facts.states) * len(facts.actions)
     visits = facts.visits[facts.visits > 0]
     trusted, never = visits[visits > n_wedge], pairs - visits.size
-    ones = np.ones_like(visits)
-    bins = (Bin(0, 0, never), *binned(visits, ones, visit_edges(visits, n_wedge)))
-    return Coverage(pairs, never, trusted.size, int(trusted.sum()), spread(visits, ones), bins)
-
-
-def visit_edges(visits: IntArray, n_wedge: int) -> list[int]:
-    """Returns where bins of visits begin: 1, 2, 5, 10, 20, … and just above N∧, none near it."""
-    largest = int(visits.max(initial=1))
-    round_numbers = [
-        factor * 10**power for power in range(len(str(largest))) for factor in (1, 2, 5)
-    ]
-    beyond = n_wedge + 1
-    apart = [edge for edge in round_numbers if edge == 1 or abs(edge - beyond) > 0.2 * beyond]
-    return sorted(edge for edge in {*apart, beyond} if edge <= largest)
-
-
-def binned(values: IntArray, times: IntArray, edges: Sequence[int]) -> tuple[Bin, ...]:
-    """Counts the values, each so many times, that lie from each edge to before the next."""
-    if values.size == 0:
-        return ()
-    place = np.searchsorted(edges, values, side="right") - 1
-    number = np.zeros(len(edges), np.int64)
-    np.add.at(number, place, times)
-    last = [*(edge - 1 for edge in edges[1:]), int(values.max())]
-    return tuple(map(Bin, edges, last, number.tolist()))
-
-
-def spread(values: IntArray, times: IntArray) -> Spread | None:
-    """Quartiles of values that are there so many times each: the smallest with that share below."""
-    if values.size == 0:
-        return None
-    order = np.argsort(values, kind="stable")
-    upto = np.cumsum(times[order])
-    places = [np.searchsorted(4 * upto, quarter * upto[-1]) for quarter in (1, 2, 3)]
-    marks = (int(values[order][place]) for place in (0, *places, -1))
-    return Spread(*marks)
+    bins = (Bin(0, 0, never), *visit_bins(visits, n_wedge)[1:])
+    return found.Coverage(pairs, never, trusted.size, int(trusted.sum()), bins)
 
 
 def states_by_pairs(facts: LogFacts, least: int) -> tuple[int, ...]:
@@ -199,53 +135,55 @@ def states_by_pairs(facts: LogFacts, least: int) -> tuple[int, ...]:
     return tuple(np.bincount(number, minlength=len(facts.actions) + 1).tolist())
 
 
-def action_use(facts: LogFacts, n_wedge: int) -> tuple[ActionUse, ...]:
+def action_use(facts: LogFacts, n_wedge: int) -> tuple[found.ActionUse, ...]:
     """Counts for each action how often it was taken, and in how many states."""
     sums = (
         sums_by(facts.action, x, len(facts.actions)).tolist()
         for x in (facts.visits, facts.visits > 0, facts.visits > n_wedge)
     )
-    return tuple(map(ActionUse, facts.actions, *sums))
+    return tuple(map(found.ActionUse, facts.actions, *sums))
 
 
 def sums_by(place: IntArray, values: IntArray | BoolArray, size: int) -> IntArray:
     """Adds up the values at each of so many places."""
-    total = np.zeros(size, np.int64)
-    np.add.at(total, place, values)
-    return total
+    return np.bincount(place, values, size).astype(np.int64)
 
 
-def busiest_states(facts: LogFacts) -> tuple[StateUse, ...]:
+def busiest_states(facts: LogFacts) -> tuple[found.StateUse, ...]:
     """Returns the states with most visits, equal ones in the order of their labels."""
     total = sums_by(facts.state, facts.visits, len(facts.states))
-    used = list[StateUse]()
+    used = list[found.StateUse]()
     for state in np.argsort(-total, kind="stable")[:BUSIEST]:
         pairs = slice(*np.searchsorted(facts.state, (state, state + 1)))
         row = sums_by(facts.action[pairs], facts.visits[pairs], len(facts.actions))
-        used.append(StateUse(facts.states[state], tuple(row.tolist())))
+        used.append(found.StateUse(facts.states[state], tuple(row.tolist())))
     return tuple(used)
 
 
-def episode_lengths(facts: LogFacts) -> EpisodeLengths | None:
-    """Counts the episodes by length, in bins of equal width."""
+def episode_lengths(facts: LogFacts) -> found.EpisodeLengths | None:
+    """Counts the episodes by length, in bins of equal width; None without whole episodes."""
     episodes = facts.episodes
-    if episodes is None:
+    if episodes is None or not episodes.lengths.size:
         return None
-    lengths, times = episodes.lengths, episodes.times
-    bins: tuple[Bin, ...] = ()
-    if lengths.size:
-        low, high = int(lengths[0]), int(lengths[-1])
-        width = -(-(high - low + 1) // LENGTH_BINS)
-        bins = binned(lengths, times, range(low, high + 1, width))
-    return EpisodeLengths(*episodes[:4], spread(lengths, times), bins)
+    lengths, upto = episodes.lengths, np.cumsum(episodes.times)
+    low, high = int(lengths[0]), int(lengths[-1])
+    median = int(lengths[np.searchsorted(2 * upto, upto[-1])])
+    width = -(-(high - low + 1) // LENGTH_BINS)
+    edges = np.arange(low - 0.5, high + width, width)
+    bins, _ = np.histogram(lengths, edges, weights=episodes.times)
+    spread = tuple(edges.tolist()), tuple(bins.astype(int).tolist())
+    return found.EpisodeLengths(*episodes[:4], low, median, high, *spread)
 
 
 # ---- what this means ----------------------------------------------------------------------------
 
 
 def thin_places(
-    n_wedge: int, actions: Sequence[ActionUse], by_tried: Sequence[int], by_trusted: Sequence[int]
-) -> Iterator[Caution]:
+    n_wedge: int,
+    actions: Sequence[found.ActionUse],
+    by_tried: Sequence[int],
+    by_trusted: Sequence[int],
+) -> Iterator[found.Caution]:
     """Yields what the log is too thin for."""
     states, free, alone = sum(by_trusted), sum(by_trusted[2:]), sum(by_tried[1:2])
     if free == 0:
@@ -259,7 +197,7 @@ def thin_places(
         yield caution("seldom action", names=seldom, n_wedge=n_wedge)
 
 
-def fine_columns(facts: LogFacts, columns: ColumnMapping) -> Iterator[Caution]:
+def fine_columns(facts: LogFacts, columns: ColumnMapping) -> Iterator[found.Caution]:
     """Yields the columns of so many different numbers that they should be binned."""
 
     def rule(*names: str) -> str:
@@ -293,19 +231,16 @@ def different_numbers(
     return {
         column: different
         for column, different in texts.items()
-        if column not in facts.binnings and different and all(map(is_number, different))
+        if column not in facts.binnings
+        and different
+        and all(re.fullmatch(NUMBER, text.strip(), re.ASCII) for text in different)
     }
-
-
-def is_number(text: str) -> bool:
-    """Tells whether a text is a number."""
-    return re.fullmatch(NUMBER, text.strip(), re.ASCII) is not None
 
 
 # ---- overlap: how often a log takes what a policy takes, by its own frequencies or by a table ----
 
 
-def rare_pairs(facts: LogFacts) -> Iterator[Caution]:
+def rare_pairs(facts: LogFacts) -> Iterator[found.Caution]:
     """Yields that actions were tried in a state, but in few of its rows: thin overlap."""
     rows = sums_by(facts.state, facts.taken, len(facts.states))
     rare = facts.taken < RARE_SHARE * rows[facts.state]
@@ -313,7 +248,7 @@ def rare_pairs(facts: LogFacts) -> Iterator[Caution]:
         yield caution("thin overlap", int(rare.sum()), pair_names(facts, rare))
 
 
-def compare(facts: LogFacts, table: PairTable) -> tuple[Overlap, list[Caution]]:
+def compare(facts: LogFacts, table: PairTable) -> tuple[found.Overlap, list[found.Caution]]:
     """Compares the log with the policy that is said to have made it; what there is to be said."""
     words, policy = table.vocabulary, table.probability
     state = places_or_none(words.state_places, facts.states)[facts.state]
@@ -333,26 +268,17 @@ def compare(facts: LogFacts, table: PairTable) -> tuple[Overlap, list[Caution]]:
     expected[pair[pair >= 0]] = 0.0
     never = np.argsort(-expected, kind="stable")[: np.count_nonzero(expected)]
     first = zip(table.pairs.state[never[:NAMED]], table.pairs.action[never[:NAMED]], strict=True)
-    named = {
-        "unknown state": (unknown.size, [repr(joined(facts.states[s])) for s in unknown[:NAMED]]),
-        "impossible pair": (int(impossible.sum()), pair_names(facts, impossible)),
-        "unlikely pair": (int(unlikely.sum()), pair_names(facts, unlikely)),
-        "never seen": (
-            never.size,
-            [pair_name(words.states[s], words.actions[a]) for s, a in first],
-        ),
+    counts = (never.size, int(impossible.sum()), int(unlikely.sum()), unknown.size)
+    names = {
+        "never seen": [pair_name(words.states[s], words.actions[a]) for s, a in first],
+        "impossible pair": pair_names(facts, impossible),
+        "unlikely pair": pair_names(facts, unlikely),
+        "unknown state": [repr(joined(facts.states[s])) for s in unknown[:NAMED]],
     }
-    overlap = Overlap(
-        table.name,
-        never.size,
-        named["impossible pair"][0],
-        named["unlikely pair"][0],
-        unknown.size,
-        len(set(words.states) - set(facts.states)),
-    )
+    overlap = found.Overlap(table.name, *counts, len(set(words.states) - set(facts.states)))
     return overlap, [
-        caution(kind, number, names, states=len(facts.states))
-        for kind, (number, names) in named.items()
+        caution(kind, number, names[kind], states=len(facts.states))
+        for kind, number in zip(names, counts, strict=True)
         if number
     ]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from surestep._blocks import versions_here
 from surestep._version import installed_version
-from surestep.algorithms import Algorithm
 from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.algorithms.registry import settings_of
 from surestep.certificates.registry import SHELF as CERTIFICATES
@@ -23,7 +23,7 @@ from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
 from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
-from surestep.results.record import Estimates, Parameters, Record, current_machine, current_versions
+from surestep.results.record import Estimates, Parameters, Record, current_machine
 
 
 class Rehearsed(NamedTuple):
@@ -92,6 +92,9 @@ def parameters_of(
     ranges: dict[str, Any] = {"running": None, "ending": None}
     if terms.returns is None or terms.running is not None or terms.ending is not None:
         ranges = terms.ranges(evidence.facts)._asdict()
+    seeds = {"certificates": SEED}  # and those that are no settings of a certificate
+    seeds |= {"algorithm": settled.algorithm.seed} if hasattr(settled.algorithm, "seed") else {}
+    seeds |= {"rehearsal": rehearsal.seed} if rehearsal.sizes else {}
     chosen_by = settled.chosen_by
     used = Parameters(
         discount=problem.single_discount,
@@ -106,7 +109,7 @@ def parameters_of(
         unseen=terms.used("unseen"),
         **evidence.kinds,
         columns={role: list(names) for role, names in evidence.columns.items()},
-        seeds={"certificates": SEED} | seeds_of(settled.algorithm, rehearsal),
+        seeds=seeds,
         certificates=[str(asked) for asked in terms.asked],
         train_share=split and split.train_share,
         logger=split and split.logger,
@@ -116,12 +119,6 @@ def parameters_of(
     )
     content: dict[str, Any] = plain(msgspec.to_builtins(used))
     return content
-
-
-def seeds_of(algorithm: Algorithm, rehearsal: Rehearsed) -> dict[str, int]:
-    """The seeds that are no settings of a certificate."""
-    seeds: dict[str, int] = {"algorithm": algorithm.seed} if hasattr(algorithm, "seed") else {}
-    return seeds | ({"rehearsal": rehearsal.seed} if rehearsal.sizes else {})
 
 
 def data_summary(counts: LabelledCounts) -> DataSummary:
@@ -147,14 +144,15 @@ def made_from_log(record: Record) -> bool:
 # ---- parts of a result that are not built in, and who brought it --------------------------------
 
 
-def shelved(algorithm: str, kinds: Iterable[str]) -> list[tuple[Shelf[Any], str]]:
+def shelved(algorithm: object, kinds: Iterable[str]) -> list[tuple[Shelf[Any], str]]:
     """Returns the names of an algorithm and of kinds of certificates, and where to look them up."""
-    return [(ALGORITHMS, algorithm), *((CERTIFICATES, kind.partition(":")[0]) for kind in kinds)]
+    parts = [(CERTIFICATES, kind.partition(":")[0]) for kind in kinds]
+    return [(ALGORITHMS, str(algorithm)), *parts]
 
 
 def parts_of(parameters: Mapping[str, Any]) -> list[tuple[Shelf[Any], str]]:
     """Returns the names that stand in the parameters of a record."""
-    return shelved(str(parameters["algorithm"].get("algorithm")), parameters["certificates"])
+    return shelved(parameters["algorithm"].get("algorithm"), parameters["certificates"])
 
 
 def versions_with(
@@ -162,14 +160,14 @@ def versions_with(
 ) -> dict[str, str]:
     """Returns the versions here of all that a result is made with, and its states are learnt by."""
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
-    return current_versions() | learner | versions_of(parts)
+    return versions_here() | learner | versions_of(parts)
 
 
 def check_extensions(record: Record) -> None:
     """Refuses a result that was made with an extension that is not here."""
     for shelf, name in parts_of(record.parameters):
         if shelf.find(name) is None:
-            others = record.versions.keys() - current_versions().keys()
+            others = record.versions.keys() - versions_here().keys()
             named = ", ".join(f"{package} {record.versions[package]}" for package in sorted(others))
             raise InvalidParameter(
                 f"there is no {SINGULAR[shelf.sort]} {name!r} here, with which the result was "

@@ -13,7 +13,6 @@ from surestep.certificates.refuting import (
     check_ends,
     check_observed,
     check_returns,
-    check_still_earned,
 )
 from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
@@ -45,8 +44,7 @@ def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
             code="rewards-beyond-ranges",
         )
     if source is not None and steps.counts.episodes.recorded:
-        check_returns(problem, steps.log, terms.returns)
-        check_still_earned(problem, steps.log, terms.returns)
+        check_returns(problem, steps.log, terms.returns, rests=True)
     check_observed(problem)
     check_ends(problem)
 

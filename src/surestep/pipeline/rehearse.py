@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,9 +13,9 @@ from surestep.errors import InvalidParameter
 from surestep.io.logs.source import LogSource
 from surestep.parallel import reach
 from surestep.pipeline.evidence import CountsSource, gather
-from surestep.pipeline.improve import Progress, draft_with, prepared
+from surestep.pipeline.improve import draft_with, prepared
 from surestep.pipeline.recording import Rehearsed
-from surestep.pipeline.stress_test import rehearsal_of
+from surestep.pipeline.stress_test import ALONE, Effort, Progress, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal
 from surestep.rehearsal.rehearse import SIZES, read_sizes
@@ -43,10 +43,7 @@ class RehearsedLog:
 
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved rehearsal."""
-        contents = {
-            REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(),
-            PAGE: self.page.encode(),
-        }
+        contents = {REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(), PAGE: self.page.encode()}
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
 
@@ -60,36 +57,31 @@ def rehearse_log(
     terms: Terms,
     *,
     worlds: int,
-    objects: Mapping[str, object] | None = None,
     sizes: Sequence[float] = SIZES,
     seed: int = 0,
-    workers: int = 1,
-    engine: str = "local",
-    address: str | None = None,
-    time_limit: float | None = None,
-    output: str | Path | None = None,
+    effort: Effort = ALONE,
     progress: Progress | None = None,
     on_start: Callable[[float], None] = lambda seconds: None,
 ) -> RehearsedLog:
     """Rehearses the improvement of a log under these terms.
 
-    `objects` of Python stand in for files of its description, as in `gather`.
-    `worlds` of each kind, with `sizes` times the data of the log, or as many worlds as a
-    `time_limit` in seconds allows. With an `output`, a folder, what is finished is kept there, and
-    the same call goes on from it. `engine` "local" is `workers` processes of this machine, "ray"
-    the cluster at `address`. `on_start` is told the seconds of one core that it should take.
+    `worlds` of each kind, with `sizes` times the data of the log. What is finished is kept in the
+    folder of the effort, where it has one, and the same call goes on from it. `on_start` is told
+    the seconds of one core that it should take.
     """
     if worlds < 1:
         raise InvalidParameter(f"worlds is {worlds}, expected at least 1 of each kind")
     sizes = read_sizes(sizes)
-    reach(engine, address)
-    folder = None if output is None else read_path(output)
+    reach(effort.engine, effort.address)
+    folder = effort.folder
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    evidence = gather(log, terms=terms, objects=objects)
-    terms = replace(terms, has_episodes=evidence.has_episodes)
+    evidence = gather(log, terms=terms)
+    terms = replace(terms, worlds=worlds, has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
-    how = Rehearsed(worlds, sizes, seed)
+    rehearsed = (question.problem, question.algorithm, question.rehearsed)
+    seconds = work_of(*rehearsed, worlds, sizes) / STEPS_A_SECOND
+    how = Rehearsed(worlds, sizes, seed, seconds)
     made = draft_with(evidence, terms, question, how, tell)
 
     def record(how: Rehearsed) -> Record:
@@ -100,19 +92,8 @@ def rehearse_log(
 
     if folder is not None:
         begin(folder, {RUN: record(how).to_json({}).encode()})
-    rehearsed = (question.problem, question.algorithm, question.rehearsed)
-    on_start(work_of(*rehearsed, worlds, how.sizes) / STEPS_A_SECOND)
-    rehearsal, how = rehearsal_of(
-        question,
-        how,
-        progress=tell,
-        workers=workers,
-        engine=engine,
-        address=address,
-        folder=folder,
-        time_limit=time_limit,
-        least_worlds=made.least_worlds,
-    )
+    on_start(seconds)
+    rehearsal, how = rehearsal_of(question, how, effort, tell, made.least_worlds)
     findings = replace(made.findings, rehearsal=rehearsal)
     rehearsed_log = RehearsedLog(findings, rehearsal, record(how))
     if folder is not None:

@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep.certificates import Certifier
+from surestep.certificates import Certifier, Posterior
 from surestep.certificates.known import Known
-from surestep.certificates.protocol import Believer
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
 from surestep.model.numbering import Numbering
+from surestep.parallel import usual_workers
 from surestep.pipeline.recording import Rehearsed, shelved, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
@@ -34,6 +34,8 @@ from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 from surestep.results.findings import DECLINED, NoRehearsal
 from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
+
+Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
 
 USUAL_WORLDS = 10  # of each kind
 MOST_WORK = 15e9  # steps by default: about a quarter of a minute of one core
@@ -49,7 +51,7 @@ class Question(NamedTuple):
     algorithm: Method
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
-    belief: Believer | None  # what is only believed, if that is not the first itself
+    belief: Posterior | None  # what is only believed, if that is not the first itself
     numbering: Numbering | None = None  # by first appearance, where the log has episodes
 
     @property
@@ -91,23 +93,31 @@ def planned(terms: Terms, question: Question) -> Rehearsed:
     return Rehearsed(0, OWN_SIZE, seconds=of_luck, why_none=why)
 
 
+class Effort(NamedTuple):
+    """How a stress test is gone through: by whom, how long, and where what is done is kept."""
+
+    workers: int | None = 1  # processes of this machine; None: as many as pay
+    engine: str = "local"  # or "ray": the cluster at the address
+    address: str | None = None
+    time_limit: float | None = None  # in seconds
+    folder: Path | None = None  # what it holds is not made again
+
+    def cores(self, seconds: float) -> int:
+        """Counts the processes for work that takes one core so many seconds."""
+        return self.workers or usual_workers(self.engine, seconds)
+
+
+ALONE = Effort()
+
+
 def rehearsal_of(
-    question: Question,
-    how: Rehearsed,
-    *,
-    progress: Callable[[str, int, int], None],
-    workers: int,
-    engine: str = "local",
-    address: str | None = None,
-    folder: Path | None = None,
-    time_limit: float | None = None,
-    least_worlds: int = 1,
+    question: Question, how: Rehearsed, effort: Effort, progress: Progress, least_worlds: int
 ) -> tuple[Rehearsal, Rehearsed]:
     """The stress test of the whole pipeline, choice of N∧ included, and how large it became.
 
-    With a folder, finished blocks are kept there, and those that it has are not made again. Of what
-    a time limit in seconds ends, there are `least_worlds` of each kind at least.
+    Of what a time limit ends, there are `least_worlds` of each kind at least.
     """
+    folder, limit = effort.folder, effort.time_limit
     parts = shelved(question.algorithm.name, (each.name for each in question.rehearsed))
     made_with = json.dumps([versions_with(parts), current_machine()])
     rehearsal = rehearse(
@@ -118,13 +128,13 @@ def rehearsal_of(
         rng=np.random.default_rng(how.seed),
         worlds=how.worlds,
         sizes=how.sizes,
-        workers=workers,
-        engine=engine,
-        address=address,
+        workers=effort.cores(how.seconds),
+        engine=effort.engine,
+        address=effort.address,
         progress=lambda done, total: progress("stress test", done, total),
         kept=None if folder is None else KeptBlocks(folder / STRESS_TEST, made_with),
-        time_limit=None if time_limit is None else TimeLimit(time_limit, least_worlds),
+        time_limit=None if limit is None else TimeLimit(limit, least_worlds),
     )
     if rehearsal.worlds < how.worlds:
-        how = how._replace(worlds=rehearsal.worlds, time_limit=time_limit)
+        how = how._replace(worlds=rehearsal.worlds, time_limit=limit)
     return rehearsal, how

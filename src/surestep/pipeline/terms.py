@@ -11,29 +11,21 @@ from typing import Any, Literal
 from msgspec.structs import asdict
 
 import surestep._arrays as arrays
+import surestep.description as keys
 from surestep._arrays import BoolArray
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
 from surestep.algorithms.limits import limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
-from surestep.certificates import Asked, Certifier
+from surestep.certificates import Asked, Certifier, Posterior
 from surestep.certificates.episodes import Logger
 from surestep.certificates.known import Known, Split
 from surestep.certificates.named import read_settings
-from surestep.certificates.protocol import believes
 from surestep.certificates.ranges import NOTHING, Ranges, single_rewards, with_zero
 from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, Method, n_wedge_setting
-from surestep.description import (
-    BY_DEFAULT,
-    DEFAULT_CERTIFICATES,
-    DEFAULT_OF_COUNTS,
-    DEFAULTS,
-    Description,
-    described,
-    in_words,
-)
+from surestep.description import Description
 from surestep.errors import InvalidParameter, said
 from surestep.model import Problem, Statement
 from surestep.model.problem import UnseenRule
@@ -84,7 +76,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
-        checked = described(self.given())
+        checked = keys.described(self.given())
         for table in (checked.stakes, checked.method):
             for name in {*table.__struct_fields__} - {"algorithm", "certificates"}:
                 object.__setattr__(self, name, getattr(table, name))
@@ -153,31 +145,27 @@ class Terms:
                 )
             settings = settings_of(self.algorithm)
             given["algorithm"] = str(Asked(settings.pop("algorithm"), settings))
-        return in_words(**given)
-
-    @property
-    def is_named(self) -> bool:
-        """Tells whether the algorithm is a name, or nobody's choice, and not an object."""
-        return isinstance(self.algorithm, str | None)
+        return keys.in_words(**given)
 
     @property
     def brings_wedge(self) -> bool:
         """Tells whether the algorithm brings an N∧ of its own, as an object or a setting."""
         _, settings, wedge = self.named
-        return wedge is not None and (not self.is_named or wedge in settings)
+        is_object = not isinstance(self.algorithm, str | None)
+        return wedge is not None and (is_object or wedge in settings)
 
     @property
     def named(self) -> tuple[str, dict[str, Any], str | None]:
         """Returns the name of the algorithm, the settings behind it, and which of them is N∧."""
         if not isinstance(self.algorithm, str | None):
             return self.algorithm.name, {}, n_wedge_setting(self.algorithm)
-        name, settings = read_settings(self.algorithm or DEFAULTS["algorithm"])
+        name, settings = read_settings(self.algorithm or keys.DEFAULTS["algorithm"])
         return name, settings, n_wedge_setting(kind_of(name))
 
     @property
     def asked(self) -> tuple[Asked, ...]:
         """The certificates that are made; the first is the one to stand by."""
-        usual = DEFAULT_CERTIFICATES if self.has_episodes else DEFAULT_OF_COUNTS
+        usual = keys.DEFAULT_CERTIFICATES if self.has_episodes else keys.DEFAULT_OF_COUNTS
         given = usual if self.certificates is None else self.certificates
         return tuple(map(Asked.of, [given] if isinstance(given, str) else given))
 
@@ -204,7 +192,7 @@ class Terms:
         """Returns what was said of the split: what is said of one kind holds for all."""
         kinds = [asked.settings for asked in self.asked if asked.settings.get("train_share") != 0]
         values = [getattr(self, name), *(settings.get(name) for settings in kinds)]
-        return next((value for value in values if value is not None), DEFAULTS.get(name))
+        return next((value for value in values if value is not None), keys.DEFAULTS.get(name))
 
     @property
     def splits(self) -> bool:
@@ -217,7 +205,7 @@ class Terms:
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
         delta = float(first.settings.get("delta", self.level))
-        return arrays.least_draws(delta) if first.needs.calibration else 1
+        return arrays.least_draws(delta) if first.kind == Posterior.name else 1
 
     @property
     def level(self) -> float:
@@ -233,16 +221,14 @@ class Terms:
             void += ["running", "ending"]  # a range that is left out is 0, or follows from returns
         if self.named[2] is None or self.brings_wedge or self.zeta is not None:
             void.append("n_wedge")
-        return tuple(
-            name
-            for name in [field.name for field in dataclasses.fields(self)]
-            if name in {*DEFAULTS, *BY_DEFAULT} and getattr(self, name) is None and name not in void
-        )
+        told = [field.name for field in dataclasses.fields(self)]
+        usual = {*keys.DEFAULTS, *keys.BY_DEFAULT} - {*void}
+        return tuple(name for name in told if name in usual and getattr(self, name) is None)
 
     def used(self, name: str) -> Any:
         """Returns what was said of a term, or what is taken where nobody said anything."""
         value = getattr(self, name)
-        return DEFAULTS.get(name) if value is None else value
+        return keys.DEFAULTS.get(name) if value is None else value
 
     @property
     def floor(self) -> int | None:
@@ -357,7 +343,9 @@ def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
     choose, or expects no gain, those of a posterior that is made beside it, or for that.
     """
     first, *others = certifiers
-    believers: list[Certifier] = [certifier for certifier in others if believes(certifier)]
+    believers: list[Certifier] = [
+        certifier for certifier in others if isinstance(certifier, Posterior)
+    ]
     if first.may_choose:
         return [first, *believers[:1]]
     return believers[:1] or [Asked("posterior", {}).make_with(told)]

@@ -15,25 +15,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import surestep.description as keys
 from surestep._files import read_path, read_whole
-from surestep.description import (
-    FILE_KEYS,
-    Description,
-    at,
-    described,
-    is_word,
-    merged,
-    put,
-    several,
-    with_files,
-)
+from surestep.description import Description
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.source import LogSource, given_as
 from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
-from surestep.pipeline.improve import Progress, draft, result_of
+from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import check_extensions, made_from_log, terms_of
+from surestep.pipeline.stress_test import Progress
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import Record
 from surestep.results.result import FILES, PARQUET, REPORT, Result, load, strangers
@@ -85,14 +77,14 @@ def verify_result(
     objects = {"behavior": behavior, "states": states, "actions": actions}
     objects |= {"possible": possible, "allowed": allowed}
     objects = {name: value for name, value in objects.items() if value is not None}
-    check_given(record, {name: at(own, path) for name, path in SOURCES.items()} | objects)
+    check_given(record, {name: keys.at(own, path) for name, path in SOURCES.items()} | objects)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     terms = terms_of(record)
-    objects = {name: x for name, x in objects.items() if not is_word(SOURCES[name], x)}
+    objects = {name: x for name, x in objects.items() if not keys.is_word(SOURCES[name], x)}
     evidence = gather(source, terms=terms, objects=objects)
     check_same_rows(record, evidence)
-    evidence = replace(evidence, description=described(record.description))
+    evidence = replace(evidence, description=keys.described(record.description))
     here = draft(evidence, terms, tell, time_limit=record.parameters["time_limit"])
     made = result_of(here.like(record).finished(tell))
     then, now = (asdict(each) for each in (record, here.findings.record))
@@ -146,7 +138,7 @@ def open_again(
             "columns and bins of the result"
         )
     check_extensions(record)
-    counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, several(own.files)))
+    counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, keys.several(own.files)))
     if counted == made_from_log(record):
         then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")
         raise ResultMismatch(f"the result was made from {then}, and {now} given; expected {then}")
@@ -156,24 +148,24 @@ def open_again(
             f"the result was made by a query that is not yours: {theirs!r}; read it, then allow it "
             f"with {said('allow_query=True', '--allow-query')}, or give a description that has it"
         )
-    content = with_files(record.description, lambda file: None)
+    content = keys.with_files(record.description, lambda file: None)
     content |= {"files": own.files, "tables": own.tables}
     if made_from_log(record):
         content |= columns_and_bins or {}
     mine = dict[str, Any]()
-    for path in FILE_KEYS:
-        if at(own, path) is not None and not is_word(path, at(own, path)):
-            put(mine, path, at(own, path))
-    return open_source(described(merged(content, mine)), frame, memory_limit)
+    for path in keys.FILE_KEYS:
+        if keys.at(own, path) is not None and not keys.is_word(path, keys.at(own, path)):
+            keys.put(mine, path, keys.at(own, path))
+    return open_source(keys.described(keys.merged(content, mine)), frame, memory_limit)
 
 
 def check_given(record: Record, given: Mapping[str, Any]) -> None:
     """Refuses tables beside the log that are not given again, or of which the record lies."""
     for name, path in SOURCES.items():
-        used, told = record.parameters[name], at(described(record.description), path)
+        used, told = record.parameters[name], keys.at(keys.described(record.description), path)
         file = "table" if name == "behavior" else "listed"
         kinds = {
-            each if is_word(path, each) else file
+            each if keys.is_word(path, each) else file
             for each in (given[name], told)
             if each is not None
         }

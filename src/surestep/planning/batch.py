@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray, RunWords
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
 from surestep.kernels.records import EliminationPlan, Models
 from surestep.kernels.small import (
+    Allowed,
     Solutions,
     evaluate_each,
-    optimise_each,
+    improve_each,
     room_to_evaluate,
-    room_to_optimise,
+    room_to_improve,
 )
 from surestep.model.batch import MDPBatch
 from surestep.model.pairs import check_same_pairs
@@ -27,8 +29,10 @@ from surestep.planning.evaluation import evaluate_with_bound
 from surestep.planning.horizons import certified_steps, longest_horizon
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
 from surestep.planning.proof import SMALLEST_NORMAL, TIE_TOLERANCE, most_terms
-from surestep.planning.robust import FixedRows
+from surestep.planning.pruning import FixedRows
 from surestep.planning.solving import TOO_MANY_STEPS
+
+TRUST_ALL = -1  # an N∧ that every pair exceeds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,11 +80,7 @@ def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBa
             )
             for b in range(size)
         ]
-        return EvaluationBatch(
-            np.stack([part.value for part in parts]),
-            np.array([part.residual for part in parts]),
-            np.array([part.error_bound for part in parts]),
-        )
+        return EvaluationBatch(*stacked(parts, "value", "residual", "error_bound"))
     steps = steps_under(batch, probability, plan, size) if around else most_steps(batch)
     value, residual = np.empty((size, batch.num_states)), np.empty(size)
     room = room_to_evaluate(plan)
@@ -169,19 +169,19 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
     elimination = plan_elimination(batch.pairs, batch.offsets, batch.successor)
     if elimination is None or around:
         plans = [optimal(batch.model(b)) for b in range(batch.num_models)]
+        policies = np.array([plan.policy.probability for plan in plans])
         return PlanBatch(
-            np.stack([plan.policy.probability for plan in plans]),
-            np.stack([plan.value for plan in plans]),
-            np.array([plan.iterations for plan in plans]),
-            np.array([plan.residual for plan in plans]),
-            np.array([plan.error_bound for plan in plans]),
+            policies, *stacked(plans, "value", "iterations", "residual", "error_bound")
         )
     steps = most_steps(batch)
-    solutions = Solutions.to_write(batch.num_models, batch.pairs.num_pairs, batch.num_states)
-    optimise_each.all(
-        batch.num_models,
-        room_to_optimise(elimination, batch.pairs.num_pairs),
+    size, pairs = batch.num_models, batch.pairs.num_pairs
+    solutions = Solutions.from_values(np.zeros((size, batch.num_states)), pairs)
+    every = Allowed(np.zeros(pairs), np.zeros((1, pairs), np.int64), np.array([TRUST_ALL]))
+    improve_each.all(
+        size,
+        room_to_improve(elimination, pairs),
         models_of(batch),
+        every,
         elimination,
         TIE_TOLERANCE,
         ITERATION_LIMIT,
@@ -195,6 +195,11 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
         )
     error = proven_errors(batch, value, residual, steps, TIE_TOLERANCE)
     return PlanBatch(probability, value, iterations, residual, error)
+
+
+def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:
+    """Returns each attribute of all parts, along a leading axis."""
+    return [np.array([getattr(part, name) for part in parts]) for name in names]
 
 
 def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, identity
@@ -17,9 +16,8 @@ from surestep.kernels.components import Order
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.krylov import bicgstab_step
 from surestep.kernels.records import Model
-from surestep.model.pairs import Pairs
 from surestep.planning.proof import Horizon
-from surestep.planning.pruning import Backup
+from surestep.planning.pruning import Backup, RowModel
 
 FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
 MOST_FAST_SWEEPS = 100
@@ -53,7 +51,7 @@ class Chain:
         """Returns the chain among `states`, where the values of all others are known."""
         lengths = arrays.run_lengths(self.offsets)[states]
         offsets = arrays.offsets_of(lengths)
-        taken = np.arange(offsets[-1]) + np.repeat(self.offsets[states] - offsets[:-1], lengths)
+        taken = arrays.ranges(self.offsets[states], lengths)
         place = np.full(self.reward.size, -1, np.int32)
         place[states] = np.arange(states.size)
         successor, weight = self.successor[taken], self.weight[taken]
@@ -83,61 +81,9 @@ class Chain:
         )
 
 
-class ChainSteps(Protocol):
-    """A chain, wherever its rows are."""
-
-    def step(self, value: FloatArray) -> FloatArray:
-        """r_π + W v."""
-        ...
-
-
-class RowModel(Protocol):
-    """A FiniteMDP, or anything else with the arrays of which a chain is made."""
-
-    @property
-    def pairs(self) -> Pairs:
-        """S states and K pairs."""
-        ...
-
-    @property
-    def offsets(self) -> IntArray:
-        """Returns the rows of the pairs [K+1]."""
-        ...
-
-    @property
-    def successor(self) -> IndexArray:
-        """Returns the state that each transition leads to [T]."""
-        ...
-
-    @property
-    def probability(self) -> FloatArray:
-        """Returns the probability of each transition [T]."""
-        ...
-
-    @property
-    def discount(self) -> FloatArray:
-        """Γ [K]."""
-        ...
-
-    @property
-    def expected_reward(self) -> FloatArray:
-        """Σ_s' P(s'|s,a) R(s,a,s') [K]."""
-        ...
-
-
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
     """Makes the chain of a policy with probabilities [K]; linear in the transitions taken."""
-    return chain_of(
-        Model(
-            mdp.pairs.offsets,
-            mdp.offsets,
-            mdp.successor,
-            mdp.probability,
-            mdp.discount,
-            mdp.expected_reward,
-        ),
-        policy,
-    )
+    return chain_of(Backup.of(mdp), policy)
 
 
 def chain_of(model: Model, policy: FloatArray) -> Chain:
@@ -195,7 +141,7 @@ def solve_krylov(
 
 
 def solve_sweeps(
-    chain: ChainSteps, start: FloatArray, target: float, limit: int
+    chain: Chain, start: FloatArray, target: float, limit: int
 ) -> tuple[FloatArray, float]:
     """Solves by at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
 
@@ -212,7 +158,7 @@ def solve_sweeps(
 
 
 def solve_fast_sweeps(
-    chain: ChainSteps, start: FloatArray, target: float, horizon: Horizon
+    chain: Chain, start: FloatArray, target: float, horizon: Horizon
 ) -> tuple[FloatArray, float]:
     """Solves by sweeps while each shrinks the residual a lot, as on models that mix fast.
 
@@ -249,7 +195,7 @@ def half_range(change: tuple[float, float]) -> float:
     return (change[1] - change[0]) / 2
 
 
-def change_range(chain: ChainSteps, value: FloatArray) -> tuple[float, float]:
+def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:
     """(min, max) of r_π + W v − v."""
     return difference_range(chain.step(value), value)
 

@@ -12,17 +12,15 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
-from surestep.planning.chain import ChainSteps, change_range, largest
+from surestep.planning.chain import Chain, change_range, largest
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup
-from surestep.planning.solving import GoodEnough, Method, solve, solve_by_sweeps
-from surestep.planning.streamed import StreamedChain, block_policy, streamed_rule
+from surestep.planning.solving import GoodEnough, Method, solve
 
 Solver = Callable[[FloatArray, float, GoodEnough], tuple[FloatArray, Method]]
 
@@ -40,7 +38,7 @@ class Evaluation:
 
 
 def evaluate(
-    mdp: FiniteMDP | MappedMDP,
+    mdp: FiniteMDP,
     policy: PolicyLike,
     *,
     method: Method = "auto",
@@ -51,7 +49,7 @@ def evaluate(
 
 
 def evaluate_with_bound(
-    mdp: FiniteMDP | MappedMDP,
+    mdp: FiniteMDP,
     policy: PolicyLike,
     *,
     method: Method = "auto",
@@ -67,12 +65,9 @@ def evaluate_with_bound(
     one of the others where these are slow), or "auto": dense when small, sweeps while they are
     fast, else components. `tolerance` is the largest error allowed; by default 1e-10 of the largest
     reward and value, or what doubles can prove. One that cannot be proved raises NotConverged,
-    whose `evaluation` is what was reached. A MappedMDP is evaluated by sweeps alone, and its
-    policy may also be one action a state [S], as a MappedPlan has them.
+    whose `evaluation` is what was reached.
     """
     check_method(method)
-    if isinstance(mdp, MappedMDP):
-        return evaluate_streamed(mdp, policy, method, tolerance)
     checked = check_inputs(mdp, policy)
     chain, horizon = chain_under(mdp, checked.probability)
     # A row of the chain adds up the successors of all actions in one sum.
@@ -104,28 +99,7 @@ def evaluate_as_proven(
         return problem.evaluation
 
 
-def evaluate_streamed(
-    mdp: MappedMDP, policy: PolicyLike, method: Method, tolerance: float | None
-) -> Evaluation:
-    """V^π of a model in files, by sweeps alone."""
-    if method not in ("auto", "iterative"):
-        raise InvalidParameter(
-            f"method is {method!r}, which needs the whole model in memory; expected auto or "
-            "iterative for a MappedMDP"
-        )
-    chain, rule = StreamedChain(mdp, block_policy(mdp, policy)), streamed_rule(mdp, tolerance)
-    longest = chain.longest_row() + mdp.facts.most_actions
-    rule = replace(rule, terms=max(rule.terms, longest + 8))
-
-    def solver(
-        start: FloatArray, target: float, good_enough: GoodEnough
-    ) -> tuple[FloatArray, Method]:
-        return solve_by_sweeps(chain, start, target, rule.horizon, good_enough), "iterative"
-
-    return proven(chain, rule, np.zeros(mdp.num_states), solver)
-
-
-def proven(chain: ChainSteps, rule: StoppingRule, start: FloatArray, solver: Solver) -> Evaluation:
+def proven(chain: Chain, rule: StoppingRule, start: FloatArray, solver: Solver) -> Evaluation:
     """Solves the chain by a solver, and proves how far its answer can be off."""
 
     def bracket(value: FloatArray, residuals: tuple[float, float]) -> Bracket:

@@ -9,14 +9,13 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import NeverEnds, NotConverged
-from surestep.kernels.backup import best_values, expected_values
-from surestep.kernels.greedy import greedy
-from surestep.kernels.horizon import undiscounted_heights
-from surestep.kernels.records import Model
+from surestep.kernels.backup import best_values
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.planning.chain import Chain, change_range, policy_chain
+from surestep.planning.components import Components
 from surestep.planning.ends import (
+    Edges,
     end_components,
     ending_policy,
     endless_circle,
@@ -26,8 +25,8 @@ from surestep.planning.ends import (
     names,
     resting,
 )
-from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Horizon, StoppingRule, most_terms
-from surestep.planning.pruning import Backup
+from surestep.planning.proof import ROW_EXCESS, Horizon, StoppingRule, most_terms
+from surestep.planning.pruning import Backup, averaged, best_of
 from surestep.planning.solving import TOO_MANY_STEPS, undiscounted_total
 
 ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 % larger
@@ -108,14 +107,12 @@ def certified_steps(mdp: FiniteMDP) -> float:
     Certificate: if w > 0 and w − Γ_a P_a w ≥ θ > 0 for all pairs, then w/θ qualifies, whatever
     rounding did on the way.
     """
-    discount, one = mdp.discount, np.ones(mdp.num_pairs)
-    clock = Model(mdp.pairs.offsets, mdp.offsets, mdp.successor, mdp.probability, discount, one)
+    discount, clock = mdp.discount, Backup.of(mdp)._replace(reward=np.ones(mdp.num_pairs))
     if goes_round(mdp):
         w = longest_steps(mdp)
     else:
         below = 1 - 1 / longest_horizon(float(discount[discount < 1.0].max(initial=0.0)))
-        height = np.empty(mdp.num_states, np.int64)
-        undiscounted_heights(clock, height)
+        height = undiscounted_heights(mdp)
         w = (1 + below * height.max()) / (1 - below) + height
     after = np.empty(mdp.num_states)
     for _ in range(REFINEMENTS):
@@ -132,6 +129,21 @@ def certified_steps(mdp: FiniteMDP) -> float:
             f"{float(w.max()):.3g} steps without discounting are too many for a proof in doubles"
         )
     return float(w.max()) / theta
+
+
+def undiscounted_heights(mdp: FiniteMDP) -> FloatArray:
+    """Returns the most steps in a row with discount 1 from each state [S], which form no cycle.
+
+    They are the best values where every such step earns 1, and may be chosen; or none of them.
+    """
+    _, source, target = Edges.of(mdp, mdp.discount == 1.0)
+    pair_offsets = arrays.offsets_of(np.bincount(source, minlength=mdp.num_states) + 1)
+    steps = np.ones(pair_offsets[-1], np.int64)
+    steps[pair_offsets[1:] - 1] = 0  # the last pair of a state stays where it is, and earns 0
+    one, height = np.ones(steps.size), np.zeros(mdp.num_states)
+    rows = (pair_offsets, arrays.offsets_of(steps), target, one[: target.size])
+    Components.of(Backup(*rows, one, steps.astype(np.float64))).settle(0, 0.0, height)
+    return height
 
 
 MOST_ROUNDS = 1_000
@@ -185,17 +197,3 @@ def changed(
     """Takes the rows of the policy proposed where these are better; tells whether any is."""
     better = averaged(pairs, proposed, q) > averaged(pairs, policy, q) + tie
     return arrays.own(np.where(better[pairs.state], proposed, policy)), bool(better.any())
-
-
-def averaged(pairs: Pairs, policy: FloatArray, values: FloatArray) -> FloatArray:
-    """Σ_a π(a|s) x(s,a) [S]."""
-    result = np.empty(pairs.num_states)
-    expected_values(pairs.offsets, policy, values, result)
-    return result
-
-
-def best_of(pairs: Pairs, q: FloatArray) -> FloatArray:
-    """Returns all mass on the best action, the lowest among ties."""
-    probability = np.empty(q.size)
-    greedy(pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), probability)
-    return probability

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, NamedTuple, get_args, overload
+from functools import partial
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
-from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for
-from surestep.kernels.backup import expected_values, gauss_seidel_sweep
+from surestep.kernels._device import Machine, brought_home, machine_for
+from surestep.kernels.backup import gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
-from surestep.kernels.greedy import greedy
-from surestep.model.mapped import MappedMDP
 from surestep.model.mdp import FiniteMDP
-from surestep.model.plan import MappedPlan, Plan, negated
+from surestep.model.plan import Plan, negated
 from surestep.model.policy import Policy
 from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
 from surestep.planning.components import Components
@@ -38,9 +37,8 @@ from surestep.planning.evaluation import (
 )
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule, refuse
-from surestep.planning.pruning import Backup, pruned
+from surestep.planning.pruning import Backup, averaged, best_of, pruned
 from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
-from surestep.planning.streamed import StreamedBackup, streamed_rule
 from surestep.planning.total import best_ending, ending_iteration, may_last
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
@@ -53,15 +51,7 @@ SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a l
 INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the next round
 
 
-@overload
-def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan: ...
-@overload
-def optimal(
-    mdp: MappedMDP, *, minimise: bool = False, tolerance: float | None = None
-) -> MappedPlan: ...
-def optimal(
-    mdp: FiniteMDP | MappedMDP, *, minimise: bool = False, tolerance: float | None = None
-) -> Plan | MappedPlan:
+def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
     """Returns a best policy π* and its value; with `minimise`, the policy of the least value.
 
     Small models go through policy iteration. Larger ones begin with value iteration, unless no
@@ -72,16 +62,8 @@ def optimal(
     values; by default 1e-10 of the largest reward and value, or what doubles prove. One that cannot
     be proved raises NotConverged, whose `plan` is what was reached. Where some policy may go round
     for ever without discount, the best is sought of those that end for certain, or go on for
-    nothing if the model says that this is worth 0; see `planning.total`. A MappedMDP is planned by
-    value iteration alone.
+    nothing if the model says that this is worth 0; see `planning.total`.
     """
-    if isinstance(mdp, MappedMDP):
-        if minimise:
-            raise InvalidParameter(
-                "minimise is True, but a MappedMDP is only maximised; write it with rewards of the "
-                "other sign"
-            )
-        return value_iteration(mdp, tolerance=tolerance)
     arrays.expect("mdp", mdp, FiniteMDP)
     if mdp.num_pairs == mdp.num_states and mdp.discount.max() == 1.0:  # nothing to choose
         return only_plan(mdp, tolerance)
@@ -198,50 +180,26 @@ def modified_policy_iteration(
     return iterate(mdp, greedy_step or best_actions(mdp), start, update, rule, limit)
 
 
-@overload
 def value_iteration(
     mdp: FiniteMDP,
     *,
     sweep: Sweep = "jacobi",
     tolerance: float | None = None,
     limit: int | None = None,
-) -> Plan: ...
-@overload
-def value_iteration(
-    mdp: MappedMDP,
-    *,
-    sweep: Sweep = "jacobi",
-    tolerance: float | None = None,
-    limit: int | None = None,
-) -> MappedPlan: ...
-def value_iteration(
-    mdp: FiniteMDP | MappedMDP,
-    *,
-    sweep: Sweep = "jacobi",
-    tolerance: float | None = None,
-    limit: int | None = None,
-) -> Plan | MappedPlan:
+) -> Plan:
     """Value iteration with a sound stopping rule: V* lies within `error_bound`, provably.
 
     A "jacobi" sweep reads the old values only, on all cores; a "gauss-seidel" sweep uses each new
     value at once, on one core. The limit is by default the number of sweeps after which another
-    one cannot help. A MappedMDP is read from its files once a sweep, and takes "jacobi" only.
+    one cannot help.
     """
     if sweep not in get_args(Sweep):
         raise InvalidParameter(f"sweep is {sweep!r}, expected one of {', '.join(get_args(Sweep))}")
     if limit is not None:
         arrays.expect_count("limit", limit)
-    if isinstance(mdp, MappedMDP):
-        if sweep != "jacobi":
-            raise InvalidParameter(f"sweep is {sweep!r}, expected jacobi for a MappedMDP")
-        rule = streamed_rule(mdp, tolerance)
-    else:
-        rule = rule_for_all(mdp, tolerance)
+    rule = rule_for_all(mdp, tolerance)
     allowed = sweep_limit(rule, limit)
-    plan: Plan | MappedPlan | None
-    if isinstance(mdp, MappedMDP):
-        plan = streamed_plan(mdp, rule, allowed)
-    elif sweep == "gauss-seidel":
+    if sweep == "gauss-seidel":
         plan = gauss_seidel(mdp, rule, allowed)
     else:
         plan = jacobi(mdp, rule, allowed, slowest=np.inf)
@@ -261,26 +219,8 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     return None if reached is None else planned(mdp, whole, reached, rule)
 
 
-def streamed_plan(mdp: MappedMDP, rule: StoppingRule, limit: int) -> MappedPlan | None:
-    """Value iteration from files; None where the limit came first."""
-    whole = StreamedBackup(mdp)
-    reached = swept(whole, PROCESSOR, rule, limit, slowest=np.inf)
-    if reached is None:
-        return None
-    value, sweeps, residuals, bracket = reached
-    action = whole.best_actions(value)
-    plan = MappedPlan(action, value, sweeps, largest(residuals), bracket.error)
-    if not bracket.good:
-        refuse(bracket, rule.tolerance, plan=plan)
-    return plan
-
-
 def swept(
-    whole: Backup | StreamedBackup,
-    machine: Machine,
-    rule: StoppingRule,
-    limit: int,
-    slowest: float,
+    whole: Backup, machine: Machine, rule: StoppingRule, limit: int, slowest: float
 ) -> Reached | None:
     """Sweeps until the value is good enough, or doubles cannot prove more; None as in `jacobi`."""
     backup, size = whole, half_range if rule.horizon.uniform else largest
@@ -298,12 +238,8 @@ def swept(
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
             return None
         shrunk = sizes[-1] < sizes[looked] / 10
-        if (
-            shrunk
-            and isinstance(backup, Backup)
-            and machine.gpu is None
-            and backup.reward.size > whole.num_states
-        ):
+        copied = machine.gpu is None and not arrays.is_mapped(backup.probability)
+        if shrunk and copied and backup.reward.size > whole.num_states:
             backup, looked = pruned(backup, value, bracket), len(sizes) - 1
         if rule.horizon.uniform:  # all states are off by nearly the same number
             after += bracket.middle - sum(residuals) / 2
@@ -368,8 +304,7 @@ def iterate(
     for iteration in range(1, limit + 1):
         q = model.q(value)
         policy = policy_of(mdp, greedy_step(q))
-        backed_up = np.empty(mdp.num_states)
-        expected_values(mdp.pairs.offsets, policy.probability, q, backed_up)
+        backed_up = averaged(mdp.pairs, policy.probability, q)
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
@@ -436,11 +371,4 @@ def carried_on(mdp: FiniteMDP, update: ValueUpdate) -> ValueUpdate:
 
 def best_actions(mdp: FiniteMDP) -> GreedyStep:
     """Returns the greedy step over all policies: the best action, the lowest among ties."""
-
-    def greedy_step(q: FloatArray) -> FloatArray:
-        probability = np.empty_like(q)
-        tie = TIE_TOLERANCE * float(np.abs(q).max())
-        greedy(mdp.pairs.offsets, q, tie, probability)
-        return arrays.own(brought_home(probability))
-
-    return greedy_step
+    return partial(best_of, mdp.pairs)

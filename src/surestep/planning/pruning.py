@@ -7,25 +7,44 @@ state is never best (J. MacQueen, "A test for suboptimal actions", Operations Re
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep.kernels._device import brought_home
 from surestep.kernels._types import is_there
-from surestep.kernels.backup import best_values, largest_values, pair_values
+from surestep.kernels.backup import best_values, expected_values, largest_values, pair_values
+from surestep.kernels.greedy import greedy
 from surestep.kernels.pruning import KeptModel, copy_kept, count_kept
 from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
-from surestep.planning.proof import ROW_EXCESS, Bracket
+from surestep.model.pairs import Pairs
+from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Bracket
 
 WORTH_COPYING = 0.9  # the share of pairs that may at most remain for a copy to be worth it
+
+
+class FixedRows(NamedTuple):
+    """A model of which only what a policy makes of it counts, as one of a set or of a batch."""
+
+    pairs: Pairs
+    discount: FloatArray  # [K]
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    probability: FloatArray  # [T]
+    expected_reward: FloatArray  # [K]
+
+
+RowModel = FiniteMDP | FixedRows
 
 
 class Backup(Model):
     """The arrays that a Bellman backup reads."""
 
     @classmethod
-    def of(cls, mdp: FiniteMDP) -> Backup:
+    def of(cls, mdp: RowModel) -> Backup:
         """Returns the arrays of the whole model."""
         return cls(
             mdp.pairs.offsets,
@@ -57,6 +76,20 @@ class Backup(Model):
         result = np.empty_like(self.reward)
         pair_values(self, value, result)
         return result
+
+
+def averaged(pairs: Pairs, policy: FloatArray, values: FloatArray) -> FloatArray:
+    """Σ_a π(a|s) x(s,a) [S]."""
+    result = np.empty(pairs.num_states)
+    expected_values(pairs.offsets, policy, values, result)
+    return result
+
+
+def best_of(pairs: Pairs, q: FloatArray) -> FloatArray:
+    """Returns all mass on the best action of each state, the lowest among ties [K]."""
+    probability = np.empty_like(q)
+    greedy(pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), probability)
+    return arrays.own(brought_home(probability))
 
 
 def pruned(backup: Backup, value: FloatArray, bracket: Bracket) -> Backup:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from surestep._arrays import (
+    AnyArray,
     BoolArray,
     FloatArray,
     IndexArray,
@@ -74,92 +75,42 @@ class Extreme(NamedTuple):
     q: FloatArray  # [K]
 
 
-class SetRows(Protocol):
-    """For each pair a set of distributions over the states; none where the episode ends."""
-
-    @property
-    def offsets(self) -> IntArray:
-        """Returns the stored successors of each pair [K+1]."""
-        ...
-
-    @property
-    def room(self) -> IntArray:
-        """Returns where the successors of extreme rows go [K+1]; no room where the episode ends."""
-        ...
-
-    def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
-        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        ...
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Returns the rows of all parts, one after the other."""
-        ...
-
-    def settle(self, game: Game, step: Step, answer: Answer) -> None:
-        """Brings the values of sets that were joined near their fixed points."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class L1Rows:
+class L1Rows(L1Balls):
     """Rows within `radius` of a center, in the L1 distance; any row where nothing is stored."""
 
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    center: FloatArray  # [T]
-    radius: FloatArray  # [K] 0 to 2
-    ends: BoolArray  # [K] pairs that end the episode
-    closed: bool = False  # the stored successors are all that may come
+    __slots__ = ()
 
-    @property
-    def room(self) -> IntArray:
-        """Stored successors, and one state elsewhere."""
-        elsewhere = 0 if self.closed else 1
-        return offsets_of(np.where(self.ends, 0, run_lengths(self.offsets) + elsewhere))
+    @classmethod
+    def of(
+        cls,
+        offsets: IntArray,
+        successor: IndexArray,
+        center: FloatArray,
+        radius: FloatArray,
+        ends: BoolArray,
+        closed: bool = False,
+    ) -> L1Rows:
+        """Makes room for the stored successors, and one state elsewhere unless rows are closed."""
+        room = offsets_of(np.where(ends, 0, run_lengths(offsets) + (0 if closed else 1)))
+        return cls(offsets, successor, center, radius, room)
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        room = self.room
-        rows = empty_rows(room)
-        by_value = np.argsort(value, kind="stable")
-        worst_l1_rows(self.balls(room), Step(*earnings, discount), value, by_value, rows)
-        return Extreme(room, *rows)
-
-    def balls(self, room: IntArray) -> L1Balls:
-        """Returns the rows as kernels take them."""
-        return L1Balls(self.offsets, self.successor, self.center, self.radius, room)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Returns the rows of all parts, one after the other."""
-        return cls(
-            joined_runs([part.offsets for part in parts]),
-            np.concatenate([part.successor for part in parts]),
-            np.concatenate([part.center for part in parts]),
-            np.concatenate([part.radius for part in parts]),
-            np.concatenate([part.ends for part in parts]),
-            parts[0].closed,
-        )
+        rows, by_value = empty_rows(self.room), np.argsort(value, kind="stable")
+        worst_l1_rows(self, Step(*earnings, discount), value, by_value, rows)
+        return Extreme(self.room, *rows)
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
-        room = self.room
         sets, states = answer.value.shape
-        by_value = RoomSize(ints=states)
-        settle_l1.all(sets, by_value, game, self.balls(room), step, empty_rows(room), answer)
+        rows = empty_rows(self.room)
+        settle_l1.all(sets, RoomSize(ints=states), game, self, step, rows, answer)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IntervalRows:
-    """Rows with low ≤ p ≤ high at stored successors, and p ≤ `elsewhere` at any other state."""
+class IntervalRows(Intervals):
+    """Rows with low ≤ p ≤ high at stored successors, and p ≤ `elsewhere` > 0 at any other state."""
 
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    low: FloatArray  # [T]
-    high: FloatArray  # [T]
-    elsewhere: FloatArray  # [K] above 0
-    room: IntArray  # [K+1]
+    __slots__ = ()
 
     @classmethod
     def of(
@@ -179,45 +130,20 @@ class IntervalRows:
         left = np.maximum(1.0 - run_sums(low, offsets), 0.0)
         stored = run_lengths(offsets)
         others = np.minimum(np.ceil(left / elsewhere) + 1, support - stored)
-        return cls(
-            offsets,
-            successor,
-            low,
-            high,
-            elsewhere,
-            offsets_of(np.where(ends, 0, stored + others).astype(np.int64)),
-        )
+        room = offsets_of(np.where(ends, 0, stored + others).astype(np.int64))
+        return cls(offsets, successor, low, high, elsewhere, room)
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        rows = empty_rows(self.room)
-        by_value = np.argsort(value, kind="stable")
-        worst_interval_rows(self.intervals(), Step(*earnings, discount), value, by_value, rows)
+        rows, by_value = empty_rows(self.room), np.argsort(value, kind="stable")
+        worst_interval_rows(self, Step(*earnings, discount), value, by_value, rows)
         return Extreme(self.room, *rows)
-
-    def intervals(self) -> Intervals:
-        """Returns the rows as kernels take them."""
-        return Intervals(
-            self.offsets, self.successor, self.low, self.high, self.elsewhere, self.room
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Returns the rows of all parts, one after the other."""
-        return cls(
-            joined_runs([part.offsets for part in parts]),
-            np.concatenate([part.successor for part in parts]),
-            np.concatenate([part.low for part in parts]),
-            np.concatenate([part.high for part in parts]),
-            np.concatenate([part.elsewhere for part in parts]),
-            joined_runs([part.room for part in parts]),
-        )
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
         sets, states = answer.value.shape
-        by_value, rows = RoomSize(ints=states), self.intervals()
-        settle_intervals.all(sets, by_value, game, rows, step, empty_rows(self.room), answer)
+        rows = empty_rows(self.room)
+        settle_intervals.all(sets, RoomSize(ints=states), game, self, step, rows, answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,18 +212,12 @@ class SupportTrees:
             )
             for part, (transitions, leaves, nodes) in zip(parts, before, strict=True)
         ]
-        child, cuts, leaf = (np.concatenate(arrays) for arrays in zip(*numbered, strict=True))
-        return cls(
-            joined_runs([part.offsets for part in parts]),
-            np.concatenate([part.successor for part in parts]),
-            joined_runs([part.room for part in parts]),
-            joined_runs([part.node_offsets for part in parts]),
-            child,
-            cuts,
-            leaf,
-            parts[0].first,
-            parts[0].last,
+        offsets, successor, room, node_offsets = joined_arrays(
+            ("offsets", "successor", "room", "node_offsets"), parts
         )
+        child, cuts, leaf = map(np.concatenate, zip(*numbered, strict=True))
+        first, last = parts[0].first, parts[0].last
+        return cls(offsets, successor, room, node_offsets, child, cuts, leaf, first, last)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,21 +259,15 @@ class TreeRows:
             trees.room,
         )
 
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Returns the rows of all parts, one after the other."""
-        return cls(
-            SupportTrees.joined([part.trees for part in parts]),
-            np.concatenate([part.low for part in parts]),
-            np.concatenate([part.high for part in parts]),
-        )
-
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
         nodes = Segments(self.trees.first, self.trees.last)
         sets, lowest = len(answer.value), RoomSize(ints=nodes.first.size)
         rows, extreme = self.products(), empty_rows(self.room)
         settle_trees.all(sets, lowest, game, rows, step, extreme, nodes, answer)
+
+
+SetRows = L1Rows | IntervalRows | TreeRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -389,6 +303,21 @@ def empty_rows(room: IntArray) -> ExtremeRows:
     return ExtremeRows(np.empty(size, np.int32), np.empty(size), np.empty(pairs), np.empty(pairs))
 
 
-def joined_runs(parts: Sequence[IntArray]) -> IntArray:
-    """Returns the offsets of all runs when the flat arrays stand one after the other."""
-    return offsets_of(np.concatenate([run_lengths(part) for part in parts]))
+def joined_rows(parts: Sequence[Any]) -> SetRows:
+    """Returns the rows of all parts, which are of one kind, one after the other."""
+    if isinstance(parts[0], TreeRows):
+        low, high = joined_arrays(("low", "high"), parts)
+        return TreeRows(SupportTrees.joined([part.trees for part in parts]), low, high)
+    joined: SetRows = type(parts[0])(*joined_arrays(parts[0]._fields, parts))
+    return joined
+
+
+def joined_arrays(names: Sequence[str], parts: Sequence[Any]) -> list[AnyArray]:
+    """Returns the arrays of all parts one after the other, by name; offsets of runs go on."""
+    joined = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+    for place, name in enumerate(names):
+        if name in ("offsets", "room", "node_offsets"):
+            joined[place] = offsets_of(
+                np.concatenate([run_lengths(getattr(part, name)) for part in parts])
+            )
+    return joined

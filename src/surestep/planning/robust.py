@@ -26,25 +26,22 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
+from surestep._arrays import BoolArray, FloatArray
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.backup import expected_values
 from surestep.kernels.extremes import difference_range
-from surestep.kernels.greedy import greedy
 from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
 from surestep.model.plan import Plan, negated
 from surestep.model.policy import Policy
 from surestep.planning.chain import Chain, largest, policy_chain
-from surestep.planning.horizons import longest_horizon
+from surestep.planning.horizons import discounted_horizon
 from surestep.planning.proof import (
     DEFAULT_TOLERANCE,
-    ROW_EXCESS,
     TIE_TOLERANCE,
     Horizon,
     StoppingRule,
     refuse,
 )
+from surestep.planning.pruning import FixedRows, averaged, best_of
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet
 from surestep.planning.solving import solve
 
@@ -103,7 +100,7 @@ class L1Ball:
             Earnings(mdp.reward, self.outside_reward, ending)
             for ending in (self.lowest, self.highest)
         )
-        rows = L1Rows(mdp.offsets, mdp.successor, mdp.probability, self.radius, ends)
+        rows = L1Rows.of(mdp.offsets, mdp.successor, mdp.probability, self.radius, ends)
         return RectangularSet(mdp.pairs, mdp.discount, rows, low, high)
 
 
@@ -229,34 +226,22 @@ class Operator:
     def at(self, value: FloatArray) -> WorstBackup:
         """Returns the operator applied to v."""
         extreme = self.models.worst(value)
-        policy = self.policy.probability if self.policy else self.greedy(extreme.q)
-        going_on = self.worth(extreme.q, policy)
+        policy = self.policy.probability if self.policy else best_of(self.models.pairs, extreme.q)
+        going_on = averaged(self.models.pairs, policy, extreme.q)
         choice = WorstChoice(policy, going_on <= self.floor)
         after = np.maximum(going_on, self.floor)
         return WorstBackup(value, after, extreme, choice, difference_range(after, value))
 
-    def worth(self, q: FloatArray, policy: FloatArray) -> FloatArray:
-        """Σ_a π q [S]."""
-        result = np.empty(self.models.pairs.num_states)
-        expected_values(self.models.pairs.offsets, policy, q, result)
-        return result
-
-    def greedy(self, q: FloatArray) -> FloatArray:
-        """Returns the best policy for q [K], the lowest action among ties."""
-        policy = np.empty(q.size)
-        greedy(self.models.pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), policy)
-        return policy
-
     def gained(self, step: WorstBackup, ours: WorstChoice) -> float:
         """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
-        lost = step.value - self.worth(step.extreme.q, ours.policy)
+        lost = step.value - averaged(self.models.pairs, ours.policy, step.extreme.q)
         return float(lost[~ours.held].max(initial=0.0))
 
     def improved(self, ours: WorstChoice, step: WorstBackup) -> WorstChoice:
         """Returns the choice for q, but as before where that is as good: ties make no cycle."""
         q, best = step.extreme.q, step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())
-        before, after = self.worth(q, ours.policy), self.worth(q, best.policy)
+        before, after = (averaged(self.models.pairs, each.policy, q) for each in (ours, best))
         kept = before >= after - tie
         going_on = np.where(kept, before, after)
         return WorstChoice(
@@ -266,26 +251,11 @@ class Operator:
 
     def chain(self, extreme: Extreme, ours: WorstChoice) -> Chain:
         """Returns the chain of the rows and of our policy; it ends where we hold the floor."""
-        chain = policy_chain(FixedRows.of(self.models, extreme), ours.policy)
+        models, (offsets, successor, probability, reward, _) = self.models, extreme
+        rows = FixedRows(models.pairs, models.discount, offsets, successor, probability, reward)
+        chain = policy_chain(rows, ours.policy)
         chain.weight[np.repeat(ours.held, arrays.run_lengths(chain.offsets))] = 0.0
         return replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
-
-
-class FixedRows(NamedTuple):
-    """One model of the set: the pairs and discounts of all, and one row a pair."""
-
-    pairs: Pairs
-    discount: FloatArray  # [K]
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [C]
-    probability: FloatArray  # [C]
-    expected_reward: FloatArray  # [K]
-
-    @classmethod
-    def of(cls, models: RectangularSet, extreme: Extreme) -> FixedRows:
-        """Returns the model of the rows found."""
-        offsets, successor, probability, expected_reward, _ = extreme
-        return cls(models.pairs, models.discount, offsets, successor, probability, expected_reward)
 
 
 def rule_of(
@@ -297,17 +267,16 @@ def rule_of(
     for its worth. Under a policy no ties are broken, and the error is that much smaller; but where
     to stop is the same.
     """
-    room, discount = arrays.run_lengths(models.rows.room), models.discount
+    room = arrays.run_lengths(models.rows.room)
+    least, most = float(models.discount.min()), float(models.discount.max())
     endless = floor is None and bool((room > 0).all())
     bounds = [np.abs(part).max(initial=0.0) for part in (*models.low, *models.high)]
     if floor is not None:
         bounds.append(np.abs(floor).max())
     return StoppingRule(
-        Horizon(
-            low=1 / (1 - float(discount.min()) * (1 - ROW_EXCESS)) if endless else 1.0,
-            high=longest_horizon(float(discount.max())) if discount.max() < 1 else np.inf,
-            uniform=endless and bool(discount.min() == discount.max()),
-        ),
+        discounted_horizon(least, most, endless)
+        if most < 1
+        else Horizon(1.0, np.inf, uniform=False),
         float(max(bounds)),
         3 * int(room.max()) + int(arrays.run_lengths(models.pairs.offsets).max()) + 8,
         None,

@@ -11,7 +11,6 @@ from surestep._arrays import FloatArray
 from surestep.errors import NotConverged
 from surestep.planning.chain import (
     Chain,
-    ChainSteps,
     change_range,
     largest,
     predicted_fill,
@@ -99,7 +98,7 @@ def solve_slowly(
 
 
 def solve_by_sweeps(
-    chain: ChainSteps,
+    chain: Chain,
     start: FloatArray,
     target: float,
     horizon: Horizon,

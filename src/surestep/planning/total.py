@@ -50,7 +50,7 @@ from surestep.planning.ends import (
     steps_towards,
 )
 from surestep.planning.evaluation import Evaluation, evaluate_as_proven, evaluate_with_bound
-from surestep.planning.horizons import MOST_ROUNDS, best_of, changed, longest
+from surestep.planning.horizons import MOST_ROUNDS, changed, longest
 from surestep.planning.proof import (
     LOOSEST_DEFAULT,
     SMALLEST_NORMAL,
@@ -59,7 +59,7 @@ from surestep.planning.proof import (
     most_terms,
     refuse,
 )
-from surestep.planning.pruning import Backup
+from surestep.planning.pruning import Backup, best_of
 from surestep.planning.solving import TOO_MANY_STEPS
 
 BestOfAll = Callable[[FiniteMDP, float | None, int], Plan]  # a model, tolerance, terms of a sum

@@ -15,9 +15,8 @@ import numpy as np
 from surestep._arrays import FloatArray
 from surestep.algorithms import Improver
 from surestep.certificates import Certifier
-from surestep.certificates.bounding import gains_each
 from surestep.certificates.episodes import holds_out
-from surestep.certificates.protocol import Believer, believes
+from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.registry import only_believed
 from surestep.certificates.stitched import FEW_SERIES
 from surestep.errors import CertificateRefused
@@ -40,7 +39,7 @@ class WorldBlock:
     problem: Problem
     algorithm: Improver
     certifier: Certifier
-    belief: Believer | None  # what is only believed, if that is not the claim itself
+    belief: Posterior | None  # what is only believed, if that is not the claim itself
     kind: WorldKind
     sizes: tuple[DataSize, ...]
     whole_episodes: bool  # the pipeline looks at them, so counts are not enough
@@ -185,10 +184,10 @@ def claims_and_draws(
     certifiers: Sequence[Certifier], problems: list[Problem], policies: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     """L [B] and, where it comes from draws, those [B, n]; NaN where the certificate is refused."""
-    first = certifiers[0]
-    if not believes(first):
+    believers = [certifier for certifier in certifiers if isinstance(certifier, Posterior)]
+    if not believers:
         return claimed(certifiers, problems, policies).lower, None
-    believers = [certifier for certifier in certifiers if believes(certifier)]
+    first = believers[0]
     several = [
         [Policy(problem.counts.pairs, policy)]
         for problem, policy in zip(problems, policies, strict=True)

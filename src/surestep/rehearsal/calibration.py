@@ -23,8 +23,10 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.certifying import with_delta
-from surestep.certificates.protocol import Believer, Certifier
+from surestep.certificates.posterior import Posterior
+from surestep.certificates.protocol import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.statements import Statement
 
 ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
 
@@ -48,15 +50,11 @@ class Calibration:
         """The kind of world that allows the least."""
         return self.family[int(np.argmin(self.ranks))]
 
-    def applied_to(self, certifier: Believer) -> Certifier:
+    def applied_to(self, certifier: Posterior) -> Certifier:
         """The certifier with δ = r/(K+1), so that it claims what the worlds left of it."""
         if self.rank == 0:
-            raise CertificateRefused(
-                f"in worlds of the kind '{self.strictest}' even the least of {self.draws} draws "
-                "exceeds the truth too often, so that no claim of this certificate survives the "
-                "stress test; expected more data, or a prior of more weight",
-                code="fails-stress-test",
-            )
+            why: dict[str, int | str] = {"kind": self.strictest, "draws": self.draws}
+            raise CertificateRefused(Statement("fails-stress-test", why))
         return with_delta(certifier, self.rank / (self.draws + 1))
 
 
@@ -80,7 +78,7 @@ def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArr
 
 
 def calibration_of(
-    counts: Sequence[IntArray], family: tuple[str, ...], certifier: Believer
+    counts: Sequence[IntArray], family: tuple[str, ...], certifier: Posterior
 ) -> Calibration:
     """The calibration by the u_w of each kind of world."""
     ranks = [calibrated_rank(below, certifier.draws, certifier.delta) for below in counts]

@@ -317,8 +317,7 @@ def similar_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
     lengths = np.bincount(seen.pair, minlength=pairs.num_pairs)
     starts = arrays.offsets_of(lengths)[model[copied]]
     count = lengths[model[copied]]
-    offsets = arrays.offsets_of(count)
-    rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], count)
+    rows = arrays.ranges(starts, count)
     copies = CompletedRows(
         np.repeat(copied, count), seen.successor[rows], seen.probability[rows], seen.pair[rows]
     )

@@ -18,9 +18,8 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep._blocks import code_here
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Asked, Certifier
-from surestep.certificates.bounding import fewest_draws, with_few_draws
 from surestep.certificates.episodes import needs_episodes
-from surestep.certificates.protocol import Believer, believes
+from surestep.certificates.posterior import Posterior, fewest_draws, with_few_draws
 from surestep.certificates.registry import check_certifier
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter, OutOfTime, SurestepError
@@ -59,7 +58,7 @@ def rehearse(
     certifier: Certifier,
     *,
     rng: np.random.Generator | int,
-    belief: Believer | None = None,
+    belief: Posterior | None = None,
     worlds: int = 100,
     sizes: Sequence[float] = SIZES,
     family: Sequence[WorldKind] | None = None,
@@ -96,8 +95,8 @@ def rehearse(
     factors = read_sizes(sizes)
     own_size = size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
-    lighter = with_few_draws(certifier) if believes(certifier) else certifier
-    beside = None if belief is None else belief.with_draws(fewest_draws(belief.delta))
+    lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
+    beside = None if belief is None else replace(belief, draws=fewest_draws(belief.delta))
     chooser = with_fewest_draws(algorithm)
     plan = RehearsalPlan(
         problem, chooser, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds
@@ -106,7 +105,7 @@ def rehearse(
     alike = plan._replace(
         kinds=(actions_alike(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
     )
-    calibrates = believes(certifier) and any(kind.calibrates for kind in kinds)
+    calibrates = isinstance(certifier, Posterior) and any(kind.calibrates for kind in kinds)
     stages = [(alike, LUCK, (own_size,)), (plan, REPORTING, data_sizes)]
     if calibrates:
         stages.insert(0, (plan, CALIBRATING, (own_size,)))
@@ -181,9 +180,9 @@ def with_fewest_draws(algorithm: Improver) -> Improver:
         return algorithm
 
     def lighter(judge: Certifier | None) -> Any:
-        if not believes(judge):
+        if not isinstance(judge, Posterior):
             return judge
-        return judge.with_draws(min(judge.draws, fewest_draws(judge.delta)))
+        return judge.with_draws(fewest_draws(judge.delta))
 
     judges = lighter(algorithm.certifier), lighter(algorithm.otherwise)
     return replace(algorithm, certifier=judges[0], otherwise=judges[1])
@@ -226,14 +225,16 @@ def run_elsewhere(code: str, block: WorldBlock) -> Outcomes:
 
 def actions_alike(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:
     """Returns the kind of worlds of luck alone, with noise where one of the judges expects some."""
-    noises = [judge.noise for judge in judges if believes(judge) and judge.noise is not None]
+    noises = [
+        judge.noise for judge in judges if isinstance(judge, Posterior) and judge.noise is not None
+    ]
     return ActionsAlike(noises[0] if noises and not problem.counts.rewards.known else None)
 
 
 def calibrate(
     problem: Problem,
     algorithm: Improver,
-    certifier: Believer,
+    certifier: Posterior,
     *,
     rng: np.random.Generator | int,
     worlds: int = 100,
@@ -244,7 +245,7 @@ def calibrate(
     rng = arrays.generator(rng)
     arrays.expect_count("worlds", worlds, MOST_OF_A_KIND)
     check_pipeline(problem, algorithm, certifier)
-    if not believes(certifier):
+    if not isinstance(certifier, Posterior):
         raise InvalidParameter(
             f"certifier is of type {type(certifier).__name__}, expected one that draws, as "
             "Posterior does: only draws are calibrated"
@@ -271,7 +272,7 @@ class RehearsalPlan(NamedTuple):
     problem: Problem
     algorithm: Improver
     certifier: Certifier
-    belief: Believer | None
+    belief: Posterior | None
     kinds: tuple[WorldKind, ...]
     seed: int
     worlds: int  # of each kind
@@ -306,7 +307,7 @@ class RehearsalPlan(NamedTuple):
 
 def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
     """The calibration of a certifier with draws, by the worlds of the first stage."""
-    assert believes(plan.certifier)
+    assert isinstance(plan.certifier, Posterior)
     draws = np.concatenate(
         [outcome.draws[:, 0] for outcome in outcomes if outcome.draws is not None]
     )

@@ -35,11 +35,10 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.algorithms import Improver, needs_log
-from surestep.certificates import Certifier, Posterior
-from surestep.certificates.bounding import fewest_draws, with_few_draws
+from surestep.certificates import Certifier
 from surestep.certificates.drawn import SMALL
 from surestep.certificates.episodes import needs_episodes
-from surestep.certificates.protocol import believes
+from surestep.certificates.posterior import Posterior, fewest_draws, with_few_draws
 from surestep.certificates.stacks import horizons
 from surestep.certificates.stitched import FEW_SERIES
 from surestep.certificates.stitched_plans import LAST_REHEARSALS, REHEARSALS
@@ -115,7 +114,7 @@ def work_in(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifie
     """Returns what a rehearsal takes; the first certifier is the one that is rehearsed."""
     first = certifiers[0]
     kinds = default_family(problem, first)
-    again = [kind for kind in kinds if kind.calibrates and believes(first)]
+    again = [kind for kind in kinds if kind.calibrates and isinstance(first, Posterior)]
 
     def building(kinds: Sequence[WorldKind]) -> tuple[float, ...]:
         return tuple(TO_BUILD * size_of_truth(problem, kind) for kind in kinds)
@@ -141,7 +140,7 @@ def share_of(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifi
         judged += [judging(problem, judge, policies, fewest_draws(judge.delta)) for judge in judges]
     for certifier in certifiers:
         draws = fewest_draws(certifier.delta)
-        if believes(certifier) and certifier is first:
+        if isinstance(certifier, Posterior) and certifier is first:
             draws = with_few_draws(certifier).draws
         judged.append(judging(problem, certifier, 1, draws))
     recorded = TO_RECORD * float(problem.counts.visits.sum()) if whole else 0.0
@@ -155,7 +154,7 @@ def judging(problem: Problem, judge: Certifier, policies: int, draws: int) -> Sh
     """Returns what it takes to judge so many policies, with so many draws if there are any."""
     size = problem.num_states
     eliminating = TO_ELIMINATE * size**3 / 3
-    if believes(judge):
+    if isinstance(judge, Posterior):
         cells = judge.cells(problem, problem.behavior.probability > 0)
         evaluating = len(cells) * eliminating if size <= SMALL else TO_ITERATE * sum(cells)
         return Share(draws * (TO_DRAW * sum(cells) + (policies + 1) * evaluating), 0.0)

@@ -12,10 +12,9 @@ from typing import ClassVar, Literal, Protocol, get_args
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.certificates import Certifier
+from surestep.certificates import Certifier, Posterior
 from surestep.certificates.drawn import ModelDraws, draw_chunk, expected_cells, room_for
 from surestep.certificates.prior import prior_of
-from surestep.certificates.protocol import believes
 from surestep.errors import InvalidParameter, NeverEnds
 from surestep.kernels.posterior import RewardDraws
 from surestep.model.mdp import FiniteMDP
@@ -126,7 +125,7 @@ class DrawnFromPosterior:
 
     def is_of(self, certifier: Certifier) -> bool:
         """Tells whether a certifier has this very prior, whose worlds hardly prove it wrong."""
-        return believes(certifier) and certifier.has_prior(self.prior, self.weight)
+        return isinstance(certifier, Posterior) and certifier.has_prior(self.prior, self.weight)
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """One model of the posterior, in which π_b acts."""

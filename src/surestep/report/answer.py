@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, number, percent, signed
 from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
@@ -13,7 +13,7 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
-from surestep.results.findings import Findings
+from surestep.results.findings import Evidence, Findings
 from surestep.results.ladder import belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Item, Key, Mood, Section
@@ -26,6 +26,7 @@ STANDINGS = {
     BY_EXTENSION: "from a plug-in: nothing is known here of its proof",
     "none": "nothing is claimed",
 }
+ANY_LOSS = "The data allow any loss."
 UNKNOWN_ENDS = (
     "The claim leaves out rows whose episodes ended nobody knows how, and these may be the worst. "
     "Say how they ended (`ends`)."
@@ -43,30 +44,23 @@ class Verdict(NamedTuple):
 
 def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     """Returns the first screen: what to do, what one may count on, and what speaks against it."""
-    claims = (findings.certificate, *findings.others)
-    record, rehearsal = findings.record, findings.rehearsal
+    claims, record = (findings.certificate, *findings.others), findings.record
     judged = verdict(
         claims,
         changed=bool(findings.changes),
-        rehearsal=rehearsal,
+        rehearsal=findings.rehearsal,
         awaited=findings.awaits_stress_test,
         record=record,
     )
-    doubted = [check for check in failed(record.checks) if speaks_against(check, claims[0])]
+    doubted = any(speaks_against(check, claims[0]) for check in failed(record.checks))
+    mood: Mood = "bad" if doubted else "plain"
+    items, shown = opposed(findings), changed_items(findings)[:most]
+    nothing = ["Nothing that could be tested. Hidden causes never can be."]
     speaking = Section(
-        "against",
-        "What speaks against it",
-        [] if opposed(findings) else ["Nothing that could be tested. Hidden causes never can be."],
-        items=opposed(findings),
-        mood="bad" if doubted else "plain",
+        "against", "What speaks against it", [] if items else nothing, items=items, mood=mood
     )
-    shown = changed_items(findings)[:most]
-    changes = Section(
-        "top",
-        "The change that matters" if len(shown) == 1 else "The changes that matter most",
-        [how_many(findings)],
-        items=shown,
-    )
+    heading = "The change that matters" if len(shown) == 1 else "The changes that matter most"
+    changes = Section("top", heading, [how_many(findings)], items=shown)
     return Section(
         "answer",
         judged.action,
@@ -100,30 +94,22 @@ def verdict(
     """
     checks = checks if record is None else record.checks
     first = certificates[0]
-    rung = rung_of(
-        certificates,
-        changed=changed,
-        rehearsal=rehearsal,
-        awaited=awaited,
-        fresh=fresh,
-        checks=checks,
-    )
-    if rung.startswith("proved") and not named:
-        why = (
-            f"{claim_sentence(first)} But it was not the claim settled on before the data: who "
-            "keeps the best of several has proved nothing."
-        )
-        return Verdict("not shown to be better", "caution", "Keep what you do", why)
+    told = {"rehearsal": rehearsal, "awaited": awaited, "fresh": fresh, "checks": checks}
+    rung = rung_of(certificates, changed=changed, **told)  # type: ignore[arg-type]
+    keep, claimed = "Keep what you do", claim_sentence(first)
     if rung == "nothing changed":
         why = "Nothing better was found that the log supports: the new policy is the current one."
-        return Verdict(rung, "plain", "Keep what you do", why)
+        return Verdict(rung, "plain", keep, why)
+    if rung.startswith("proved") and not named:
+        why = "who keeps the best of several, as nothing was settled before, has proved nothing."
+        return Verdict("not shown to be better", "caution", keep, f"{claimed} But {why}")
     doubts = [title(check) for check in failed(checks) if speaks_against(check, first)]
     if rung.startswith("proved") and doubts:
         many = "An assumption" if len(doubts) == 1 else f"{len(doubts)} assumptions"
-        why = f"{many} failed: {'; '.join(doubts)}. {claim_sentence(first)}"
+        why = f"{many} failed: {'; '.join(doubts)}. {claimed}"
         return Verdict(rung, "caution", "Settle the failed assumption first", why)
     if rung == "proved better":
-        return Verdict(rung, "good", "Adopt it", claim_sentence(first))
+        return Verdict(rung, "good", "Adopt it", claimed)
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first))
     belief = belief_in(certificates, fresh=fresh)
@@ -133,7 +119,7 @@ def verdict(
         return Verdict(rung, "caution", "Pilot it", why)
     why = " ".join(filter(None, (not_shown(certificates, rehearsal, awaited, fresh), settling)))
     mood: Mood = "bad" if first.lower is None or first.says_nothing else "caution"
-    return Verdict(rung, mood, "Keep what you do", why)
+    return Verdict(rung, mood, keep, why)
 
 
 def speaks_against(check: Check, claim: Certificate) -> bool:
@@ -154,7 +140,7 @@ def claim_sentence(claim: Certificate) -> str:
             "its assumptions hold."
         )
     if claim.says_nothing:
-        return "No useful guarantee: the data allow any loss."
+        return f"No useful guarantee: {ANY_LOSS.lower()}"
     return f"{start} the new policy loses at most {number(0.0 - floored(claim.lower))} per episode."
 
 
@@ -197,15 +183,13 @@ def not_shown(
     if first.lower is None:
         return claim_sentence(first)
     words = "The data do not show that the new policy is better."
-    if first.lower <= 0 and not first.says_nothing:
-        loss = number(0.0 - floored(first.lower))
-        words = (
-            f"Not shown to be better. Proved: at worst it loses {loss} per episode."
-            if standing_of(first) == "proved"
-            else f"Not shown to be better. {claim_sentence(first)}"
-        )
-    elif first.says_nothing:
+    if first.says_nothing:
         words = claim_sentence(first)
+    elif first.lower <= 0:
+        loss = number(0.0 - floored(first.lower))
+        proved = f"Proved: at worst it loses {loss} per episode."
+        said = proved if standing_of(first) == "proved" else claim_sentence(first)
+        words = f"Not shown to be better. {said}"
     if belief is None and any(c.assumes(STOPPING.code) for c in claims if (c.lower or 0.0) > 0):
         return f"{words} {UNKNOWN_ENDS}"
     if belief is None or (belief.lower or 0.0) <= 0:
@@ -244,10 +228,9 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict) -> Key:
     claim = belief if rung == "believed better" and belief is not None else claims[0]
     if rung == "nothing changed":
         return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
-    if claim.lower is None:
-        return Key("You may count on", "nothing", "No guarantee covers this policy.", "bad")
-    if claim.says_nothing:
-        return Key("You may count on", "nothing", "The data allow any loss.", "bad")
+    if claim.lower is None or claim.says_nothing:
+        none = "No guarantee covers this policy." if claim.lower is None else ANY_LOSS
+        return Key("You may count on", "nothing", none, "bad")
     sure = percent(1 - claim.delta)
     if claim is belief and claim.lower > 0:
         value = signed(floored(claim.lower))
@@ -263,14 +246,12 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict) -> Key:
 def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
     found = record.estimates
-    if "held_out_gain" not in found:
-        by = "by the data that chose the policy, which flatter it"
-        return Key("Estimate", signed(gain), f"per episode, {by}")
-    between = f"{signed(found['held_out_low'], 3)} to {signed(found['held_out_high'], 3)}"
-    sure = percent(1 - float(record.parameters["delta"]))
-    return Key(
-        "Estimate", signed(gain), f"{between} (about {sure}), by data that did not choose it"
-    )
+    meaning = "per episode, by the data that chose the policy, which flatter it"
+    if "held_out_gain" in found:
+        between = f"{signed(found['held_out_low'])} to {signed(found['held_out_high'])}"
+        sure = percent(1 - float(record.parameters["delta"]))
+        meaning = f"{between} (about {sure}), by data that did not choose it"
+    return Key("Estimate", signed(gain), meaning)
 
 
 # ---- against it ---------------------------------------------------------------------------------
@@ -297,13 +278,13 @@ def opposed(findings: Findings) -> list[Item]:
 
 def how_many(findings: Findings) -> str:
     """Returns how much changes, and what the rest of the log says of it."""
-    changed, all_states = len(findings.changes), findings.table.num_deciding
+    many = counted(findings.table.num_deciding, "situation")
+    does = "changes" if len(findings.changes) == 1 else "change"
     evidence = [change.evidence for change in findings.changes]
-    words: tuple[Literal["confirmed", "open", "contradicted"], ...]
-    words = ("confirmed", "open", "contradicted")
+    words = get_args(Evidence)
     found = ", ".join(f"{evidence.count(word):,} {word}" for word in words)
     rest = f" By the rest of the log: {found}." if any(evidence) else ""
     return (
-        f"{changed:,} of {counted(all_states, 'situation')} change, with "
-        f"{percent(findings.changed_share)} of the current policy's decisions.{rest}"
+        f"{len(findings.changes):,} of {many} {does}, with {percent(findings.changed_share)} of "
+        f"the current policy's decisions.{rest}"
     )

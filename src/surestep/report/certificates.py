@@ -6,31 +6,19 @@ import math
 from collections.abc import Sequence
 
 from surestep._words import counted, floored, number, percent, signed
-from surestep.certificates.protocol import Labelled
-from surestep.certificates.registry import BUILT_IN, find_kind
-from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
+from surestep.certificates.standing import standing_name, standing_of
 from surestep.model import Certificate
-from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.report.answer import STANDINGS
 from surestep.results.findings import Findings
-from surestep.sections import (
-    Amount,
-    Caption,
-    Cell,
-    Column,
-    Flag,
-    Item,
-    Section,
-    Strip,
-    Strips,
-    Table,
-    Tone,
-    numbers,
-)
+from surestep.results.plots import claims_picture
+from surestep.sections import Amount, Cell, Column, Item, Section, Table, numbers
 
-TONES: dict[str, Tone] = {"proved": "blue", "asymptotic": "purple", "posterior": "orange"}
-FEW = 3.0  # an L further below 0 than this many times what matters is cut
-SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longer numbers
+MAIN_SETTINGS = {  # that certificates of a kind are told apart by
+    "a-priori": ("bound",),
+    "posterior": ("prior",),
+    "robust": ("set",),
+    "trajectory": ("interval",),
+}
 
 
 def certificates_section(findings: Findings) -> Section:
@@ -46,7 +34,7 @@ def certificates_section(findings: Findings) -> Section:
             for claim in claims
             if claim.lower is None
         ],
-        pictures=[picture(findings.gain, claims, names)],
+        pictures=[claims_picture(findings.gain, claims, names)],
         tables=[claims_table(findings, claims, names)],
         parts=[
             of_one(claim, name, place)
@@ -117,80 +105,27 @@ def certificate_name(claim: Certificate) -> str:
     """Returns the kind with its main settings: 'robust, interval, strict'."""
     if claim.lower is None:
         return asked_kind(claim)
-    kind = find_kind(claim.kind)
-    parts: Sequence[object] = kind.label(claim.parameters) if isinstance(kind, Labelled) else ()
+    given = claim.parameters
+    parts = [given.get(name) for name in MAIN_SETTINGS.get(claim.kind, ())]
+    if claim.kind == "robust" and given.get("strict"):
+        parts.append("strict")
+    if claim.kind == "posterior":
+        weight = given.get("prior_weight")
+        if parts[0] in ("cautious", "weight") and isinstance(weight, int | float):
+            parts = [f"prior weight {weight:.4g}"]
+        parts.append("held-out data" if given.get("train_share") else None)
     return ", ".join([claim.kind, *(str(part) for part in parts if part is not None)])
 
 
 def asked_kind(refused: Certificate) -> str:
     """Returns the kind that was asked for in place of a certificate without a claim."""
-    asked = refused.parameters.get("asked")
-    return asked if isinstance(asked, str) else refused.kind
+    return str(refused.parameters.get("asked") or refused.kind)
 
 
 def refusal_reason(refused: Certificate) -> str:
     """Returns why there is no claim."""
-    reason = refused.parameters.get("refusal")
-    if isinstance(reason, str):
-        return reason
-    return " ".join(map(str, refused.notes)) or "no reason was given"
-
-
-def claim_words(claim: Certificate) -> str:
-    """Returns a claim in a few words: 'proved, L = +12.3'."""
-    if claim.lower is None:
-        return "refused"
-    nothing = ", says nothing" if claim.says_nothing else ""
-    return f"{standing_name(claim)}, L = {signed(floored(claim.lower))}{nothing}"
-
-
-# ---- the picture and the table ------------------------------------------------------------------
-
-
-def picture(gain: float, claims: Sequence[Certificate], names: Sequence[str]) -> Strips:
-    """Returns a range for each claim, from L on to the right.
-
-    What matters is the larger of the estimated gain and the L nearest to 0 that says something; an
-    L further below 0 than a few times that is cut.
-    """
-    gain = within_reach(gain)
-    said = [within_reach(c.lower) for c in claims if c.lower is not None and not c.says_nothing]
-    matters = max(abs(gain), min(map(abs, said), default=0.0), *said, SMALLEST)
-    end = max(gain, *said, 0.0) + 0.1 * matters
-    strips = []
-    for claim, name in zip(claims, names, strict=True):
-        if claim.lower is None or claim.says_nothing:
-            words = "refused" if claim.lower is None else "says nothing"
-            strips.append(Strip(name, end, end, tone="vermilion", words=words))
-            continue
-        lower = max(within_reach(claim.lower), -FEW * matters)
-        point = lower if lower == claim.lower else None
-        words = f"{standing_name(claim)}, L = {signed(floored(claim.lower))}"
-        strips.append(Strip(name, lower, end, point, tone_of(claim), words))
-    flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
-    text = (
-        "Each bar begins at L, the least gain that the claim leaves open: the further right, the "
-        "stronger. Right of “no difference”, a gain is claimed."
-    )
-    caption = Caption("certificates-picture", "What each certificate claims at least", text)
-    return Strips(caption, "gain per episode over the current policy", strips, flags)
-
-
-def within_reach(value: float) -> float:
-    """Returns the nearest number that an axis can hold."""
-    return 0.0 if abs(value) < SMALLEST else min(max(value, -LARGEST), LARGEST)
-
-
-def tone_of(claim: Certificate) -> Tone:
-    """Returns the tone of a claim: green only where a gain is proved, built in and declared.
-
-    Nor is it green where rows are left out of which nobody knows where they led.
-    """
-    tone = TONES.get(standing_of(claim), "grey")
-    proved = standing_of(claim) == "proved" and (claim.lower or 0.0) > 0
-    if not proved or claim.kind not in BUILT_IN or claim.assumes(WITHIN_SEEN, STOPPING.code):
-        return "grey" if standing_of(claim) == BY_EXTENSION else tone
-    return "green"
+    noted = " ".join(map(str, refused.notes)) or "no reason was given"
+    return str(refused.parameters.get("refusal") or noted)
 
 
 def claims_table(findings: Findings, claims: Sequence[Certificate], names: Sequence[str]) -> Table:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from surestep._words import Scale, counted, harmless, listed, percent
+from surestep.results.charts import gaining_action, kept_states, moves_in
 from surestep.results.findings import Findings, StateChange
-from surestep.results.ranking import gaining_action, kept_states, moves_in
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Column, Item, Mood, Section, Table, numbers
 
@@ -36,13 +36,9 @@ def changed_items(findings: Findings) -> list[Item]:
     standing = [change for change in findings.changes if change.evidence != "contradicted"]
     for advice in together(table, standing)[:MOST_MATTER]:
         first, many = advice.changes[0], [gaining_action(table, c.state) for c in advice.changes]
-        seen = sum(action.visits + action.held_out_visits for action in many)
+        chose, check = int(table.visits[many].sum()), int(table.held_out_visits[many].sum())
         parts = ""
-        if any(action.held_out_decisions for action in many):
-            chose, check = (
-                sum(action.visits for action in many),
-                sum(action.held_out_visits for action in many),
-            )
+        if table.held_out_visits.any():
             parts = f": {chose:,} in the part that chose, {check:,} in the part that checks"
         share = sum(change.contribution for change in advice.changes)
         judged = "" if first.evidence is None else f"{first.evidence.capitalize()}. "
@@ -50,19 +46,17 @@ def changed_items(findings: Findings) -> list[Item]:
         columns = zip(table.vocabulary.state_columns, advice.situation, strict=True)
         items.append(
             Item(
-                ", ".join(f"{harmless(name)} {either(texts)}" for name, texts in columns),
+                ", ".join(
+                    f"{harmless(name)} {listed([*map(harmless, texts)], 'or')}"
+                    for name, texts in columns
+                ),
                 moves_words(table, [change.state for change in advice.changes]),
-                f"{judged}Seen {seen:,} times{parts}. Share in the gain: {gain}.",
+                f"{judged}Seen {chose + check:,} times{parts}. Share in the gain: {gain}.",
                 sign=SIGNS[first.evidence],
                 mood=MOODS.get(first.evidence, "plain"),
             )
         )
     return items
-
-
-def either(texts: Sequence[str]) -> str:
-    """Returns labels as alternatives: 'low or normal'."""
-    return listed([harmless(text) for text in texts], "or")
 
 
 def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]:
@@ -157,7 +151,7 @@ def table_section(findings: Findings) -> Section:
         Column("By the rest of the log"),
     ]
     missing = table.num_deciding - len(rows)
-    more = f" {counted(missing, 'further situation')} are in policy.csv." if missing else ""
+    more = f" In policy.csv: {counted(missing, 'further situation')}." if missing else ""
     caption = f"Situations, those with the largest share in the gain first.{more}"
     return Section(
         "changes",

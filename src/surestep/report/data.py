@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surestep._words import counted, number, percent, short
-from surestep.results.chart_bins import Bin, visit_bins
+from surestep.results.charts import Bin, thinnest_states, visit_bins
 from surestep.results.findings import Findings
-from surestep.results.ranking import thinnest_states
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
 
@@ -83,7 +82,7 @@ def baseline_words(findings: Findings) -> list[str]:
 def visits_picture(findings: Findings) -> Bars:
     """Returns how many pairs have how many visits in what chose the policy."""
     table, log, n_wedge = findings.table, chooser(findings.table), findings.n_wedge
-    bars = [visit_bar(bin, n_wedge) for bin in visit_bins(table.visits[table.decided], n_wedge)]
+    bars = visit_bars(visit_bins(table.visits[table.decided], n_wedge), n_wedge)
     text = f"Pairs of situation and action by how often {log} shows them."
     if n_wedge is not None:
         text += f" Blue: more than {n_wedge:,} times, enough to change. Orange: too seldom."
@@ -91,12 +90,14 @@ def visits_picture(findings: Findings) -> Bars:
     return Bars(caption, f"times seen in {log}", "pair", bars)
 
 
-def visit_bar(bin: Bin, n_wedge: int | None) -> Bar:
-    """Returns the bar of a bin: blue where its pairs are trusted."""
-    if bin.high == 0:
-        return Bar("never", bin.times, "vermilion")
-    enough = n_wedge is None or bin.low > n_wedge
-    return Bar(f"≤ {short(bin.high)}", bin.times, "blue" if enough else "orange")
+def visit_bars(bins: Sequence[Bin], n_wedge: int | None) -> list[Bar]:
+    """Returns the bars of pairs by their visits: blue where these are trusted."""
+    return [
+        Bar("never", times, "vermilion")
+        if high == 0
+        else Bar(f"≤ {short(high)}", times, "blue" if low > (n_wedge or 0) else "orange")
+        for low, high, times in bins
+    ]
 
 
 def thin_table(findings: Findings) -> Table:
@@ -115,7 +116,7 @@ def thin_table(findings: Findings) -> Table:
         *numbers("Time the new policy spends there", "Decisions in the log"),
     ]
     silent = table.num_silent
-    none = f" {counted(silent, 'situation')} have no decision in the log." if silent else ""
+    none = f" Without a decision in the log: {counted(silent, 'situation')}." if silent else ""
     caption = f"Least known for how often they will be met.{none}"
     return Table("thin", caption, columns, rows, sortable=True)
 

@@ -2,138 +2,107 @@
 
 from __future__ import annotations
 
-from surestep._words import counted, harmless, listed, number, percent, short
-from surestep.checks import summary
+import surestep.sections as show
+from surestep._words import counted, harmless, listed, number, percent
+from surestep.checks import failed, summary
 from surestep.errors import said
 from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import Rewards
 from surestep.report.checks import checks_section
-from surestep.results.chart_bins import Bin
-from surestep.results.inspection import Inspection, reward_edges
-from surestep.sections import (
-    Amount,
-    Bar,
-    Bars,
-    Caption,
-    Cell,
-    Column,
-    Histogram,
-    Item,
-    Key,
-    Layer,
-    Mood,
-    Picture,
-    Section,
-    Table,
-    numbers,
-)
+from surestep.report.data import visit_bars
+from surestep.results.inspection import Inspection, Overlap
 
 MOST_ACTIONS = 12  # columns of the table of visits
 DISCOUNTS = (0.9, 0.95, 0.99)  # that many would choose from
 
 
-def inspection_sections(inspection: Inspection, following: str) -> list[Section]:
+def inspection_sections(inspection: Inspection, following: str) -> list[show.Section]:
     """Returns all parts; `following` is the command that one might run next."""
+    cautions = [show.Item("", each.says, sign="!", mood="caution") for each in inspection.cautions]
+    enough = show.Item(
+        "", "Nothing: every state has actions to choose from.", sign="✓", mood="good"
+    )
+    clean = show.Item("", "None found.", sign="✓", mood="good")
+    words = "Mend the rows that are refused, then:" if inspection.refused else "Then:"
     return [
         overview(inspection),
         coverage_section(inspection),
-        limits_section(inspection),
+        show.Section("limits", "What the log is too thin for", items=cautions or [enough]),
         checks_section(inspection.checks, folded=False),
-        suspicious_section(inspection),
-        next_section(inspection, following),
+        show.Section("suspicious", "Suspicious rows", items=suspicious(inspection) or [clean]),
+        show.Section("next", "Next", [*discount_words(inspection), words], command=following),
     ]
 
 
-def overview(inspection: Inspection) -> Section:
+def overview(inspection: Inspection) -> show.Section:
     """Returns the size of the log, its columns, and how episodes and rewards are spread."""
-    episodes, free = inspection.episodes, inspection.states_with_choice
-    failing, many = len(inspection.failed_checks), len(inspection.suspicions)
-    reached, unfinished = inspection.states_only_reached, inspection.unfinished
+    free, columns = inspection.states_with_choice, inspection.columns
+    failing, many = len(failed(inspection.checks)), len(inspection.suspicions)
+    reached = inspection.states_only_reached
     facts = [
         ("states", f"{inspection.states:,}{f', {reached:,} more only reached' if reached else ''}"),
         ("actions", f"{len(inspection.actions):,}"),
     ]
     if inspection.rewards is not None:
         facts.append(("rewards", rewards_words(inspection.rewards)))
-    if unfinished:
-        words = f"{counted(unfinished, 'row')} at which the recording stopped: no visits"
-        facts.append(("unfinished", words))
+    if inspection.unfinished:
+        stopped = (
+            f"{counted(inspection.unfinished, 'row')} at which the recording stopped: no visits"
+        )
+        facts.append(("unfinished", stopped))
     if inspection.overlap is not None:
-        facts.append(("policy", f"{inspection.overlap.policy}: {fit(inspection)}"))
-    columns = inspection.columns
+        facts.append(("policy", f"{inspection.overlap.policy}: {fit(inspection.overlap)}"))
     facts += [(role.replace("_", " "), columns.described(role)) for role in columns.shown]
-    told = "loose transitions" if episodes is None else ends_words(inspection)
+    trusted = f"two or more actions with more than {inspection.n_wedge:,} visits"
+    takes = f"counting {'refuses' if inspection.refused else 'takes'} the log as it is"
+    kinds = counted(many, "kind") if many else "none"
+    wrong = f"{failing:,} failed" if failing else "none failed"
+    choice: show.Mood = "good" if free else "bad"
+    rows: show.Mood = "bad" if inspection.refused else "plain" if many else "good"
     keys = [
-        Key("Rows", f"{inspection.rows:,}", told),
-        Key(
-            "States with a choice",
-            f"{free:,} of {inspection.states:,}",
-            f"two or more actions with more than {inspection.n_wedge:,} visits",
-            "good" if free else "bad",
-        ),
-        Key(
-            "Suspicious rows",
-            counted(many, "kind") if many else "none",
-            f"counting {'refuses' if inspection.refused else 'takes'} the log as it is",
-            "bad" if inspection.refused else "plain" if many else "good",
-        ),
-        Key(
-            "Assumptions",
-            f"{failing:,} failed" if failing else "none failed",
-            summary(inspection.checks),
-            "bad" if failing else "plain",
-        ),
+        show.Key("Rows", f"{inspection.rows:,}", ends_words(inspection)),
+        show.Key("States with a choice", f"{free:,} of {inspection.states:,}", trusted, choice),
+        show.Key("Suspicious rows", kinds, takes, rows),
+        show.Key("Assumptions", wrong, summary(inspection.checks), "bad" if failing else "plain"),
     ]
     name = harmless(inspection.source, 200)
-    return Section("overview", name, keys=keys, facts=facts, pictures=spreads(inspection))
+    return show.Section("overview", name, keys=keys, facts=facts, pictures=spreads(inspection))
 
 
-def spreads(inspection: Inspection) -> list[Picture]:
+def spreads(inspection: Inspection) -> list[show.Picture]:
     """Returns how long episodes are, and what rewards there are."""
-    episodes, rewards, pictures = inspection.episodes, inspection.rewards, list[Picture]()
-    if episodes is not None and episodes.rows is not None:
-        rows = episodes.rows
-        text = f"{rows.lowest:,} to {rows.highest:,} rows, median {rows.median:,}."
-        caption = Caption("episode-rows", "Rows an episode", text)
-        layer = Layer([bin.times for bin in episodes.histogram])
-        pictures.append(Histogram(caption, "rows", "episode", episodes.edges, [layer]))
+    episodes, rewards, pictures = inspection.episodes, inspection.rewards, list[show.Picture]()
+    if episodes is not None:
+        text = f"{episodes.lowest:,} to {episodes.highest:,} rows, median {episodes.median:,}."
+        caption, layer = (
+            show.Caption("episode-rows", "Rows an episode", text),
+            show.Layer(episodes.histogram),
+        )
+        pictures.append(show.Histogram(caption, "rows", "episode", episodes.edges, [layer]))
     if rewards is not None and len(rewards.bins) > 1:
-        caption = Caption("rewards", "Rewards", f"{rewards_words(rewards)}.")
-        layer = Layer(rewards.bins)
-        pictures.append(Histogram(caption, "reward", "row", reward_edges(rewards), [layer]))
+        many = len(rewards.bins)
+        width = (rewards.high - rewards.low) / many
+        edges = [*(rewards.low + i * width for i in range(many)), rewards.high]
+        caption = show.Caption("rewards", "Rewards", f"{rewards_words(rewards)}.")
+        pictures.append(show.Histogram(caption, "reward", "row", edges, [show.Layer(rewards.bins)]))
     return pictures
 
 
-def coverage_section(inspection: Inspection) -> Section:
+def coverage_section(inspection: Inspection) -> show.Section:
     """Returns how often pairs are visited, and how many states that leaves a choice in."""
     seen, n_wedge, total = inspection.coverage, inspection.n_wedge, inspection.visits
     share = percent(seen.visits_trusted / total) if total else "none"
-    pairs = [
-        Bar(
-            bin_name(bin),
-            bin.times,
-            "green" if bin.low > n_wedge else "orange" if bin.high else "vermilion",
-        )
-        for bin in seen.histogram
-    ]
     states = [
-        Bar(f"{i:,}", times, "green" if i > 1 else "orange")
+        show.Bar(f"{i:,}", times, "blue" if i > 1 else "orange")
         for i, times in enumerate(inspection.states_by_trusted)
         if times or i < 3
     ]
-    by_visits = Caption(
-        "pairs-by-visits",
-        "Pairs by visits",
-        f"Green: more than N∧ = {n_wedge:,} visits, which may change. Orange: kept as before.",
-    )
-    by_choice = Caption(
-        "states-by-choice",
-        "States by trusted actions",
-        f"States by how many actions have more than {n_wedge:,} visits; with fewer than two there "
-        "is nothing to choose.",
-    )
+    text = f"Blue: more than N∧ = {n_wedge:,} visits, which may change. Orange: kept as before."
+    by_visits = show.Caption("pairs-by-visits", "Pairs by visits", text)
+    text = f"By actions with more than {n_wedge:,} visits: with fewer than two nothing can change."
+    by_choice = show.Caption("states-by-choice", "States by trusted actions", text)
     alone = sum(inspection.states_by_tried[1:2])
-    return Section(
+    return show.Section(
         "coverage",
         "Coverage",
         [
@@ -144,31 +113,23 @@ def coverage_section(inspection: Inspection) -> Section:
             "action was ever tried."
         ],
         pictures=[
-            Bars(by_visits, "visits", "pair", pairs),
-            Bars(by_choice, "trusted actions", "state", states),
+            show.Bars(by_visits, "visits", "pair", visit_bars(seen.histogram, n_wedge)),
+            show.Bars(by_choice, "trusted actions", "state", states),
         ],
         tables=[states_table(inspection), actions_table(inspection)],
     )
 
 
-def bin_name(bin: Bin) -> str:
-    """Returns the name of a bin below its bar, where there is little room."""
-    if bin.high == 0:
-        return "never"
-    if bin.low == bin.high:
-        return str(bin.low)
-    return f"{bin.low}–{bin.high}" if bin.high < 100 else f"{short(bin.low)}+"
-
-
-def states_table(inspection: Inspection) -> Table:
+def states_table(inspection: Inspection) -> show.Table:
     """Returns visits by states and actions, the busiest first; too few stand in brackets."""
-    order = inspection.actions_by_visits[:MOST_ACTIONS]
+    actions = sorted(enumerate(inspection.actions), key=lambda each: -each[1].visits)
+    order = [place for place, _ in actions[:MOST_ACTIONS]]
     names = [", ".join(inspection.action_name(inspection.actions[i].action)) for i in order]
-    columns = [*(Column(name) for name in inspection.columns.state), *numbers(*names)]
+    columns = [*(show.Column(name) for name in inspection.columns.state), *show.numbers(*names)]
 
-    def cell(visits: int) -> Cell:
+    def cell(visits: int) -> show.Cell:
         text = f"{visits:,}" if visits > inspection.n_wedge else f"({visits:,})" if visits else "·"
-        return Amount(text, visits)
+        return show.Amount(text, visits)
 
     rows = [
         [*inspection.state_name(use.state), *(cell(use.visits[i]) for i in order)]
@@ -178,44 +139,37 @@ def states_table(inspection: Inspection) -> Table:
         f"Visits in the busiest of {counted(inspection.states, 'state')}; in brackets at most "
         f"{inspection.n_wedge:,}, · never"
     )
-    return Table("states", caption, columns, rows, sortable=True)
+    return show.Table("states", caption, columns, rows, sortable=True)
 
 
-def actions_table(inspection: Inspection) -> Table:
+def actions_table(inspection: Inspection) -> show.Table:
     """Returns how often each action was taken, and in how many states."""
     total = inspection.visits or 1
     rows = [
         [
             *inspection.action_name(use.action),
-            Amount(f"{use.visits:,}", use.visits),
-            Amount(percent(use.visits / total), use.visits),
-            Amount(f"{use.states:,}", use.states),
-            Amount(f"{use.trusted_states:,}", use.trusted_states),
+            show.Amount(f"{use.visits:,}", use.visits),
+            show.Amount(percent(use.visits / total), use.visits),
+            show.Amount(f"{use.states:,}", use.states),
+            show.Amount(f"{use.trusted_states:,}", use.trusted_states),
         ]
         for use in inspection.actions
     ]
     headings = ("visits", "share", "states", f"states with more than {inspection.n_wedge:,}")
-    columns = [*(Column(name) for name in inspection.columns.action), *numbers(*headings)]
-    return Table("actions", "All actions", columns, rows, sortable=True)
+    columns = [*(show.Column(name) for name in inspection.columns.action), *show.numbers(*headings)]
+    return show.Table("actions", "All actions", columns, rows, sortable=True)
 
 
-def limits_section(inspection: Inspection) -> Section:
-    """Returns what cannot be learned from the log."""
-    items = [Item("", caution.says, sign="!", mood="caution") for caution in inspection.cautions]
-    none = Item("", "Nothing: every state has actions to choose from.", sign="✓", mood="good")
-    return Section("limits", "What the log is too thin for", items=items or [none])
-
-
-def suspicious_section(inspection: Inspection) -> Section:
+def suspicious(inspection: Inspection) -> list[show.Item]:
     """Returns what looks wrong, with the first places."""
     items = []
     for suspicion in inspection.suspicions:
-        sign, refused = ("✗", " (refused)") if suspicion.refused else ("!", "")
         places = "; ".join(map(place, suspicion.examples))
-        mood: Mood = "bad" if suspicion.refused else "caution"
-        items.append(Item("", f"{suspicion.says}{refused}", places, sign, mood))
-    none = Item("", "None found.", sign="✓", mood="good")
-    return Section("suspicious", "Suspicious rows", items=items or [none])
+        if suspicion.refused:
+            items.append(show.Item("", f"{suspicion.says} (refused)", places, "✗", "bad"))
+        else:
+            items.append(show.Item("", suspicion.says, places, "!", "caution"))
+    return items
 
 
 def place(example: Example) -> str:
@@ -228,49 +182,30 @@ def place(example: Example) -> str:
     return f"{', '.join(parts)}: {'nothing there' if value is None else harmless(value)}"
 
 
-def next_section(inspection: Inspection, following: str) -> Section:
-    """Returns what to do with the log, and what a discount means for it."""
-    words = "Mend the rows that are refused, then:" if inspection.refused else "Then:"
-    return Section("next", "Next", [*discount_words(inspection), words], command=following)
-
-
 # ---- words --------------------------------------------------------------------------------------
 
 
 def ends_words(inspection: Inspection) -> str:
     """Returns how many episodes there are, and how they end."""
-    episodes = inspection.episodes
-    if episodes is None:
+    if inspection.episodes is None:
         return "loose transitions"
-    ends = (
-        (episodes.terminated, "terminated"),
-        (episodes.truncated, "truncated"),
-        (episodes.without_end, "without an end"),
-    )
-    how = [f"{many:,} {words}" for many, words in ends if many]
-    return f"{counted(episodes.number, 'episode')}: {listed(how) if how else 'none'}"
+    many, *ends = inspection.episodes[:4]
+    words = ("terminated", "truncated", "without an end")
+    how = [f"{times:,} {word}" for times, word in zip(ends, words, strict=True) if times]
+    return f"{counted(many, 'episode')}: {listed(how)}"
 
 
 def rewards_words(rewards: Rewards) -> str:
     """Returns '−400 to 300, median 90', and how far outliers lie."""
     middle = number(rewards.quartiles[1])
     words = f"{number(rewards.low)} to {number(rewards.high)}, median {middle}"
-    beyond = [
-        number(value)
-        for value, outside in (
-            (rewards.lowest, rewards.lowest < rewards.low),
-            (rewards.highest, rewards.highest > rewards.high),
-        )
-        if outside
-    ]
+    beyond = [number(rewards.lowest)] if rewards.lowest < rewards.low else []
+    beyond += [number(rewards.highest)] if rewards.highest > rewards.high else []
     return f"{words}, and outliers as far as {listed(beyond)}" if beyond else words
 
 
-def fit(inspection: Inspection) -> str:
+def fit(overlap: Overlap) -> str:
     """Returns whether the given policy can have made the log."""
-    overlap = inspection.overlap
-    if overlap is None:
-        return "not given"
     if overlap.states_unknown or overlap.impossible:
         return "cannot have made this log"
     return "unlikely to have made this log" if overlap.unlikely else "fits the log"
@@ -283,17 +218,16 @@ def discount_words(inspection: Inspection) -> list[str]:
     """
     meaning = "The discount γ is yours to choose: a reward n steps ahead counts γⁿ of one now."
     episodes = inspection.episodes
-    if episodes is None or episodes.rows is None:
-        weights = [f"{percent(discount**20)} with {discount:g}" for discount in DISCOUNTS]
-        return [f"{meaning} One 20 steps ahead counts {listed(weights)}."]
-    length = episodes.rows.median
-    if episodes.rows.highest == 1:
+    ahead = 20 if episodes is None else episodes.median - 1
+    weights = listed([f"{percent(discount**ahead)} with {discount:g}" for discount in DISCOUNTS])
+    if episodes is None:
+        return [f"{meaning} One 20 steps ahead counts {weights}."]
+    if episodes.highest == 1:
         return [f"{meaning} Every episode here has one row, so that any γ means the same."]
-    weights = [f"{percent(discount ** (length - 1))} with {discount:g}" for discount in DISCOUNTS]
     sentences = [
-        f"{meaning} Episodes here have {counted(length, 'row')} (median), up to "
-        f"{episodes.rows.highest:,}: at its start, the reward in row {length:,} of an episode "
-        f"counts {listed(weights)}."
+        f"{meaning} Episodes here have {counted(episodes.median, 'row')} (median), up to "
+        f"{episodes.highest:,}: at its start, the reward in row {episodes.median:,} of an episode "
+        f"counts {weights}."
     ]
     if episodes.terminated == episodes.number:
         sentences.append(

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from surestep._words import counted, harmless, number, short
-from surestep.sections import Bars, Caption, Curve, Flag, Histogram, Picture, Strips
+from surestep.results.charts import round_width
+from surestep.sections import Bars, Curve, Flag, Histogram, Picture, Strips
 
 WIDTH, HEIGHT = 680.0, 338.0
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
@@ -37,20 +38,9 @@ def svg(picture: Picture) -> Markup:
     """Returns the drawing of a picture."""
     draw: Callable[[Picture], tuple[float, Iterable[Markup]]] = DRAWN[type(picture)]  # type: ignore[assignment]
     height, drawing = draw(picture)
-    return framed(picture.caption, height, drawing)
-
-
-def framed(caption: Caption, height: float, drawing: Iterable[Markup]) -> Markup:
-    """Returns a drawing with its text alternative."""
-    name, title, description = caption
-    return SVG.format(
-        w=WIDTH,
-        h=height,
-        id=name,
-        title=title,
-        description=description,
-        drawing=Markup("").join(drawing),
-    )
+    name, title, description = picture.caption
+    words = {"id": name, "title": title, "description": description}
+    return SVG.format(w=WIDTH, h=height, drawing=Markup("").join(drawing), **words)
 
 
 # ---- axes: from a number to its place in a picture, and where to write numbers beside it --------
@@ -97,8 +87,7 @@ def even_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     [0.0, 0.5, 1.0]
     """
     rough = (high - low) / wanted
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough * 0.999)
+    step = round_width(rough)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
 

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from surestep.report.page import asset
 from surestep.report.stress_test import worlds_words
 from surestep.results.findings import Findings
 from surestep.results.record import Record
 from surestep.sections import Column, Section, Table, numbers
-
-WORDS = (
-    ("Situation", "What a decision depends on: a state, described by the columns you named."),
-    ("Policy", "A rule that says how often each action is taken in each situation."),
-    ("Current policy, π_b", "The policy that made the decisions in the log."),
-    ("New policy, π_I", "The improved policy, which this report is about."),
-    ("Episode", "One course of events from start to end, such as one patient's stay."),
-    ("Gain", "What an episode earns more under the new policy, on average."),
-    ("N∧", "An action seen more often than this in a situation may change."),
-    ("δ", "The chance that a claim is wrong although its assumptions hold; 1 − δ: confidence."),
-    ("L", "The claim: the true gain is at least L. Below 0, it limits a loss."),
-    ("Estimate", "What would follow if the log's frequencies were exactly the truth."),
-    ("World", "A simulated truth that fits the log."),
-)
 
 
 def record_section(findings: Findings) -> Section:
@@ -30,6 +17,7 @@ def record_section(findings: Findings) -> Section:
     rows = [[file.role, file.name, f"{file.size:,}", file.sha256] for file in record.inputs]
     rows.append(["counts", "what the log counts up to", "", record.counts_sha256])
     columns = [Column("Role"), Column("File"), *numbers("Bytes"), Column("SHA-256")]
+    settings = [(name, setting(record, name)) for name in record.parameters]
     machine = [*record.versions.items(), *record.machine.items()]
     return Section(
         "repeat",
@@ -38,11 +26,7 @@ def record_section(findings: Findings) -> Section:
         command=record.command,
         tables=[Table("inputs", "What went into it", columns, rows)],
         parts=[
-            Section(
-                "settings",
-                "Settings",
-                facts=[(name, setting(record, name)) for name in record.parameters],
-            ),
+            Section("settings", "Settings", facts=settings),
             Section("versions", "Versions and machine", facts=machine),
         ],
         folded=True,
@@ -70,4 +54,6 @@ def setting_words(value: object) -> str:
 
 def words_section() -> Section:
     """Returns the words that not everybody knows."""
-    return Section("words", "Words used here", facts=WORDS, folded=True)
+    lines = asset("assets/words.txt").splitlines()
+    facts = [(term, meaning) for term, meaning in (line.split("\t") for line in lines)]
+    return Section("words", "Words used here", facts=facts, folded=True)

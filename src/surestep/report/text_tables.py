@@ -5,29 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
+import surestep.experiments.naming as naming
 from surestep._drawing import MATHEMATICS
 from surestep._words import Scale, number
 from surestep.experiments.comparison import Compared, Comparison
 from surestep.experiments.coverage import CellSummary
 from surestep.experiments.metrics import metric_of
-from surestep.experiments.naming import (
-    claim_names,
-    environment_name,
-    method_name,
-    metric_name,
-    size_words,
-    task_name,
-)
 from surestep.experiments.tails import Interval
+from surestep.report.page import asset
 
-VALUES = {
-    "performance": "ρ",
-    "gain": "ρ − ρ(π_b)",
-    "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))",
-}
+VALUES = {"performance": "ρ", "gain": "ρ − ρ(π_b)", "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))"}
 SHARES = Scale(0, 3)
 INTERVALS = (
     "All intervals are 95 % intervals, each on its own, and hold for every distribution between "
@@ -50,7 +39,6 @@ IN_LATEX = {  # what would be obeyed, and what a font of LaTeX may not have
     "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "–": "--", "∞": r"$\infty$",
     "\u202f": r"\,", "<": "$<$", ">": "$>$", "|": r"\textbar{}",
 }  # fmt: skip
-APART = r"\addlinespace"
 OBEYED = re.compile(r"[\\|*`<>~$]|(?<!\w)_|_(?!\w)|\((?<=\]\()|&(?=#?\w+;)")  # by Markdown
 SIGNS = re.compile("|".join(map(re.escape, [*MATHEMATICS, *IN_LATEX])))
 
@@ -71,9 +59,9 @@ def comparison_table(comparison: Comparison, value: str) -> TextTable:
     reached = [one.summary.metrics[name] for one in methods for name in shares if not shares[name]]
     apart = [one.difference.mean for one in methods if one.difference is not None]
     scale = Scale.of([interval.value for interval in reached or apart], 4)
-    headings = ["method", *map(metric_name, shares)]
+    headings = ["method", *map(naming.metric_name, shares)]
     if len(methods) > 1:
-        other = method_name(comparison.against)
+        other = naming.method_name(comparison.against)
         headings += [
             f"{how}\n{other}" for how in ("mean difference to", "better than", "worse than")
         ]
@@ -85,11 +73,11 @@ def comparison_table(comparison: Comparison, value: str) -> TextTable:
         ]
         scales = (scale, SHARES, SHARES)
         beside = map(interval_words, one.difference, scales) if one.difference else [""] * 3
-        return [method_name(one.summary.method), *reached, *beside][: len(headings)]
+        return [naming.method_name(one.summary.method), *reached, *beside][: len(headings)]
 
     place = (
-        f"{environment_name(comparison.environment)}, "
-        f"{size_words(comparison.episodes, [comparison.environment])}, "
+        f"{naming.environment_name(comparison.environment)}, "
+        f"{naming.size_words(comparison.episodes, [comparison.environment])}, "
         f"{comparison.repetitions:,} repetitions, π_b {number(first.behavior_performance)}, "
         f"π* {number(first.optimal_performance)}: {VALUES[value]}"
     )
@@ -99,9 +87,9 @@ def comparison_table(comparison: Comparison, value: str) -> TextTable:
 def claim_tables(summaries: Sequence[CellSummary]) -> list[TextTable]:
     """Returns a table for each algorithm in each family at each data size."""
     together: dict[str, list[list[str]]] = {}
-    for one, name in zip(summaries, claim_names(summaries), strict=True):
-        size = size_words(one.cell.episodes, [one.cell.family])
-        place = f"{task_name(one)}, {size}, {one.repetitions:,} repetitions"
+    for one, name in zip(summaries, naming.claim_names(summaries), strict=True):
+        size = naming.size_words(one.cell.episodes, [one.cell.family])
+        place = f"{naming.task_name(one)}, {size}, {one.repetitions:,} repetitions"
         together.setdefault(place, []).append(
             [
                 name,
@@ -147,42 +135,32 @@ def as_latex(table: TextTable) -> str:
 
     The second line of a cell stands below the first, and what is wider than the text is shrunk.
     """
-    body = [line for row in table.rows for line in [*latex_lines(row, r"\scriptsize "), APART]]
-    lines = [
-        r"\toprule",
-        *latex_lines(table.headings),
-        r"\midrule",
-        *body[:-1],
-        r"\bottomrule",
-    ]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"  \centering",
-            rf"  \caption{{{in_latex(table.caption)}}}",
-            r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"  \begin{{tabular}}{{l{'r' * (len(table.headings) - 1)}}}",
-            *(f"    {line}" for line in lines),
-            r"  \end{tabular}}",
-            r"\end{table}",
-        ]
+    header, *rows = map(latex_row, [table.headings, *table.rows])
+    return (
+        asset("templates/table.tex")
+        .rstrip()
+        .format(
+            caption=in_latex(table.caption),
+            columns="l" + "r" * (len(table.headings) - 1),
+            header=header,
+            rows="\n    ".join(rows),
+        )
     )
 
 
-def latex_lines(row: Sequence[str], below: str = "") -> list[str]:
-    r"""Returns a row of cells, one line for each line of the longest; `below` begins all but one.
+def latex_row(row: Sequence[str]) -> str:
+    r"""Returns a row of cells.
 
-    >>> print(*latex_lines(["[a]", "0.5\n[0.4, 0.6]"], r"\scriptsize "), sep="\n")
-    {}[a] & 0.5 \\
-     & \scriptsize [0.4, 0.6] \\
+    >>> print(latex_row(["[a]", "0.5\n[0.4, 0.6]"]))
+    {}[a] & \shortstack[r]{0.5\\{}\scriptsize [0.4, 0.6]} \\
     """
-    written = []
-    for place, cells in enumerate(zip_longest(*(cell.split("\n") for cell in row), fillvalue="")):
-        texts = [f"{below if place and cell else ''}{in_latex(cell)}" for cell in cells]
-        if texts[0].startswith(("[", "*")):  # which what stands before would take for its own
-            texts[0] = f"{{}}{texts[0]}"
-        written.append(" & ".join(texts) + r" \\")
-    return written
+    cells = []
+    for cell in row:
+        first, *below = map(in_latex, cell.split("\n"))
+        stacked = "".join(rf"\\{{}}\scriptsize {line}" for line in below)
+        cells.append(rf"\shortstack[r]{{{first}{stacked}}}" if below else first)
+    taken = "{}" if cells[0].startswith(("[", "*")) else ""  # by what stands before
+    return f"{taken}{' & '.join(cells)} " + r"\\"
 
 
 def in_latex(text: str) -> str:

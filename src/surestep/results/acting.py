@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import unknown_label
@@ -68,7 +68,7 @@ def decision_in(
     """
     label = table.vocabulary.label_of("state", state)
     s = table.vocabulary.state_places.get(label)
-    if s is not None and not table.quiet[s] and (behavior_known or logged(table)[s]):
+    if s is not None and not table.quiet[s] and (behavior_known or table.all_decisions[s] > 0):
         return Decision(drawn(table, s, table.probability, rng), None, label)
     if isinstance(fallback, Default):
         chosen = table.vocabulary.action_index(fallback.action)
@@ -76,12 +76,6 @@ def decision_in(
     nearest = nearest_state(table, label)
     followed = table.vocabulary.states[nearest]
     return Decision(drawn(table, nearest, table.behavior, rng), "nearest", followed)
-
-
-def logged(table: PolicyTable) -> BoolArray:
-    """Returns the states [S] that the log decides in, in whichever part of it."""
-    seen: BoolArray = table.all_decisions > 0
-    return seen
 
 
 def drawn(table: PolicyTable, state: int, chances: FloatArray, rng: np.random.Generator) -> Action:
@@ -100,7 +94,7 @@ def nearest_state(table: PolicyTable, label: Label) -> int:
     """Finds the state of the log with the fewest bins in between; refused where there is none."""
     words = table.vocabulary
     best, least = None, np.inf
-    for s in np.flatnonzero(logged(table)):
+    for s in np.flatnonzero(table.all_decisions):
         between = bins_between(table, label, words.states[s])
         if between is not None and between < least:
             best, least = int(s), between

@@ -37,9 +37,7 @@ class WantedPair(NamedTuple):
 
     pair: int
     more_visits: int  # until it would be trusted
-    promise: (
-        float  # how much better it looks than what π_I does there, times how often one is there
-    )
+    promise: float  # how much better it looks than π_I, times how often one is there
 
 
 class DataSummary(NamedTuple):

@@ -6,22 +6,12 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from surestep._reprs import short_repr
-from surestep.checks import Check, failed
+from surestep.checks import Check
 from surestep.io.labels.label import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards
-from surestep.results.chart_bins import Bin
-
-
-class Spread(NamedTuple):
-    """The smallest, the quartiles and the largest of some whole numbers; all are among them."""
-
-    lowest: int
-    first_quarter: int
-    median: int
-    third_quarter: int
-    highest: int
+from surestep.results.charts import Bin
 
 
 class Coverage(NamedTuple):
@@ -31,7 +21,6 @@ class Coverage(NamedTuple):
     never: int  # pairs without a visit
     trusted: int  # pairs with more than N∧ visits
     visits_trusted: int  # visits of these
-    visits: Spread | None  # of the visited pairs; None where no row has a state and an action
     histogram: tuple[Bin, ...]  # of all pairs over their visits; N∧ is the end of a bin
 
 
@@ -42,14 +31,11 @@ class EpisodeLengths(NamedTuple):
     terminated: int
     truncated: int
     without_end: int
-    rows: Spread | None  # None where no row has an episode
-    histogram: tuple[Bin, ...]
-
-    @property
-    def edges(self) -> list[float]:
-        """The edges of the histogram, halfway between numbers of rows; the last bin as wide."""
-        edges = [bin.low - 0.5 for bin in self.histogram]
-        return [*edges, 2 * edges[-1] - edges[-2] if len(edges) > 1 else edges[-1] + 1.0]
+    lowest: int
+    median: int
+    highest: int
+    edges: tuple[float, ...]  # of bins, halfway between numbers of rows
+    histogram: tuple[int, ...]
 
 
 class ActionUse(NamedTuple):
@@ -126,11 +112,6 @@ class Inspection:
         return any(suspicion.refused for suspicion in self.suspicions)
 
     @property
-    def failed_checks(self) -> list[Check]:
-        """Returns the assumptions that the log contradicts."""
-        return failed(self.checks)
-
-    @property
     def states_with_choice(self) -> int:
         """Counts the states with two or more actions of more than N∧ visits."""
         return sum(self.states_by_trusted[2:])
@@ -139,17 +120,6 @@ class Inspection:
     def visits(self) -> int:
         """Counts the visits of all pairs."""
         return sum(use.visits for use in self.actions)
-
-    @property
-    def actions_by_visits(self) -> list[int]:
-        """The places of the actions, the one with most visits first."""
-        return sorted(range(len(self.actions)), key=lambda i: (-self.actions[i].visits, i))
-
-
-def reward_edges(rewards: Rewards) -> list[float]:
-    """Returns the edges of the bins of rewards, from the lowest shown to the highest."""
-    width = (rewards.high - rewards.low) / len(rewards.bins)
-    return [rewards.low + i * width for i in range(len(rewards.bins))] + [rewards.high]
 
 
 def as_json(value: object) -> Any:

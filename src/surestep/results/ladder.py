@@ -42,11 +42,9 @@ def rung_of(
         seen = certificates[0].assumes(WITHIN_SEEN)
         return "proved within the rewards seen" if seen else "proved better"
     belief = belief_in(certificates, fresh=fresh)
-    if awaited or belief is None:
+    if awaited or belief is None or (belief.lower or 0.0) <= 0 or undone(belief, rehearsal):
         return "not shown to be better"
-    if (belief.lower or 0.0) > 0 and not undone(belief, rehearsal):
-        return "believed better"
-    return "not shown to be better"
+    return "believed better"
 
 
 def is_proved(certificate: Certificate) -> bool:
@@ -71,21 +69,12 @@ def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Ce
     None is held that leaves out rows of which nobody knows where they led.
     """
     for place, certificate in enumerate(certificates):
-        if may_be_believed(place, certificate.kind, apart=fresh or is_held_out(certificate)):
-            held = is_belief(certificate) and not certificate.assumes(STOPPING.code)
-            return certificate if held else None
+        share = certificate.parameters.get("train_share")  # that chose the policy, and is left out
+        held_out = isinstance(share, float | int) and share > 0
+        if may_be_believed(place, certificate.kind, apart=fresh or held_out):
+            belief = standing_of(certificate) in ("posterior", BY_EXTENSION)
+            return certificate if belief and not certificate.assumes(STOPPING.code) else None
     return None
-
-
-def is_belief(certificate: Certificate) -> bool:
-    """Tells whether a claim is a posterior's, or stands by extension."""
-    return standing_of(certificate) in ("posterior", BY_EXTENSION)
-
-
-def is_held_out(certificate: Certificate) -> bool:
-    """Tells whether a certificate left out the data by which the policy was chosen."""
-    share = certificate.parameters.get("train_share")
-    return isinstance(share, float | int) and share > 0
 
 
 def undone(belief: Certificate, rehearsal: Rehearsal | None) -> bool:

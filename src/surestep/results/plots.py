@@ -1,35 +1,39 @@
-"""Pictures of a result for notebooks: `result.plot.changes()`, `.certificates()`, `.rehearsal()`.
+"""Pictures of a result, as values: what the page draws as SVG, and `result.plot` by Matplotlib.
 
-Each is a figure of Matplotlib, which notebooks show and `savefig` writes.
+`result.plot.changes()`, `.certificates()` and `.rehearsal()` are figures that notebooks show and
+`savefig` writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import IntArray
-from surestep._drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, drawing
-from surestep.certificates.standing import standing_of
+from surestep._drawing import COLOURS, draw_levels, drawing, typeset
+from surestep._words import floored, harmless, signed
+from surestep.certificates.registry import BUILT_IN
+from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
 from surestep.errors import InvalidParameter
 from surestep.model import Certificate
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
-from surestep.results.ranking import gaining_action
+from surestep.results.charts import gain_bins, gaining_action
 from surestep.results.table import PolicyTable
+from surestep.sections import Caption, Flag, Histogram, Layer, Strip, Strips, Tone
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_STATES = 10
 LONGEST = 40  # characters of a name beside an axis
-COLOURS = {"proved": BLUE, "asymptotic": PURPLE, "posterior": ORANGE}  # by standing; others grey
+TONES: dict[str, Tone] = {"proved": "blue", "asymptotic": "purple", "posterior": "orange"}
 FEW = 3.0  # an L further below 0 than this many times what matters is cut
-BINS = 20
+SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longer numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,58 +45,19 @@ class Plots:
     stress_test: Rehearsal | None
     gain: float  # that the model expects
 
-    def __call__(self) -> NoReturn:
-        """Says which pictures there are."""
-        raise InvalidParameter(
-            "result.plot() draws nothing, expected the name of a picture: result.plot.changes(), "
-            "result.plot.certificates() or result.plot.rehearsal()"
-        )
-
     def changes(self) -> Figure:
         """Draws the changes that matter most: how often an action is taken, before and after.
 
         They are ordered by how often the log decides there, times what one decision gains.
         """
-        states = most_changed(self.table)[:MOST_STATES]
-        if not states.size:
+        if not self.table.changed.any():
             raise InvalidParameter("the policy changes nothing, expected a change to draw")
-        with drawing(7.5, 1.2 + 0.42 * states.size) as figure:
-            axes = figure.subplots()
-            for place, state in enumerate(states[::-1]):
-                draw_change(axes, self.table, int(state), place)
-            names = [shortened(self.table.vocabulary.state_name(int(s))) for s in states[::-1]]
-            axes.set_yticks(range(states.size), names)
-            axes.set_ylim(-0.7, states.size - 0.3)
-            axes.set_xlim(-0.03, 1.03)
-            axes.set_xlabel("chance of the action that gains most: before (grey), after (blue)")
-            changed = int(self.table.changed.sum())
-            axes.set_title(f"The changes that matter most: {states.size} of {changed:,}")
-        return figure
+        return drawn(changes_picture(self.table))
 
     def certificates(self) -> Figure:
         """Draws what each certificate claims at least of the gain, beside what is estimated."""
-        claims = self.certificates_made
-        said = [
-            claim.lower for claim in claims if claim.lower is not None and not claim.says_nothing
-        ]
-        scale = max(abs(self.gain), min(map(abs, said), default=0.0), *said, 1e-300)
-        low = min([0.0, *(lower for lower in said if lower >= -FEW * scale)]) - 0.3 * scale
-        high = max(0.0, self.gain, *said) + 0.3 * scale
-        with drawing(7.5, 1.4 + 0.5 * len(claims)) as figure:
-            axes = figure.subplots()
-            for place, claim in enumerate(claims[::-1]):
-                draw_claim(axes, claim, place, low, high)
-            axes.axvline(0.0, color=GREY, linewidth=1.2)
-            axes.axvline(self.gain, color=GREEN, linestyle="--", linewidth=1.5)
-            side = "right" if self.gain > (low + high) / 2 else "left"
-            above = len(claims) - 0.5
-            axes.text(self.gain, above, " estimated gain ", color=GREEN, va="bottom", ha=side)
-            axes.set_yticks(range(len(claims)), [claim.kind for claim in claims[::-1]])
-            axes.set_ylim(-0.6, len(claims) - 0.1)
-            axes.set_xlim(low, high)
-            axes.set_xlabel("difference to the current policy: at least L")
-            axes.set_title("What each certificate claims; the first is stood by")
-        return figure
+        kinds = [claim.kind for claim in self.certificates_made]
+        return drawn(claims_picture(self.gain, self.certificates_made, kinds))
 
     def rehearsal(self) -> Figure:
         """Draws the true gains in the worlds of the stress test, with data as much as the log."""
@@ -101,27 +66,26 @@ class Plots:
             raise InvalidParameter(
                 "there is no stress test in worlds of several kinds; make the result with worlds=10"
             )
-        size = min(range(len(test.sizes)), key=lambda place: abs(test.sizes[place] - 1.0))
-        gain = test.gain[:, size]
-        lower = self.certificates_made[0].lower
-        edges = np.histogram_bin_edges(gain, BINS)
-        worse = gain < -test.tolerance
-        with drawing(7.5, 3.6) as figure:
-            axes = figure.subplots()
-            parts = [gain[worse], gain[~worse]]
-            named = [f"worse: {worse.sum():,}", f"not worse: {(~worse).sum():,}"]
-            axes.hist(
-                parts, bins=edges.tolist(), stacked=True, color=[VERMILION, BLUE], label=named
-            )
-            axes.axvline(0.0, color=GREY, linewidth=1.2)
-            axes.axvline(self.gain, color=GREEN, linestyle="--", linewidth=1.5, label="estimated")
-            if lower is not None and edges[0] <= lower <= edges[-1]:
-                axes.axvline(lower, color=ORANGE, linestyle=":", linewidth=2, label="claimed: L")
-            axes.set_xlabel("true gain over the current policy")
-            axes.set_ylabel("worlds")
-            axes.set_title(f"Stress test: {gain.size:,} worlds, data × {test.sizes[size]:g}")
-            axes.legend()
-        return figure
+        return drawn(gains_picture(self.gain, self.certificates_made[0].lower, test))
+
+
+# ---- as values ----------------------------------------------------------------------------------
+
+
+def changes_picture(table: PolicyTable) -> Strips:
+    """Returns from where to where the action that gains most chance moves, where most is gained."""
+    words, strips = table.vocabulary, []
+    changed = most_changed(table)
+    for state in changed[:MOST_STATES].tolist():
+        pair = gaining_action(table, state)
+        before, after = float(table.behavior[pair]), float(table.probability[pair])
+        action = ", ".join(words.action_name(int(table.pairs.action[pair])))
+        name = ", ".join(words.state_name(state))
+        ends = min(before, after), max(before, after)
+        strips.append(Strip(name, *ends, after, words=action))
+    title = f"The changes that matter most: {len(strips)} of {changed.size:,}"
+    caption = Caption("changes-picture", title, "")
+    return Strips(caption, "chance of the action that gains most; stroke: new", strips)
 
 
 def most_changed(table: PolicyTable) -> IntArray:
@@ -129,42 +93,117 @@ def most_changed(table: PolicyTable) -> IntArray:
     moved = (table.probability - table.behavior) * table.advantage
     worth = arrays.run_sums(moved, table.pairs.offsets) * table.decisions
     states = np.flatnonzero(table.changed)
-    ordered: IntArray = states[np.argsort(-worth[states], kind="stable")]
-    return ordered
+    return states[np.argsort(-worth[states], kind="stable")]
 
 
-def draw_change(axes: Axes, table: PolicyTable, state: int, place: int) -> None:
-    """Draws how often the action that gains most chance is taken in a state."""
-    pair = gaining_action(table, state).pair
-    before, after = float(table.behavior[pair]), float(table.probability[pair])
-    axes.plot([before, after], [place, place], color=GREY, linewidth=1.5, zorder=1)
-    axes.scatter([before], [place], color=GREY, s=30, zorder=2)
-    axes.scatter([after], [place], color=BLUE, s=45, zorder=2)
-    name = shortened(table.vocabulary.action_name(int(table.pairs.action[pair])))
-    middle = (before + after) / 2
-    axes.annotate(name, (middle, place), (0, 3), textcoords="offset points", ha="center", size=8)
+def claims_picture(gain: float, claims: Sequence[Certificate], names: Sequence[str]) -> Strips:
+    """Returns a range for each claim, from L on to the right.
+
+    What matters is the larger of the estimated gain and the L nearest to 0 that says something; an
+    L further below 0 than a few times that is cut.
+    """
+    gain = within_reach(gain)
+    said = [within_reach(c.lower) for c in claims if c.lower is not None and not c.says_nothing]
+    matters = max(abs(gain), min(map(abs, said), default=0.0), *said, SMALLEST)
+    end = max(gain, *said, 0.0) + 0.1 * matters
+    strips = []
+    for claim, name in zip(claims, names, strict=True):
+        if claim.lower is None or claim.says_nothing:
+            words = "refused" if claim.lower is None else "says nothing"
+            strips.append(Strip(name, end, end, tone="vermilion", words=words))
+            continue
+        lower = max(within_reach(claim.lower), -FEW * matters)
+        point = lower if lower == claim.lower else None
+        words = f"{standing_name(claim)}, L = {signed(floored(claim.lower))}"
+        strips.append(Strip(name, lower, end, point, tone_of(claim), words))
+    text = (
+        "Each bar begins at L, the least gain that the claim leaves open: the further right, the "
+        "stronger. Right of “no difference”, a gain is claimed."
+    )
+    caption = Caption("certificates-picture", "What each certificate claims at least", text)
+    return Strips(caption, "gain per episode over the current policy", strips, flags_of(gain))
 
 
-def draw_claim(axes: Axes, claim: Certificate, place: int, low: float, high: float) -> None:
-    """Draws a claim as a bar from L to the right, or says why there is none."""
-    colour = COLOURS.get(standing_of(claim), GREY)
-    if claim.lower is None or claim.says_nothing:
-        words = "refused" if claim.lower is None else "says nothing"
-        axes.text(low, place, f" {words}", color=VERMILION, va="center")
-        return
-    begin = max(claim.lower, low)
-    axes.barh(place, high - begin, left=begin, height=0.4, color=colour, alpha=0.35)
-    axes.plot([begin, begin], [place - 0.2, place + 0.2], color=colour)
-    words = f" L = {claim.lower:.4g}, {claim.standing} "
-    if claim.lower < low:
-        axes.text(low, place, f"◀{words}", va="center", size=9)
-        return
-    side = "right" if begin > (low + high) / 2 else "left"  # where there is more room
-    axes.text(begin, place, words, va="center", ha=side, size=9)
+def within_reach(value: float) -> float:
+    """Returns the nearest number that an axis can hold."""
+    return 0.0 if abs(value) < SMALLEST else min(max(value, -LARGEST), LARGEST)
 
 
-def shortened(label: Sequence[str]) -> str:
-    """Returns a label in one line beside an axis; a dollar is no formula."""
-    text = ", ".join(label)
-    cut = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-    return cut.replace("$", r"\$")
+def tone_of(claim: Certificate) -> Tone:
+    """Returns the tone of a claim: green only where a gain is proved, built in and declared.
+
+    Nor is it green where rows are left out of which nobody knows where they led.
+    """
+    tone = TONES.get(standing_of(claim), "grey")
+    proved = standing_of(claim) == "proved" and (claim.lower or 0.0) > 0
+    if not proved or claim.kind not in BUILT_IN or claim.assumes(WITHIN_SEEN, STOPPING.code):
+        return "grey" if standing_of(claim) == BY_EXTENSION else tone
+    return "green"
+
+
+def gains_picture(gain: float, lower: float | None, rehearsal: Rehearsal) -> Histogram:
+    """Returns how many worlds have which true gain, with data nearest to the log's own."""
+    gains = rehearsal.gain[:, rehearsal.sizes.index(own_size(rehearsal))]
+    edges, times = gain_bins(gains, rehearsal.tolerance, gain)
+    layers = [
+        Layer(times[0], "vermilion", "worse than the current policy"),
+        Layer(times[1], "grey", "no difference"),
+        Layer(times[2], "blue", "better"),
+    ]
+    reach = [signed(float(end)) for end in (gains.min(), gains.max(), np.median(gains))]
+    text = (
+        f"Worlds by the true gain of the policy made there: {reach[0]} to {reach[1]}, median "
+        f"{reach[2]}. Dashed: this report's numbers."
+    )
+    caption = Caption("gains-picture", "The true gain in simulated worlds", text)
+    return Histogram(caption, "true gain", "world", edges, layers, flags_of(gain, lower))
+
+
+def own_size(rehearsal: Rehearsal) -> float:
+    """Returns the size of the data that is nearest to the log's own."""
+    return min(rehearsal.sizes, key=lambda size: abs(size - 1))
+
+
+def flags_of(gain: float, lower: float | None = None) -> list[Flag]:
+    """Returns what gains are to be compared with."""
+    flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
+    return flags if lower is None else [*flags, Flag(lower, f"L = {signed(floored(lower))}")]
+
+
+# ---- by Matplotlib ------------------------------------------------------------------------------
+
+
+def drawn(picture: Strips | Histogram) -> Figure:
+    """Returns the picture as a figure: ranges below each other, or bars on top of each other."""
+    lines = len(picture.strips) if isinstance(picture, Strips) else 5
+    with drawing(7.5, 1.6 + 0.45 * lines) as figure:
+        axes = figure.subplots()
+        if isinstance(picture, Strips):
+            for place, strip in enumerate(reversed(picture.strips)):
+                colour, width = COLOURS[strip.tone], strip.high - strip.low
+                axes.barh(place, width, left=strip.low, height=0.4, color=colour, alpha=0.35)
+                if strip.point is not None:
+                    axes.plot([strip.point] * 2, [place - 0.25, place + 0.25], color=colour)
+                axes.text(strip.high, place, f"{shortened(strip.words)} ", va="center", ha="right")
+            names = [shortened(strip.name) for strip in reversed(picture.strips)]
+            axes.set_yticks(range(len(names)), names)
+        else:
+            below = np.zeros(len(picture.edges) - 1)
+            for layer in picture.layers:
+                name = f"{layer.name}: {sum(layer.times):,}"
+                colour = COLOURS[layer.tone]
+                axes.stairs(below + layer.times, picture.edges, baseline=below, fill=True,
+                            color=colour, label=name)  # fmt: skip
+                below = below + layer.times
+            axes.set_ylabel(f"{picture.noun}s")
+        draw_levels(axes, {flag.text: flag.value for flag in picture.flags}, upright=True)
+        if picture.flags:
+            axes.legend(loc="best")
+        axes.set_xlabel(picture.label)
+        axes.set_title(picture.caption.title)
+    return figure
+
+
+def shortened(name: str) -> str:
+    """Returns a name in one line beside an axis; a dollar is no formula."""
+    return typeset(harmless(name, LONGEST)) if name else ""

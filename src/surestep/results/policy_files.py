@@ -10,20 +10,21 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
+from surestep._arrays import AnyArray
 from surestep._files import read_whole, temporary_folder
-from surestep.errors import InvalidPolicy, InvalidResult
+from surestep.errors import InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label
 from surestep.io.labels.vocabulary import Vocabulary, in_order
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
-from surestep.model import Pairs, Policy
+from surestep.model import Policy
 from surestep.results.table import PolicyTable
 
 COLUMNS = {
@@ -40,6 +41,12 @@ COLUMNS = {
     "allowed": "BOOLEAN",
 }
 NUMBERS = tuple(COLUMNS)
+FIELDS = {"behavior_probability": "behavior"}  # of a PolicyTable, where it has another name
+OPTIONAL = ("trusted", "n_wedge", "allowed")
+READ: dict[str, Callable[[str], Any]] = {
+    "DOUBLE": float, "BIGINT": int, "BOOLEAN": {"true": True, "false": False}.__getitem__,
+}  # fmt: skip
+DTYPES = {"DOUBLE": np.float64, "BIGINT": np.int64, "BOOLEAN": np.bool_}
 FORMULA = re.compile(r"[=+\-@\t\r\n']")
 PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -62,26 +69,16 @@ def file_columns(
 
 def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
     """All columns of the files, one row a pair in which something is decided."""
-    rows = table.decided
-    words = table.vocabulary
-    states, actions = file_columns(words.state_columns, words.action_columns)
-    state, action = table.pairs.state[rows], table.pairs.action[rows]
-    columns: dict[str, AnyArray] = {}
-    for names, labels, index in (
-        (states, words.states, state),
-        (actions, words.actions, action),
-    ):
+    rows, words, columns = table.decided, table.vocabulary, dict[str, AnyArray]()
+    named = file_columns(words.state_columns, words.action_columns)
+    labelled = ((words.states, table.pairs.state), (words.actions, table.pairs.action))
+    for names, (labels, index) in zip(named, labelled, strict=True):
         for i, name in enumerate(names):
-            columns[name] = np.array([label[i] for label in labels], object)[index]
-    nothing = np.full(rows.size, None, object)
-    trusted = nothing if table.trusted is None else table.trusted
-    values = (
-        *(table.probability, table.behavior, table.visits, trusted, table.q, table.advantage),
-        *(table.held_out_visits, table.advantage_low, table.advantage_high),
-        np.full(rows.size, table.n_wedge, object),
-        nothing if table.allowed is None else table.allowed,
-    )
-    columns |= {name: value[rows] for name, value in zip(NUMBERS, values, strict=True)}
+            columns[name] = np.array([label[i] for label in labels], object)[index[rows]]
+    for name in NUMBERS:
+        value = getattr(table, FIELDS.get(name, name))
+        one_for_all = not isinstance(value, np.ndarray)
+        columns[name] = (np.full(rows.size, value, object) if one_for_all else value)[rows]
     return columns
 
 
@@ -157,111 +154,45 @@ def read_policy_csv(
     ends: Sequence[Label],
 ) -> PolicyTable:
     """The table that `policy_csv` wrote; `ends` are the states in which nothing is decided."""
-    named_so = file_columns(state_columns, action_columns)
-    expected = [*(name for names in named_so for name in names), *NUMBERS]
+    width, acting = len(state_columns), len(state_columns) + len(action_columns)
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except csv.Error as problem:
-        raise InvalidResult(f"policy.csv is no CSV: {problem}") from None
-    if not rows or [raw_label(name) for name in rows[0]] != expected:
-        raise InvalidResult(f"policy.csv does not begin with the columns {', '.join(expected)}")
-    width, acting = len(state_columns), len(action_columns)
-    states, actions, numbers = dict[Label, int](), set[Label](), list[list[str]]()
-    owner, taken = list[int](), list[Label]()
-    for line, row in enumerate(rows[1:], 2):
-        if len(row) != len(expected):
-            raise InvalidResult(
-                f"policy.csv, row {line} has {len(row)} cells, expected {len(expected)}"
-            )
-        labels = tuple(map(raw_label, row[: width + acting]))
-        owner.append(states.setdefault(labels[:width], len(states)))
-        taken.append(labels[width:])
-        actions.add(labels[width:])
-        numbers.append(row[width + acting :])
-    known = tuple(in_order(actions, action_columns, binnings))
-    vocabulary = Vocabulary(state_columns, action_columns, (*states, *ends), known, binnings)
-    place = {label: index for index, label in enumerate(vocabulary.actions)}
-    enabled = [*zip(owner, (place[label] for label in taken), strict=True)]
-    enabled += [(len(states) + i, 0) for i in range(len(ends))]
-    return with_numbers(vocabulary, enabled, numbers, len(ends))
+        header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+        if header[acting:] != [*NUMBERS] or {len(row) for row in rows} - {len(header)}:
+            raise ValueError("expected columns of labels, and these: " + ", ".join(NUMBERS))
+        labels = [tuple(cell.removeprefix("'") for cell in row[:acting]) for row in rows]
+        states = dict.fromkeys(label[:width] for label in labels)
+        actions = in_order({label[width:] for label in labels}, action_columns, binnings)
+        known = (state_columns, action_columns, (*states, *ends), tuple(actions), binnings)
+        words = Vocabulary(*known)
+        enabled = [(words.state_places[x[:width]], words.action_places[x[width:]]) for x in labels]
+        if enabled != sorted(set(enabled)):
+            raise ValueError("a pair stands there twice, or the rows are not in order")
+        pairs = words.pairs_of([*enabled, *((len(states) + i, 0) for i in range(len(ends)))])
+        cells = zip(*(row[acting:] for row in rows), strict=True)
+        values = {
+            FIELDS.get(name, name): read_column(name, texts, len(ends))
+            for name, texts in zip(NUMBERS, cells, strict=True)
+        }
+        for name in ("probability", "behavior"):
+            Policy(pairs, values[name])
+    except (csv.Error, ValueError, LookupError, SurestepError) as problem:
+        raise InvalidResult(
+            f"policy.csv is not what `surestep improve` writes: {problem}"
+        ) from None
+    quiet = arrays.freeze(np.arange(pairs.num_states) >= len(states))
+    return PolicyTable(words, pairs, quiet=quiet, **values)
 
 
-def with_numbers(
-    vocabulary: Vocabulary, enabled: list[tuple[int, int]], cells: list[list[str]], ends: int
-) -> PolicyTable:
-    """The table of the enabled pairs, the last of which are those of the ends, one each."""
-    if enabled != sorted(set(enabled)):
-        raise InvalidResult("policy.csv has a pair twice, or its rows are not in order")
-    pairs = vocabulary.pairs_of(enabled)
-
-    def texts(name: str) -> list[str]:
-        return [row[NUMBERS.index(name)] for row in cells]
-
-    def column(name: str, at_end: float = 0.0) -> FloatArray:
-        try:
-            given = [float(text) for text in texts(name)]
-        except ValueError as problem:
-            raise InvalidResult(f"policy.csv, column {name}: {problem}") from None
-        values = arrays.freeze(np.array([*given, *[at_end] * ends], float))
-        if not np.isfinite(values).all():
-            raise InvalidResult(f"policy.csv, column {name} holds what is no number")
-        return values
-
-    def visits(name: str) -> IntArray:
-        values = column(name)
-        if (values < 0).any() or (values % 1 != 0).any():
-            raise InvalidResult(f"policy.csv, column {name} holds what is no number of visits")
-        return arrays.freeze(values.astype(np.int64))
-
-    def flags(name: str) -> BoolArray | None:
-        said = [{"true": True, "false": False, "": None}.get(text, text) for text in texts(name)]
-        known = set(said)
-        if known != {None} and not known <= {True, False}:
-            raise InvalidResult(f"policy.csv, column {name} holds {sorted(map(str, known))}")
-        return (
-            None if known == {None} else arrays.freeze(np.array([*said, *[False] * ends], np.bool_))
-        )
-
-    for name in ("probability", "behavior_probability"):
-        check_policy(name, pairs, column(name, 1.0))
-    quiet = np.arange(pairs.num_states) >= pairs.num_states - ends
-    return PolicyTable(
-        vocabulary,
-        pairs,
-        column("probability", 1.0),
-        column("behavior_probability", 1.0),
-        visits("visits"),
-        flags("trusted"),
-        column("q"),
-        column("advantage"),
-        arrays.freeze(quiet),
-        visits("held_out_visits"),
-        column("advantage_low"),
-        column("advantage_high"),
-        n_wedge_of(texts("n_wedge")),
-        flags("allowed"),
-    )
-
-
-def n_wedge_of(texts: Sequence[str]) -> int | None:
-    """Returns the N∧ that stands in every row; None where nothing does."""
-    distinct = set(texts)
-    if distinct <= {""}:
+def read_column(name: str, texts: Sequence[str], ends: int) -> Any:
+    """Returns the values of a column, with those of the ends; None where nothing stands there."""
+    if name in OPTIONAL and not any(texts):
         return None
-    (text, *others) = distinct
-    if others or not text.isascii() or not text.isdecimal():
-        raise InvalidResult(f"policy.csv, column n_wedge holds {', '.join(sorted(distinct))}")
-    return int(text)
-
-
-def check_policy(name: str, pairs: Pairs, probability: FloatArray) -> None:
-    """Refuses probabilities that are no policy."""
-    try:
-        Policy(pairs, probability)
-    except InvalidPolicy as problem:
-        raise InvalidResult(f"policy.csv, column {name}: {problem}") from None
-
-
-def raw_label(cell: str) -> str:
-    """The label that `escaped_cell` wrote."""
-    return cell.removeprefix("'")
+    values = [READ[COLUMNS[name]](text) for text in texts]
+    if name == "n_wedge":
+        (value,) = set(values)
+        return value
+    at_end = 1 if name.endswith("probability") else 0
+    column: AnyArray = np.array([*values, *[at_end] * ends], DTYPES[COLUMNS[name]])
+    if not np.isfinite(column).all() or (name.endswith("visits") and column.min() < 0):
+        raise ValueError(f"column {name} holds what is no number of its kind")
+    return arrays.freeze(column)

@@ -15,7 +15,6 @@ import msgspec
 from surestep._files import failing_to_read
 from surestep._json import read_json, typed
 from surestep._reprs import short_repr
-from surestep._version import __version__, installed_version
 from surestep.checks import Check
 from surestep.description import described
 from surestep.errors import InvalidResult
@@ -63,7 +62,6 @@ class QueryFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 FORMAT = "surestep run"
 VERSION = 11
-COMPUTES_WITH = ("numpy", "scipy", "numba", "llvmlite", "duckdb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ class Record:
     command: str  # what makes it again
     baseline: Baseline | None = None  # what the episodes earned; None without whole episodes
     checks: tuple[Check, ...] = ()  # of what claims assume
-    query: Mapping[str, Any] | None = None  # the digest of its rows, and the types it was given
+    query: Mapping[str, Any] | None = None  # QueryFacts, where a query prepared the log
 
     __repr__ = short_repr("command", "counts_sha256")
 
@@ -154,26 +152,14 @@ class Record:
             record = typed(content, cls)
             typed(record.parameters, Parameters, "parameters")
             typed(record.parameters["algorithm"]["algorithm"], str, "the name of the algorithm")
-            if record.query is not None:
-                typed(record.query, QueryFacts, "query")
+            typed(record.query, QueryFacts | None, "query")  # type: ignore[arg-type]
             if (described(record.description).query is None) != (record.query is None):
-                raise ValueError(
-                    "expected a query in the description, and what it made, or neither"
-                )
+                raise ValueError("expected a query, and what it made, or neither")
             return record, outputs
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
             raise InvalidResult(
                 f"run.json is not what `surestep improve` writes: {problem}"
             ) from None
-
-
-def current_versions() -> dict[str, str]:
-    """Returns the versions of surestep, of Python, and of what numbers come from."""
-    return {
-        "surestep": __version__,
-        "python": platform.python_version(),
-        **{name: installed_version(name) for name in COMPUTES_WITH},
-    }
 
 
 def current_machine() -> dict[str, str]:

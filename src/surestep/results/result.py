@@ -16,12 +16,13 @@ from functools import partial
 from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._files import read_path, read_whole
+import surestep.results.acting as acting
+from surestep._files import failing_to_read, read_path, read_whole
 from surestep._reprs import frame_of, short_repr
 from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
@@ -33,17 +34,8 @@ from surestep.io.logs.frames import column_names, is_frame, values_of
 from surestep.io.logs.query import Keys, Query, prepared_case
 from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
-from surestep.model.certificate import VERDICT, Rung, read_json
+from surestep.model.certificate import Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
-from surestep.results.acting import (
-    Action,
-    Decision,
-    Default,
-    Fallback,
-    Nearest,
-    action_in,
-    decision_in,
-)
 from surestep.results.ladder import rung_of
 from surestep.results.plots import Plots
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
@@ -58,7 +50,6 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "certificates.json",
     "report.html",
 )
-Labels = Mapping[str, object] | tuple[str, ...] | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,34 +121,14 @@ class Result:
             checks=self.record.checks,
         )
 
-    @overload
     def act(
         self,
         state: object,
         rng: np.random.Generator | int,
-        fallback: None = None,
+        fallback: acting.Fallback | None = None,
         *,
         tables: Mapping[str, str] | None = None,
-    ) -> Action | list[Action]: ...
-
-    @overload
-    def act(
-        self,
-        state: object,
-        rng: np.random.Generator | int,
-        fallback: Fallback,
-        *,
-        tables: Mapping[str, str] | None = None,
-    ) -> Decision | list[Decision]: ...
-
-    def act(
-        self,
-        state: object,
-        rng: np.random.Generator | int,
-        fallback: Fallback | None = None,
-        *,
-        tables: Mapping[str, str] | None = None,
-    ) -> Action | list[Action] | Decision | list[Decision]:
+    ) -> Any:
         """An action drawn from π_I(·|state): a text, or one a column.
 
         `state` is a label, one text a column, or a row: a mapping from the columns of the state to
@@ -172,7 +143,7 @@ class Result:
         """
         rng = arrays.generator(rng)
         if fallback is not None:
-            arrays.expect("fallback", fallback, (Nearest, Default))
+            arrays.expect("fallback", fallback, (acting.Nearest, acting.Default))
         several = isinstance(state, list) and all(isinstance(row, Mapping) for row in state)
         if self.record.query is not None and (several or is_frame(state)):
             return self._answer(self._prepared(state, tables or {}), rng, fallback)
@@ -187,13 +158,13 @@ class Result:
         return answers
 
     def _answer(
-        self, state: object, rng: np.random.Generator, fallback: Fallback | None
-    ) -> Action | Decision:
+        self, state: object, rng: np.random.Generator, fallback: acting.Fallback | None
+    ) -> acting.Action | acting.Decision:
         """Draws an action in one state."""
         if fallback is None:
-            return action_in(self.table, state, rng)
+            return acting.action_in(self.table, state, rng)
         known = self.record.parameters["behavior"] in ("table", "uniform")
-        return decision_in(self.table, state, rng, fallback, behavior_known=known)
+        return acting.decision_in(self.table, state, rng, fallback, behavior_known=known)
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
         """Returns what the query makes of the last of the rows of a case so far."""
@@ -209,9 +180,7 @@ class Result:
                 f"the query takes the table {min(lacking)!r}; expected its file among `tables`"
             )
         if is_frame(case):
-            columns = [str(name) for name in column_names(case)]
-            rows = zip(*(values_of(case, name) for name in columns), strict=True)
-            case = [dict(zip(columns, row, strict=True)) for row in rows]
+            case = rows_of(case, [str(name) for name in column_names(case)])
         reader = self.record.description.get("reader", {})
         load_tables = partial(
             load_further, description=described({"tables": tables, "reader": reader})
@@ -228,8 +197,7 @@ class Result:
         for name in columns:
             if name not in there:
                 raise InvalidParameter(f"there is no column {name!r}; {closest(name, there)}")
-        rows = zip(*(values_of(frame, name) for name in columns), strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+        return rows_of(frame, [*columns])
 
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved result; equal results have equal bytes."""
@@ -248,6 +216,12 @@ class Result:
     def save(self, directory: str | Path) -> None:
         """Writes a new folder, whole or not at all."""
         save(read_path(directory), self.files())
+
+
+def rows_of(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
+    """Returns the rows of a table, with these columns."""
+    rows = zip(*(values_of(frame, name) for name in columns), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def load(directory: str | Path, *, allow_query: bool = False) -> Result:
@@ -279,13 +253,10 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
             runs_query=allow_query,
         )
-        stood_by = read_json(text_of(folder, CERTIFICATE))
-        if Certificate.from_content(stood_by) != certificates[0]:
-            raise InvalidResult(f"{CERTIFICATE} is not the first of {CERTIFICATES}")
-        said = stood_by.get(VERDICT)
-        if said != result.verdict:
+        if text_of(folder, CERTIFICATE) != f"{result.certificate.to_json(result.verdict)}\n":
             raise InvalidResult(
-                f"{CERTIFICATE} has the verdict {said!r}, but its result is {result.verdict!r}"
+                f"{CERTIFICATE} is not the first of {CERTIFICATES} with the verdict "
+                f"{result.verdict!r}"
             )
         return result
     except SurestepError as problem:
@@ -295,10 +266,8 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
 def strangers(folder: Path, result: Result) -> list[str]:
     """Returns the names in the folder of a finished result that do not belong there."""
     known = {RUN, *FILES} if result.rehearsal is None else {RUN, *FILES, REHEARSAL}
-    try:
+    with failing_to_read(folder):
         return sorted({path.name for path in folder.iterdir()} - known)
-    except OSError as problem:
-        raise InvalidResult(f"{folder} cannot be read: {problem.strerror}") from None
 
 
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:
@@ -308,25 +277,19 @@ def certificates_to_json(certificates: Sequence[Certificate]) -> str:
 
 
 def certificates_from_json(text: str) -> tuple[Certificate, ...]:
-    """Returns the certificates of the list that `certificates_to_json` wrote."""
-    return certificates_of(read_json(text))
-
-
-def certificates_of(content: object) -> tuple[Certificate, ...]:
-    """Returns the certificates of a list of JSON."""
-    if not isinstance(content, list) or not content:
-        raise InvalidResult("there is no list of certificates, expected at least one in it")
-    return tuple(map(Certificate.from_content, content))
+    """Returns the certificates of a text: one, or a list of them."""
+    content = read_json(text)
+    listed = content if isinstance(content, list) else [content]
+    if not listed:
+        raise InvalidResult("the list of certificates is empty, expected at least one")
+    return tuple(map(Certificate.from_content, listed))
 
 
 def read_certificates(path: str | Path) -> tuple[Certificate, ...]:
     """Returns the certificates in a file: one, or a list of them."""
     file = read_path(path)
     try:
-        content = read_json(read_whole(file).decode())
-        return certificates_of(content if isinstance(content, list) else [content])
-    except UnicodeDecodeError:
-        raise InvalidResult(f"{file} is not UTF-8") from None
+        return certificates_from_json(text_of(file.parent, file.name))
     except SurestepError as problem:
         raise type(problem)(f"{file}: {problem}") from None
 

@@ -347,7 +347,7 @@ def test_what_cannot_be_read_at_all_is_refused(tmp_path):
     with pytest.raises(InvalidLog, match="no row"):
         inspect_log(read_log(path))
     path.write_text('episode,step,state,action,reward\na,0,s,x\na,1,"s\n')
-    with pytest.raises(InvalidLog, match=r"row 1, column 'reward': found .*, 4 values"):
+    with pytest.raises(InvalidLog, match=r"Line: 2; .*: 5 Found: 4"):
         inspect_log(read_log(path))
 
 

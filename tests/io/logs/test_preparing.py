@@ -116,8 +116,12 @@ CLOCK = {"ends": "clock"}
         ),
         ({"step": ["2025-04-03", "2025-04-03"]}, {}, "step"),
         ({}, CLOCK | {"columns": {"time": "state"}}, "column 'state': found 'a', expected a time"),
-        ({"terminated": ["0", "1"]}, {"ends": "complete"}, "but so does column 'terminated'"),
-        ({"done": ["0", "1"]}, {"ends": "complete"}, "but so does column 'done'; expected one"),
+        (
+            {"terminated": ["0", "1"]},
+            {"ends": "complete"},
+            "found column 'terminated' that does so too",
+        ),
+        ({"done": ["0", "1"]}, {"ends": "complete"}, "found column 'done' that does so too"),
         ({}, {"ends": "over"}, "ends is 'over', expected one of complete, clock"),
     ],
 )
@@ -165,9 +169,9 @@ def test_a_stamp_that_could_be_several_dates_is_refused_with_how_to_say_which(te
     assert says in str(refused.value)
 
 
-def test_two_rows_of_one_time_are_named_by_their_time():
+def test_two_rows_of_one_time_are_refused():
     tied = WITH_GAPS | {"step": ["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-01"]}
-    says = r"row 3, column 'step': in episode 'e', more than one row has the time '2025-01-02'"
+    says = r"row 3, column 'step': in episode 'e', step 1 is there 2 times, by its time stamps; exp"
     with pytest.raises(InvalidLog, match=says):
         read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}, ends="clock").counts()
 

@@ -306,18 +306,10 @@ def test_rows_that_are_made_while_they_are_fetched_are_stopped_too(workshop):
         database.execute(f"SELECT 1 UNION ALL ({ENDLESS})").fetchall()
 
 
-def test_time_that_is_over_between_two_queries_is_over(workshop):
-    with (
-        pytest.raises(InvalidParameter, match="longer than"),
-        workshop.locked(Query("SELECT 1", seconds=0)) as database,
-    ):
-        database.execute(ENDLESS)
-
-
 def test_memory_and_what_is_spilled_have_limits(workshop, monkeypatch):
     room = "too little room"
     assert room in refused("SELECT list(i) FROM range(1000000000000) AS t(i)", workshop,
-                           memory_limit="100MB")  # fmt: skip
+                           memory_limit="40MB")  # fmt: skip
     monkeypatch.setattr(module, "SPILL", -(2**30) // workshop.file.stat().st_size + 20)
     assert room in refused(
         "SELECT i FROM range(1000000000000) AS t(i) ORDER BY hash(i)", workshop,
@@ -342,14 +334,11 @@ def test_rows_without_end_for_one_case_do_not_fill_the_memory(fresh):
         check_no_look_ahead(fresh, query, KEYS)
 
 
-@pytest.mark.parametrize(
-    "sql", [ENDLESS, "SELECT i FROM range(1000000000000) AS t(i) ORDER BY hash(i)"]
-)
-def test_ctrl_c_stops_a_query(sql, workshop):
+def test_ctrl_c_stops_a_query(workshop):
     timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        answer(sql, workshop, memory_limit="200MB", seconds=60)
+        answer(ENDLESS, workshop, seconds=60)
     timer.join()
     assert answer("SELECT 1", workshop) == [(1,)]
 
@@ -674,7 +663,7 @@ def test_a_column_of_the_log_is_not_taken_for_the_place_of_its_rows(name, tmp_pa
 def test_values_of_another_type_are_refused_by_their_row_and_column(column, value):
     rows = rows_so_far(3)
     rows[1][column] = value
-    with pytest.raises(InvalidParameter, match=f"row 2: column '{column}' is .*, expected "):
+    with pytest.raises(InvalidParameter, match="row 2 has values of other types than the log: "):
         prepared_case(Query("SELECT *, x AS state FROM log"), KEYS, TYPES, rows)
 
 
@@ -699,8 +688,7 @@ def test_the_rows_of_a_case_cannot_be_read_from_elsewhere():
 
 def test_states_of_all_types_are_called_in_act_as_in_the_log(tmp_path):
     values = (
-        *("sum(i) OVER (ORDER BY i)", "i / 10::FLOAT", "i * 0.25", "i > 3", "i / 3", "[i]"),
-        *("i::UBIGINT", "DATE '2026-01-01' + i::INT"),
+        *("sum(i) OVER (ORDER BY i)", "i / 10::FLOAT", "i > 3", "i / 3", "[i]", "i::UBIGINT"),
         "TIMESTAMPTZ '2026-01-01 00:00:00Z' + INTERVAL (i) HOUR",
     )
     columns = {f"v{place}": value for place, value in enumerate(values)}
@@ -713,6 +701,6 @@ def test_states_of_all_types_are_called_in_act_as_in_the_log(tmp_path):
     source = read_log(tmp_path / "log.csv", query=sql, case="who", ends="complete", columns=roles)
     made, counts = source.table.made, source.counts()
     words = Vocabulary(roles["state"], ("action",), counts.states, counts.actions)
-    for number in range(1, 9):
+    for number in (1, 4, 8):
         now = prepared_case(Query(sql), made.keys, made.types, rows[:number])
         assert words.label_of("state", now) in counts.states

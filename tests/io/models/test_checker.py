@@ -186,8 +186,8 @@ def test_actions_are_numbered(name):
     code = np.array([list(table).index(name) for row in rows for name in row])
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     found = number_actions(Actions(code, len(table), list(table)), starts)
-    assert found.labels == (None if labels is None else tuple(labels))
-    assert found.action.tolist() == [number for row in numbers for number in row]
+    assert found.names == (None if labels is None else tuple(labels))
+    assert found.number.tolist() == [number for row in numbers for number in row]
 
 
 ROWS = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3), min_size=1, max_size=4)

@@ -219,16 +219,15 @@ REFUSED = {
     ),
     "a negative probability that would be left out": (
         Table({0: {0: [GOOD, (-0.3, 0, 0.0, False)]}}, 0),
-        "a probability of state 0, action 0 in the table P of Table is -0.3, expected 0 to 1; "
-        "1 of 2 rows is affected",
+        "a probability of state 0, action 0 in the table P of Table is -0.3, expected 0 or more",
     ),
     "NaN as probability": (
         Table({0: {0: [GOOD, (np.nan, 0, 0.0, False)]}}, 0),
-        "a probability of state 0, action 0 in the table P of Table is nan, expected 0 to 1",
+        "a probability of state 0, action 0 in the table P of Table is nan, expected 0 or more",
     ),
     "an infinite probability": (
         Table({0: {0: [(np.inf, 0, 0.0, False)]}}, 0),
-        "probabilities of state 0, action 0 in the table P of Table sum to inf, expected 1",
+        "a probability of state 0, action 0 in the table P of Table is inf, expected 0 or more",
     ),
     "an infinite reward": (
         Table({0: {0: [GOOD, (0.0, 0, np.inf, False)]}}, 0),

@@ -13,7 +13,6 @@ from support.umb_parts import (
     actions,
     annotation,
     doubles,
-    rationals,
     read,
     valuations,
     values,
@@ -133,29 +132,6 @@ def test_a_state_without_choices_and_a_choice_without_branches_are_ends(tmp_path
     mdp = read(tmp_path, [2, 0], [[(1, 1.0)], []], more=more)
     assert np.diff(mdp.offsets).tolist() == [1, 0, 0]
     assert mdp.ending_reward.tolist() == [0.0, 4.0, 0.0]
-
-
-@pytest.mark.parametrize("size", [128, 256])
-def test_rationals_are_rounded_to_the_nearest_double(tmp_path, size):
-    big = 2**60 if size == 128 else 3**70
-    chances = [(1, 3), (2 * big, 3 * big), (1, 1), (1, 1)]
-    kind = {"type": "rational", "size": size}
-    more = {
-        "index": annotation("rewards", "r", ["branches"], kind),
-        "files": {
-            "branch-to-probability.bin": rationals(*chances, size=size),
-            **values(
-                "rewards", "r", branches=rationals((-1, 3), (0, 1), (1, 7), (5, 2), size=size)
-            ),
-        },
-    }
-    mdp = read(tmp_path, CHOICES, BRANCHES, kind=kind, more=more)
-    assert mdp.probability.tolist() == [1 / 3, 2 / 3, 1.0, 1.0]
-    assert mdp.reward.tolist() == [-1 / 3, 0.0, 1 / 7, 2.5]
-    if size == 128:
-        storm = stormpy.build_model_from_umb(tmp_path / "m.umb")
-        row = storm.transition_matrix.get_row(0)
-        assert [float(entry.value) for entry in row] == mdp.probability.tolist()[:2]
 
 
 ACTIONS = {

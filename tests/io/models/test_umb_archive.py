@@ -8,8 +8,6 @@ import tarfile
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from support.model_files import BIT, COMPRESSIONS, offsets, umb, write_umb
 from support.umb_parts import (
@@ -27,7 +25,7 @@ from support.umb_parts import (
 )
 from surestep.errors import InvalidModel, SurestepError
 from surestep.io import read_mdp
-from surestep.io.models.umb_archive import PIECE, Unpacked
+from surestep.io.models.umb_archive import PIECE
 
 # ---- what the format allows -------------------------------------------------------------------
 
@@ -97,7 +95,7 @@ def test_what_follows_is_seen_wherever_the_compressed_data_ends(tmp_path):
 
 
 ARCHIVES = {
-    "an empty file": (b"", "the file is no archive, or damaged or cut off before byte 0, expect"),
+    "an empty file": (b"", "the file is no archive, or damaged or cut off before byte 512, expect"),
     "text": (b"2 3 4\n" * 200, "the file is no archive"),
     "gzip of nothing": (COMPRESSIONS["gzip"](b""), "the file is no archive, or damaged or cut off"),
     "gzip of text": (COMPRESSIONS["gzip"](b"2 3 4\n" * 200), "the file is no archive"),
@@ -132,7 +130,7 @@ def test_what_is_no_archive_is_refused(tmp_path, name):
 
 
 MUCH, LARGE = 100 << 20, 12 << 20  # bytes: more than may be unpacked at all, and less
-HELD = 6 << 20  # bytes that may be held at a time: a piece, the list of files, what is declared
+HELD = 11 << 20  # bytes that may be held at a time: a piece unpacked, the list of files, the index
 BOMBS = {  # a change of a good model, which gzip then packs 1,000 to 1
     "much that nobody needs": (
         file("notes.txt", bytes(MUCH)),
@@ -201,7 +199,7 @@ def test_an_extended_header_is_not_unpacked_into_memory(tmp_path):
     tracemalloc.start()
     try:
         with pytest.raises(
-            InvalidModel, match="headers of a file have more than 8192 bytes before byte 512, expe"
+            InvalidModel, match="headers of a file have more than 8192 bytes, expected a name"
         ):
             read_mdp(path, 0.9)
         assert tracemalloc.get_traced_memory()[1] < HELD
@@ -221,22 +219,6 @@ def test_zeros_behind_an_archive_are_not_kept(tmp_path):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("form", ["gzip", "xz"])
-@given(data=st.data())
-def test_what_is_unpacked_in_pieces_is_what_was_packed(tmp_path_factory, form, data):
-    plain = data.draw(st.binary(max_size=200)) * data.draw(st.sampled_from([1, 7, 1500]))
-    path = tmp_path_factory.mktemp("unpacked") / "packed"
-    path.write_bytes(COMPRESSIONS[form](plain))
-    places = st.integers(0, len(plain) + 5)
-    with path.open("rb") as packed:
-        unpacked = Unpacked(packed)
-        for _ in range(data.draw(st.integers(1, 5))):
-            at, size = data.draw(places), data.draw(places)
-            assert unpacked.seek(at) == min(at, len(plain))
-            assert unpacked.read(size) == plain[at : at + size]
-            assert unpacked.tell() == min(at + size, len(plain))
-
-
 def header_of(name, *, kind=tarfile.REGTYPE, size=0):
     """A header as somebody might write it, with the checksum that belongs to it."""
     header = tarfile.TarInfo(name)
@@ -250,14 +232,6 @@ def header_of(name, *, kind=tarfile.REGTYPE, size=0):
 def extended(data, kind=tarfile.XHDTYPE):
     """An extended header, and the data that follow it."""
     return header_of("x", kind=kind, size=len(data)) + data + bytes(-len(data) % 512)
-
-
-def sparse_header():
-    """The header of a file with holes, whose map goes on in the next block."""
-    block = bytearray(header_of("x", kind=tarfile.GNUTYPE_SPARSE))
-    block[482] = 1
-    block[148:156] = b"%06o\0 " % (sum(block[:148]) + 256 + sum(block[156:]))
-    return bytes(block)
 
 
 REWARDS = "annotations/rewards/r/choices/values.bin"
@@ -287,11 +261,6 @@ OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
         extended(b"27 GNU.sparse.realsize=999\n"),
         "index.json is of type b'0' with holes in the archive, expected plain files and folders",
     ),
-    "holes that are none": (extended(b"20 GNU.sparse.map=x\n"), DAMAGED),
-    "holes that are cut off": (
-        extended(b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"),
-        DAMAGED,
-    ),
     "records that are cut off": (extended(b"15 path=ab\n"), DAMAGED),
     "records that go nowhere": (extended(b"0 path=ab\n"), DAMAGED),
     "records longer than memory": (extended(b"99999999999999999999 path=ab\n"), DAMAGED),
@@ -301,14 +270,9 @@ OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
     "a long name with more behind it": (extended(b"ab\0c", tarfile.GNUTYPE_LONGNAME), DAMAGED),
     "a record for all files": (
         extended(b"13 comment=1\n", tarfile.XGLTYPE),
-        "a header for all its files, expected one for each; pack them anew, for example with tar ",
+        "x is of type b'g' in the archive, expected plain files and folders",
     ),
     "an endless extended header": (extended(b"comment=" + b"x" * (1 << 17)), TOO_LARGE),
-    "endlessly many of them": (extended(b"11 path=ab\n") * 2_000, TOO_LARGE),
-    "an endless map of holes": (
-        sparse_header() + (bytes(504) + b"\x01" + bytes(7)) * 2_000,
-        TOO_LARGE,
-    ),
     "a size below nothing": (header_of("x", size=-512), DAMAGED),
     "a size below nothing, later": (header_of("x") + header_of("y", size=-512), DAMAGED),
     "an extended header below nothing": (
@@ -347,13 +311,6 @@ def test_zeros_in_place_of_a_header_are_not_taken_for_the_end(tmp_path):
         path.write_bytes(data[:at] + bytes(512) + data[at + 512 :])
         with pytest.raises(InvalidModel, match="something follows the archive, expected nothing"):
             read_mdp(path, 0.9)
-
-
-def test_folders_count_as_files(tmp_path):
-    path = write_umb(tmp_path / "m.umb", *good())
-    path.write_bytes(header_of("x", kind=tarfile.DIRTYPE) * 4_100 + path.read_bytes())
-    with pytest.raises(InvalidModel, match="the archive holds more than 4096 files"):
-        read_mdp(path, 0.9)
 
 
 def test_a_file_that_stands_twice_in_the_archive_is_refused(tmp_path):

@@ -84,14 +84,7 @@ def read_counts(path: str | Path) -> LabelledCounts:
             return read_rows(database, source, read_manifest(database, source))
         except duckdb.Error as problem:
             raise InvalidCounts(f"{source} cannot be read: {first_lines(problem)}") from None
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            RecursionError,
-            InvalidParameter,
-        ) as problem:
+        except (LookupError, TypeError, ValueError, RecursionError, InvalidParameter) as problem:
             raise InvalidCounts(
                 f"{source} is no file of counts as `surestep count` writes them ({problem})"
             ) from None
@@ -340,18 +333,10 @@ def read_transitions(database: Any, layout: Layout) -> Transitions:
         low, high = columns["lowest"], columns["highest"]
         if not ((low > 0) & (low <= high) & (high <= 1)).all():
             raise ValueError("a propensity is not above 0 and at most 1")
-    return Transitions(
-        columns["state"].astype(np.int64),
-        columns["action"].astype(np.int64),
-        columns["next_state"].astype(np.int64),
-        columns["terminated"].astype(np.bool_),
-        columns["times"],
-        whole_numbers(columns, "reward_sum"),
-        whole_numbers(columns, "least_reward"),
-        whole_numbers(columns, "greatest_reward"),
-        columns.get("lowest"),
-        columns.get("highest"),
-    )
+    values: dict[str, Any] = {name: columns.get(name) for name in Transitions._fields}
+    values |= {name: columns[name].astype(np.int64) for name in ("state", "action", "next_state")}
+    values |= {name: whole_numbers(columns, name) for name in REWARDS}
+    return Transitions(**values | {"terminated": columns["terminated"].astype(np.bool_)})
 
 
 def rewards_fit(rows: Transitions) -> bool:

@@ -110,16 +110,37 @@ class LabelledCounts:
         rows = self.transitions
         decided = np.append(self.decided, True)  # nobody knows a state at the END
         at_end = rows.terminated & decided[rows.next_state]
-        next_state = np.where(at_end, END, rows.next_state)
         states = [joined(label) for label in self.states]
-        actions = [joined(label) for label in self.actions]
         if at_end.any():
             states.append(joined(self.end_label()))
         if pairs is None:
-            labels = {"state_labels": tuple(states), "action_labels": tuple(actions)}
-            pairs = Pairs.full(len(states), len(actions), **labels)
+            actions = [joined(label) for label in self.actions]
+            shape = len(states), len(actions)
+            pairs = Pairs.full(*shape, state_labels=states, action_labels=actions)
         state = known_places("state", states, pairs.state_labels)  # END = −1 picks the last
-        return count_of(self, pairs, state, next_state, self.pairs_of_rows(pairs))
+        led = state[np.where(at_end, END, rows.next_state)]
+        pair = self.pairs_of_rows(pairs)
+        if (pair < 0).any():
+            t = int(np.argmax(pair < 0))
+            raise ShapeMismatch(
+                f"the log takes action {joined(self.actions[rows.action[t]])!r} in state "
+                f"{joined(self.states[rows.state[t]])!r}, where it is not enabled"
+            )
+        merged = grouped(rows._replace(state=pair, next_state=led), keys=("state", "next_state"))
+        starts = np.zeros(pairs.num_states, np.int64)
+        starts[state[: len(self.states)]] = self.starts
+        terminal = np.zeros(pairs.num_states, np.bool_)
+        terminal[led[rows.terminated]] = True
+        total, *ends = (in_units(getattr(merged, name), 10**self.scale) for name in REWARDS)
+        return Counts(
+            pairs,
+            arrays.offsets_of(np.bincount(merged.state, minlength=pairs.num_pairs)),
+            merged.next_state,
+            merged.times,
+            LoggedRewards(total, "transition", False, *ends),
+            starts,
+            terminal,
+        )
 
     def pairs_of_rows(self, pairs: Pairs) -> IntArray:
         """Finds the pair of every transition [T], by its labels; −1 where it is not enabled."""
@@ -127,44 +148,6 @@ class LabelledCounts:
         state = known_places("state", [*map(joined, self.states)], pairs.state_labels)[rows.state]
         action = known_places("action", [*map(joined, self.actions)], pairs.action_labels)
         return pairs.find(state, action[rows.action])
-
-
-def count_of(
-    counts: LabelledCounts, pairs: Pairs, state: IntArray, next_state: IntArray, pair: IntArray
-) -> Counts:
-    """Counts, with the places of states among those of `pairs`; the end, if any, comes last.
-
-    `pair` [T] is that of each transition.
-    """
-    rows = counts.transitions
-    if (pair < 0).any():
-        t = int(np.argmax(pair < 0))
-        raise ShapeMismatch(
-            f"the log takes action {joined(counts.actions[rows.action[t]])!r} in state "
-            f"{joined(counts.states[rows.state[t]])!r}, where it is not enabled"
-        )
-    at = rows._replace(state=pair, next_state=state[next_state])
-    merged = grouped(at, keys=("state", "next_state"))
-    unit = 10**counts.scale
-    starts = np.zeros(pairs.num_states, np.int64)
-    starts[state[: len(counts.states)]] = counts.starts
-    terminal = np.zeros(pairs.num_states, np.bool_)
-    terminal[state[next_state[rows.terminated]]] = True
-    return Counts(
-        pairs,
-        arrays.offsets_of(np.bincount(merged.state, minlength=pairs.num_pairs)),
-        merged.next_state,
-        merged.times,
-        LoggedRewards(
-            in_units(merged.reward_sum, unit),
-            "transition",
-            known=False,
-            least=in_units(merged.least_reward, unit),
-            greatest=in_units(merged.greatest_reward, unit),
-        ),
-        starts,
-        terminal,
-    )
 
 
 def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
@@ -279,7 +262,7 @@ def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
     return scale, rows._replace(**dict(zip(REWARDS, map(narrowed, rewards), strict=True)))
 
 
-def positions(labels: Sequence[Label], among: Sequence[Label]) -> IntArray:
+def positions(labels: Sequence[Any], among: Sequence[Any]) -> IntArray:
     """Returns the place of each label among those of all parts."""
     place = {label: index for index, label in enumerate(among)}
     return np.array([place[label] for label in labels], np.int64)
@@ -289,11 +272,11 @@ def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) 
     """Returns the place of each label among those that a model knows."""
     if among is None:
         raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
-    place = {label: index for index, label in enumerate(among)}
+    known = set(among)
     for label in labels:
-        if label not in place:
+        if label not in known:
             raise ShapeMismatch(f"the log has the {kind} {label!r}, which the pairs do not have")
-    return np.array([place[label] for label in labels], np.int64)
+    return positions(labels, among)
 
 
 def counts_digest(counts: LabelledCounts) -> str:
@@ -396,28 +379,15 @@ class Transitions(NamedTuple):
 
     def each(self, change: Callable[[AnyArray], AnyArray]) -> Transitions:
         """The same change made to every column."""
-        return Transitions(
-            change(self.state),
-            change(self.action),
-            change(self.next_state),
-            change(self.terminated),
-            change(self.times),
-            change(self.reward_sum),
-            change(self.least_reward),
-            change(self.greatest_reward),
-            None if self.lowest is None else change(self.lowest),
-            None if self.highest is None else change(self.highest),
-        )
+        columns: list[Any] = [None if column is None else change(column) for column in self]
+        return Transitions(*columns)
 
 
 def concatenated(parts: Sequence[Transitions]) -> Transitions:
     """All parts, one after the other; all of them have propensities, or none."""
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in Transitions._fields
-        if getattr(parts[0], name) is not None
-    }
-    return Transitions(**columns)
+    columns = zip(*parts, strict=True)
+    joint: list[Any] = [None if same[0] is None else np.concatenate(same) for same in columns]
+    return Transitions(*joint)
 
 
 def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:
@@ -426,9 +396,7 @@ def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:
     if order.size == 0:
         return rows
     rows = rows.each(lambda column: column[order])
-    new = np.ones(order.size, np.bool_)
-    new[1:] = np.any([np.diff(getattr(rows, key)) != 0 for key in keys], axis=0)
-    begin = np.flatnonzero(new)
+    begin = np.flatnonzero(arrays.first_of_equal(*(getattr(rows, key) for key in keys)))
     low, high = rows.lowest, rows.highest
     return rows.each(lambda column: column[begin])._replace(
         times=np.add.reduceat(rows.times, begin),

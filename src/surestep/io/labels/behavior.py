@@ -54,24 +54,12 @@ def policy_from_propensities(
     (0, 1]. What the actions seen in a state leave of 1 is shared evenly by the actions never seen
     there.
     """
-
-    def found(i: int) -> str:
-        span = str(least[i]) if least[i] == most[i] else f"between {least[i]} and {most[i]}"
-        return f"the logged probability of {pairs.pair_name(int(seen[i]))} is {span}"
-
     of_rows = said("behavior='row-propensities'", "--behavior row-propensities")
-    arrays.refuse_where(
-        ~((least > 0) & (least <= most) & (most <= 1)),
-        lambda i: (
-            f"{found(i)}, expected above 0 and at most 1: it is that of an action that was taken"
-        ),
-        "pair",
-        InvalidLog,
-    )
     arrays.refuse_where(
         most - least > SAME * most,
         lambda i: (
-            f"{found(i)}: the policy that made the log looks at more than the state columns, or "
+            f"the logged probability of {pairs.pair_name(int(seen[i]))} is between {least[i]} and "
+            f"{most[i]}: the policy that made the log looks at more than the state columns, or "
             "changed on the way; add the columns that it looks at to the state, or say "
             f"{of_rows}: then it is estimated in every state, and whole episodes are weighted by "
             "what their rows say"

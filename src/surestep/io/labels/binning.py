@@ -56,10 +56,10 @@ class Binning:
         numbers = arrays.floats("values", values, None, InvalidParameter)
         if self.edges is not None:
             return np.searchsorted(np.array(self.edges), numbers, side="right")
-        steps = Steps.of(self.width)
-        inside = np.clip(numbers, steps.edge(-steps.last - 1), steps.edge(steps.last))
-        near: IntArray = np.floor(inside / steps.width).astype(np.int64)
-        reached = (steps.edges(near) <= inside).astype(np.int64) + (steps.edges(near + 1) <= inside)
+        grid = Multiples.of(self.width)
+        inside = np.clip(numbers, grid.edge(-grid.last - 1), grid.edge(grid.last))
+        near: IntArray = np.floor(inside / grid.width).astype(np.int64)
+        reached = (grid.edges(near) <= inside).astype(np.int64) + (grid.edges(near + 1) <= inside)
         return near - 1 + reached
 
     def index(self, value: float) -> int:
@@ -96,18 +96,22 @@ class Binning:
         """The first and the last bin, which are open to one side."""
         if self.edges is not None:
             return 0, len(self.edges)
-        last = Steps.of(self.width).last
+        last = Multiples.of(self.width).last
         return -last - 1, last
 
     def edge(self, index: int) -> float:
         """The lower edge of a bin that has one."""
-        return self.edges[index - 1] if self.edges is not None else Steps.of(self.width).edge(index)
+        return (
+            self.edges[index - 1]
+            if self.edges is not None
+            else Multiples.of(self.width).edge(index)
+        )
 
     def sql(self, expression: str) -> str:
         """SQL for the BIGINT bin of a DOUBLE expression, NULL where that is no finite number."""
         value = f"({expression})"
-        steps = None if self.edges is not None else Steps.of(self.width)
-        index = searched(value, self.edges or (), 0) if steps is None else steps.sql(value)
+        grid = None if self.edges is not None else Multiples.of(self.width)
+        index = searched(value, self.edges or (), 0) if grid is None else grid.sql(value)
         return f"CASE WHEN isfinite({value}) THEN {index} END"
 
     def to_json(self) -> dict[str, Any]:
@@ -125,7 +129,7 @@ class Binning:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Multiples:
     """The multiples of a width of `digits` · 10^`power`, each the double nearest to it."""
 
     width: float
@@ -133,8 +137,8 @@ class Steps:
     power: int
 
     @classmethod
-    def of(cls, width: float | None) -> Steps:
-        """The steps of a width, by the shortest decimal that means it."""
+    def of(cls, width: float | None) -> Multiples:
+        """The multiples of a width, by the shortest decimal that means it."""
         shortest = Decimal(repr(width)).normalize().as_tuple()
         digits = int("".join(map(str, shortest.digits)))
         return cls(float(width or 0), digits, int(shortest.exponent))
@@ -205,8 +209,8 @@ def read_width(width: object) -> float:
     """A width as a double of few digits."""
     if not (arrays.is_number(width) and 0 < width < np.inf):
         raise InvalidParameter(f"width is {width!r}, expected a finite number above 0")
-    steps = Steps.of(float(width))
-    if steps.digits >= LARGEST_DIGITS or abs(steps.power) > LARGEST_POWER:
+    grid = Multiples.of(float(width))
+    if grid.digits >= LARGEST_DIGITS or abs(grid.power) > LARGEST_POWER:
         raise InvalidParameter(
             f"width is {width!r}, expected at most 9 digits, and at most {LARGEST_POWER} of them "
             "after the point (round it, or give the edges one by one)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,13 +20,12 @@ from surestep.io.labels.bin_rules import DECIMAL
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label import Label, joined
 from surestep.io.labels.vocabulary import Vocabulary, in_order, label_text, unknown_label
-from surestep.io.logs.columns import ROLES, closest
+from surestep.io.logs.columns import ROLES, by_name, closest
 from surestep.io.logs.tables import connected, find_table, named_in_errors, types_of
 from surestep.io.sql import as_texts
 from surestep.model import Pairs, Policy
 
 PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
-Locate = Callable[[Mapping[str, Label]], str]  # where a log has these labels, by role
 Text = str | None  # None where a cell is empty
 Binnings = Mapping[str, Binning] | None
 
@@ -187,14 +186,7 @@ def usual_columns(role: str, wanted: Sequence[str], columns: Sequence[str]) -> S
     if not missing:
         return wanted
     usual = ROLES[role].aliases if role in ROLES else PROBABILITY
-    near = [name for name in columns if name.lower() in usual and len(wanted) == 1]
-    if usual[0] in near:
-        near = [usual[0]]
-    if len(near) > 1:
-        raise InvalidLog(
-            f"the {role} may be column {' or '.join(map(repr, near))}; call the right one "
-            f"{missing[0]!r}"
-        )
+    near = by_name(role, columns, usual) if len(wanted) == 1 else ()
     if not near:
         raise InvalidLog(
             f"there is no column {missing[0]!r} for the {role}; {closest(missing[0], columns)}"
@@ -244,16 +236,6 @@ def read_label_list(
     return tuple(read_label_table(source, {role: columns}, binnings).labels[role])
 
 
-def nowhere(labels: Mapping[str, Label]) -> str:
-    """Returns no place: counts do not tell where a label was."""
-    return ""
-
-
-def found_at(place: str) -> str:
-    """Returns the place as the beginning of a sentence, where it is known."""
-    return f"{place}: " if place else ""
-
-
 def others(count: int, nouns: str) -> str:
     """Returns how many are affected, in words, where it is more than the one that was named."""
     return "" if count == 1 else f"; {count:,} {nouns} are affected"
@@ -269,10 +251,9 @@ def check_listed(
     columns: Sequence[str],
     listed: Sequence[Label],
     logged: Sequence[Label],
-    locate: Locate = nowhere,
     where: str = "",
 ) -> None:
-    """Refuses a log with a label that is not listed; `locate` finds the row at fault.
+    """Refuses a log with a label that is not listed.
 
     `where` says whose labels these are: by default those of a list that was given.
     """
@@ -281,22 +262,21 @@ def check_listed(
     if missing:
         hint = unknown_label(role, columns, missing[0], known)
         raise ShapeMismatch(
-            f"{found_at(locate({role: missing[0]}))}the log has the {role} "
+            f"the log has the {role} "
             f"{joined(missing[0])!r}, which {where or f'the list of {role}s'} does not have: {hint}"
             f"{others(len(missing), f'{role}s')}"
         )
 
 
-def check_log_fits(table: PairTable, counts: LabelledCounts, locate: Locate = nowhere) -> None:
+def check_log_fits(table: PairTable, counts: LabelledCounts) -> None:
     """Refuses a log that this policy cannot have made, or that has other pairs than there are.
 
     Every state in which the log decides must be in the table, and every action that it takes there
-    must have a row, for a policy one with a probability above 0. `locate` finds the row that is at
-    fault.
+    must have a row, for a policy one with a probability above 0.
     """
     words, rows = table.vocabulary, counts.transitions
     decided = [label for label, yes in zip(counts.states, counts.decided, strict=True) if yes]
-    check_listed("state", words.state_columns, words.states, decided, locate, table.name)
+    check_listed("state", words.state_columns, words.states, decided, table.name)
     state = places_or_none(words.state_places, counts.states)[rows.state]
     action = places_or_none(words.action_places, counts.actions)[rows.action]
     pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
@@ -312,7 +292,7 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, locate: Locate = no
     if pair[first] >= 0:
         expected = "gives it probability 0 there; expected a probability above 0"
     raise ShapeMismatch(
-        f"{found_at(locate({'state': there, 'action': what}))}the log takes action "
-        f"{joined(what)!r} in state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
+        f"the log takes action {joined(what)!r} in state {joined(there)!r} {times:,} "
+        f"time{'s' if times > 1 else ''}, "
         f"but {table.name} {expected}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
     )

@@ -7,13 +7,11 @@ that none hangs on the last bits of a machine.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
-from itertools import islice
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -28,7 +26,7 @@ from surestep.io.labels.binning import literal, span, written
 from surestep.io.sql import sql_name, sql_text
 
 MOST_STATES = 1000
-DEEPEST = 60  # splits above a leaf: SQL nests as deep
+DEEPEST = 60  # splits above a leaf
 SIZES = (4, 8, 16, 32, 64)  # that 'auto' tries
 DIGITS = 6
 LARGEST = 1e100  # measurement that teaches: squares are finite
@@ -38,41 +36,29 @@ LEAST_ROWS = 5  # of a leaf
 SAME = 1e-9  # returns, or errors, that differ by no more of their size differ by rounding alone
 
 Name = Annotated[str, Meta(min_length=1, max_length=1000)]
-Limits = Mapping[str, tuple[float, float]]  # column → from, to below
-EVERYWHERE = (-math.inf, math.inf)
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A node of a tree: rows with `column` < `threshold` go left, others right; None is a leaf."""
-
-    column: Name
-    threshold: float
-    left: Split | None = None
-    right: Split | None = None
+Leaf = tuple[tuple[float | None, float | None], ...]  # of each column: from, to below; None: any
 
 
 @dataclass(frozen=True)
 class LearntStates:
     """The states of a new column `name`, by measurements in `columns`.
 
-    They are the leaves of a `tree`, or the nearest of `centres` [K, C], with the `spreads` [C] of
-    columns for distances: the first k of the least Σ_c (x_c / spread_c − centre_kc / spread_c)².
+    They are the first of the `leaves` [K] of a tree that a row lies in, or the nearest of `centres`
+    [K, C], with the `spreads` [C] of columns for distances: the first k of the least
+    Σ_c (x_c / spread_c − centre_kc / spread_c)². What is in no leaf is in the last.
     """
 
     name: Name
     columns: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
-    tree: Split | None = None
+    leaves: Annotated[tuple[Leaf, ...], Meta(max_length=MOST_STATES)] = ()
     centres: Annotated[tuple[tuple[float, ...], ...], Meta(max_length=MOST_STATES)] = ()
     spreads: tuple[Annotated[float, Meta(gt=0)], ...] = ()
 
     def __post_init__(self) -> None:
         """Checks that the rule is one, and that no two states have the same label."""
-        if (self.tree is None) == (not self.centres):
-            raise InvalidParameter("learnt states have either a tree or centres, expected one")
-        states = len(self.scaled if self.tree is None else self.leaves)  # which checks them
-        if not 2 <= states <= MOST_STATES:
-            raise InvalidParameter(f"learnt states are not 2 to {MOST_STATES:,}, expected as many")
+        states = len(self.limits) if self.leaves else len(self.scaled)  # which checks them
+        if states < 2 or (self.leaves and self.centres):
+            raise InvalidParameter("learnt states have at least two leaves, or as many centres")
         for names in (self.columns, self.labels):
             if len(set(names)) < len(names):
                 raise InvalidParameter("a column or a label is there twice, expected each once")
@@ -80,16 +66,21 @@ class LearntStates:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The states in words: 'age < 40, lactate >= 2.1' or 'age about 63, lactate about 2.1'."""
-        if self.tree is None:
+        if not self.leaves:
             return nearly(self.columns, self.centres)
-        limits = ([pair for pair in leaf.items() if pair[1] != EVERYWHERE] for leaf in self.leaves)
-        return tuple(", ".join(f"{name} {span(*ends)}" for name, ends in leaf) for leaf in limits)
+        named = (zip(self.columns, leaf.tolist(), strict=True) for leaf in self.limits)
+        return tuple(
+            ", ".join(f"{name} {span(*ends)}" for name, ends in leaf if np.isfinite(ends).any())
+            for leaf in named
+        )
 
     @cached_property
-    def leaves(self) -> tuple[Limits, ...]:
-        """The limits of all columns in each leaf of the tree, from left to right."""
-        everywhere = dict.fromkeys(self.columns, EVERYWHERE)
-        return tuple(islice(limits_of_leaves(self.tree, everywhere, 0), MOST_STATES + 1))
+    def limits(self) -> FloatArray:
+        """Where the values of each column begin and end in each leaf [K, C, 2]."""
+        if {len(leaf) for leaf in self.leaves} != {len(self.columns)}:
+            raise InvalidParameter("leaves have other columns, expected limits of each column")
+        limits: FloatArray = np.array(self.leaves, float)  # None becomes NaN
+        return np.where(np.isnan(limits), (-np.inf, np.inf), limits)
 
     @cached_property
     def scaled(self) -> FloatArray:
@@ -103,22 +94,17 @@ class LearntStates:
     def indices(self, values: object) -> IntArray:
         """Returns the state [N] of each row [N, C] of finite measurements, a place in `labels`."""
         rows = arrays.floats("measurements", values, None, InvalidParameter)
-        found = np.zeros(rows.shape[0], np.int64)
-        if self.tree is None:
-            distances = np.zeros((len(self.centres), rows.shape[0]))
-            with np.errstate(over="ignore"):
-                for numbers, spread, centre in zip(
-                    rows.T, self.spreads, self.scaled.T, strict=True
-                ):
-                    distances += (numbers / spread - centre[:, None]) ** 2
-            found[:] = distances.argmin(axis=0)
+        if self.leaves:
+            found = np.full(rows.shape[0], len(self.leaves) - 1)
+            for place, (low, high) in reversed([*enumerate(self.limits.swapaxes(1, 2))]):
+                found[((low <= rows) & (rows < high)).all(axis=1)] = place
             return found
-        for place, limits in enumerate(self.leaves):
-            inside = np.ones(rows.shape[0], np.bool_)
-            for numbers, (low, high) in zip(rows.T, limits.values(), strict=True):
-                inside &= (low <= numbers) & (numbers < high)
-            found[inside] = place
-        return found
+        distances = np.zeros((len(self.centres), rows.shape[0]))
+        with np.errstate(over="ignore"):
+            for numbers, spread, centre in zip(rows.T, self.spreads, self.scaled.T, strict=True):
+                distances += (numbers / spread - centre[:, None]) ** 2
+        nearest: IntArray = distances.argmin(axis=0)
+        return nearest
 
     def label(self, row: Mapping[str, object]) -> str:
         """Returns the label of one row of measurements, all of them finite numbers."""
@@ -133,18 +119,21 @@ class LearntStates:
 
     def sql(self) -> str:
         """Returns SQL for the label; NULL where a measurement is missing or not finite."""
-        read = {name: f"TRY_CAST({sql_name(name)} AS DOUBLE)" for name in self.columns}
+        read = [f"TRY_CAST({sql_name(name)} AS DOUBLE)" for name in self.columns]
         labels = [sql_text(label) for label in self.labels]
-        if self.tree is None:
-            state = f"[{', '.join(labels)}][{self.nearest_sql(read)}]"
+        if self.leaves:
+            inside = [leaf_sql(read, leaf.tolist()) for leaf in self.limits[:-1]]
+            told = zip(inside, labels, strict=False)
+            whens = " ".join(f"WHEN {inside} THEN {label}" for inside, label in told)
+            state = f"CASE {whens} ELSE {labels[-1]} END"
         else:
-            state = tree_sql(self.tree, read, iter(labels))
-        there = " AND ".join(f"isfinite({number})" for number in read.values())
+            state = f"[{', '.join(labels)}][{self.nearest_sql(read)}]"
+        there = " AND ".join(f"isfinite({number})" for number in read)
         return f"CASE WHEN {there} THEN {state} END"
 
-    def nearest_sql(self, read: Mapping[str, str]) -> str:
+    def nearest_sql(self, read: Sequence[str]) -> str:
         """Returns SQL for the place of the nearest centre, from 1, operation by operation."""
-        pairs = zip(read.values(), self.spreads, strict=True)
+        pairs = zip(read, self.spreads, strict=True)
         near = ", ".join(f"{number} / {literal(spread)}" for number, spread in pairs)
         away = [[f"(t[{c}] - {literal(x)})" for c, x in enumerate(z, 1)] for z in self.scaled]
         distances = ", ".join(" + ".join(f"{each} * {each}" for each in row) for row in away)
@@ -167,23 +156,6 @@ class LearntStates:
             ) from None
 
 
-def limits_of_leaves(node: Split | None, limits: Limits, depth: int) -> Iterator[Limits]:
-    """Yields the limits of each leaf; refuses a split of nothing, and too many above each other."""
-    if node is None:
-        yield limits
-        return
-    low, high = limits.get(node.column, (math.nan, math.nan))
-    if not low < node.threshold < high or depth == DEEPEST:
-        raise InvalidParameter(
-            f"split {depth + 1} of a tree is that of {node.column!r} at {node.threshold!r}, "
-            f"expected at most {DEEPEST} above each other, a column of {', '.join(limits)}, and a "
-            "number within the limits of the splits above"
-        )
-    below, above = (low, node.threshold), (node.threshold, high)
-    yield from limits_of_leaves(node.left, {**limits, node.column: below}, depth + 1)
-    yield from limits_of_leaves(node.right, {**limits, node.column: above}, depth + 1)
-
-
 def nearly(columns: Sequence[str], centres: Sequence[Sequence[float]]) -> tuple[str, ...]:
     """Returns labels of centres, each with the fewest digits, from two on, that no other has."""
     labels = [""] * len(centres)
@@ -197,12 +169,13 @@ def nearly(columns: Sequence[str], centres: Sequence[Sequence[float]]) -> tuple[
     return tuple(labels)
 
 
-def tree_sql(node: Split | None, read: Mapping[str, str], labels: Iterator[str]) -> str:
-    """Returns SQL for the label of the leaf below a node."""
-    if node is None:
-        return next(labels)
-    left, right = (tree_sql(child, read, labels) for child in (node.left, node.right))
-    return f"CASE WHEN {read[node.column]} < {literal(node.threshold)} THEN {left} ELSE {right} END"
+def leaf_sql(read: Sequence[str], limits: Sequence[Sequence[float]]) -> str:
+    """Returns SQL: a row lies in a leaf."""
+    parts = ["true"]
+    for number, (low, high) in zip(read, limits, strict=True):
+        parts += [f"{number} >= {literal(low)}"] if low > -np.inf else []
+        parts += [f"{number} < {literal(high)}"] if high < np.inf else []
+    return " AND ".join(parts)
 
 
 # ---- learning ---------------------------------------------------------------------------------
@@ -286,23 +259,25 @@ def grown(
     varied = (returns - returns.mean()) / spread if spread > SAME * np.abs(returns).max() else 0.0
     tree = regressor.fit(np.column_stack(ranks), varied + np.zeros(returns.size)).tree_
 
-    def split(node: int) -> Split | None:
-        if tree.children_left[node] < 0:
-            return None
-        c = int(tree.feature[node])
-        low, high = levels[c][(place := int(tree.threshold[node])) : place + 2].tolist()
-        threshold = high if exact[c] else short_between(low, high)
+    def leaves(node: int, limits: Leaf) -> Iterator[Leaf]:
         below, above = int(tree.children_left[node]), int(tree.children_right[node])
-        return Split(columns[c], threshold, split(below), split(above))
+        if below < 0:
+            yield limits
+            return
+        c, rank = int(tree.feature[node]), int(tree.threshold[node])
+        low, high = levels[c][rank : rank + 2].tolist()
+        threshold = high if exact[c] else short_between(low, high)
+        yield from leaves(below, (*limits[:c], (limits[c][0], threshold), *limits[c + 1 :]))
+        yield from leaves(above, (*limits[:c], (threshold, limits[c][1]), *limits[c + 1 :]))
 
-    root = split(0)
-    if root is None:
+    found = tuple(leaves(0, ((None, None),) * len(columns)))
+    if len(found) == 1:
         raise InvalidLog(
             f"no threshold of {', '.join(columns)} (to {DIGITS} digits) tells returns apart with "
             f"{LEAST_ROWS} rows on each side, so {name} cannot be a tree; give other measurements, "
             "more rows or kmeans"
         )
-    return LearntStates(name, columns, root)
+    return LearntStates(name, columns, found)
 
 
 def clustered(
@@ -325,7 +300,7 @@ def clustered(
         found = kmeans.fit(scaled[::every]).cluster_centers_ * spreads + table.mean(axis=0)
     centres = np.unique(in_few_digits(found), axis=0)
     return LearntStates(
-        name, columns, None, tuple(map(tuple, centres.tolist())), tuple(spreads.tolist())
+        name, columns, (), tuple(map(tuple, centres.tolist())), tuple(spreads.tolist())
     )
 
 

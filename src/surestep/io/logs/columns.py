@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep._names import did_you_mean
 from surestep.description import several
-from surestep.errors import InvalidLog, InvalidParameter, said
+from surestep.errors import InvalidLog, said
 
 Types = Mapping[str, str]  # column → type, as DuckDB calls it
-ALMOST = 0.82  # alike are rewrad and reward; ward and reward, date and state are not
 
 
 class Role(NamedTuple):
@@ -104,8 +102,6 @@ def resolve(
     asked = {role: several(given) for role, given in (chosen or {}).items()}
     for role, given in asked.items():
         for name in given:
-            if given.count(name) > 1:
-                raise InvalidParameter(f"column {name!r} is chosen twice for {role}")
             if name not in columns:
                 raise InvalidLog(
                     f"there is no column {name!r}, chosen for {role}; {closest(name, columns)}"
@@ -146,13 +142,11 @@ def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str
     needed = [name for name, role in ROLES.items() if role.needed or name in in_order]
     missing = [name for name in needed if not resolved[name]]
     if missing:
-        near = [repr(name) for name in columns if any(is_like(name, role) for role in missing)]
-        hint = did_you_mean(near[:3]) if near else closest("", columns)
         are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
         other = f", or next states with {naming('next_state')}" if "episode" in missing else ""
         raise InvalidLog(
-            f"no column says what the {' and the '.join(missing)} {are}; {hint}; name {them} with "
-            f"{naming(*missing)}{other}"
+            f"no column says what the {' and the '.join(missing)} {are}; {closest('', columns)}; "
+            f"name {them} with {naming(*missing)}{other}"
         )
     both = [name for name in state if name in action]
     if both:
@@ -167,9 +161,9 @@ def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str
         )
 
 
-def by_name(role: str, columns: Sequence[str]) -> tuple[str, ...]:
+def by_name(role: str, columns: Sequence[str], usual: Sequence[str] = ()) -> tuple[str, ...]:
     """Returns the column that has the role's name or one of its aliases, in any case of letters."""
-    wanted = ROLES[role].aliases
+    wanted = usual or ROLES[role].aliases
     if wanted and wanted[0] in columns:
         return (wanted[0],)
     matches = [name for name in columns if name.lower() in wanted]
@@ -186,14 +180,6 @@ def closest(name: str, columns: Sequence[str]) -> str:
     near = [*map(repr, difflib.get_close_matches(name, columns, n=3))]
     every = f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"
     return did_you_mean(near) if near else every
-
-
-def is_like(name: str, role: str) -> bool:
-    """Tells whether the name of a column holds one that the role goes by, or almost."""
-    usual = ROLES[role].aliases
-    words = set(re.split("[^a-z0-9]+", name.lower()))
-    close = difflib.get_close_matches(name.lower(), usual, cutoff=ALMOST)
-    return bool(words & set(usual) or close)
 
 
 def naming(*roles: str) -> str:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from surestep.errors import InvalidLog
-from surestep.io.logs.preparing import NONE
 from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
 from surestep.io.logs.roles import FLAGS, Check, LabelCode, RoleSql
 from surestep.io.logs.tables import Table
@@ -47,12 +46,20 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
 
 def passed(table: Table, database: Any, checks: Sequence[Check], *also: str) -> Sequence[Any]:
     """Refuses the first row that fails a check; returns other aggregates of all rows."""
+    totals, failed = failures(database, checks, *also)
+    for check, times in failed:
+        raise refusal(table, database, check, times)
+    return totals
+
+
+def failures(
+    database: Any, checks: Sequence[Check], *also: str
+) -> tuple[Sequence[Any], list[tuple[Check, int]]]:
+    """Returns other aggregates of all rows, and the checks that some rows fail, with how many."""
     asked = [*also, *(f"count_if({check.condition})" for check in checks)]
-    totals: Sequence[Any] = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
-    for check, times in zip(checks, totals[len(also) :], strict=True):
-        if times:
-            raise refusal(table, database, check, times)
-    return totals[: len(also)]
+    totals = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
+    counted = zip(checks, totals[len(also) :], strict=True)
+    return totals[: len(also)], [(check, times) for check, times in counted if times]
 
 
 def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
@@ -301,16 +308,14 @@ class Look:
     def unusable(self) -> Iterator[Found]:
         """Yields the values that counting refuses, by column."""
         checks = self.roles.checks(RewardSql.of(self.roles).is_number)
-        counts = ", ".join(f"count_if({check.condition})" for check in checks)
-        for check, times in zip(checks, self.one(f"SELECT {counts} FROM log"), strict=True):
-            if times:
-                says = f"{many(times, 'row')} without {check.expected} in column {check.column!r}"
-                rows = self.all(
-                    f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
-                    f"ORDER BY {ROW} LIMIT {EXAMPLES}"
-                )
-                suspicion = Suspicion(UNUSABLE, times, says, check.expected)
-                yield Found(suspicion, rows, (check.column,))
+        for check, times in failures(self.database, checks)[1]:
+            says = f"{many(times, 'row')} without {check.expected} in column {check.column!r}"
+            rows = self.all(
+                f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
+                f"ORDER BY {ROW} LIMIT {EXAMPLES}"
+            )
+            suspicion = Suspicion(UNUSABLE, times, says, check.expected)
+            yield Found(suspicion, rows, (check.column,))
 
     def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Found]:
         """Yields what is found; `names` are those that `names` lacks."""
@@ -370,10 +375,7 @@ def explain_episodes(look: Look) -> InvalidLog | None:
         column = look.roles.mapping.by_role()[finding.refused_at][0]
         ((file, row, episode, _, note),) = look.with_places([found])[0].examples[:1]
         if found.suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
-            plain = replace(look.table, preparation=NONE).scan(look.database)
-            at = f"WHERE {ROW} = {found.rows[0][0]}"
-            stamp = look.one(f"SELECT {as_texts([column])} FROM ({plain}) {at}")[0]
-            note = f"more than one row has the time {stamp!r}"
+            note = f"{note}, by its time stamps"
         others = f"; {times:,} {finding.of}s are affected" if times > 1 else ""
         return InvalidLog(
             f"{file or look.table.name}, row {row:,}, column {column!r}: in episode {episode!r}, "

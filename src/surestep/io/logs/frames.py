@@ -1,18 +1,28 @@
-"""Tables in memory: pandas, polars, Arrow, dictionaries of lists; their columns, and what is odd.
+"""Tables in memory: pandas, polars, Arrow, dictionaries of lists, and episodes of Gymnasium.
 
-None of these libraries is imported: what a table can do says what it is.
+No library of tables is imported: what a table can do says what it is.
+
+Of episodes, recorded by Minari or by hand, an observation of several numbers becomes several
+columns: `state_0`, `state_1`. Nothing is rounded: numbers that are to be bins stay numbers until
+the log is read with a rule for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep.errors import InvalidParameter
-from surestep.io.sql import columns_of, first_lines, in_memory, sql_name
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, install
+from surestep.io.sql import columns_of, first_lines
+
+MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
+FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
+Columns = dict[str, AnyArray]
+# What a broken data set makes Minari and h5py raise.
+BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError, RuntimeError)
 
 
 def is_frame(given: object) -> bool:
@@ -31,13 +41,6 @@ def column_names(frame: Any) -> list[Any]:
     return list(getattr(frame, "column_names", getattr(frame, "columns", ())))
 
 
-def pick(frame: Any, names: Sequence[Any]) -> Any:
-    """Returns the table with these columns only."""
-    if isinstance(frame, Mapping):
-        return {name: frame[name] for name in names}
-    return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
-
-
 def values_of(frame: Any, name: str) -> list[object]:
     """Returns the first column of that name as plain values."""
     column = frame[next(each for each in column_names(frame) if str(each) == name)]
@@ -47,49 +50,20 @@ def values_of(frame: Any, name: str) -> list[object]:
     return list(np.asarray(column).tolist())
 
 
-def ungrouped(source: Any) -> tuple[object, str] | None:
-    """Returns the table that was grouped, and the column of its groups; None where it was not.
-
-    Groups by something else than one column are refused.
-    """
-    if not type(source).__name__.endswith("GroupBy"):
-        return None
-    keys = getattr(source, "keys", getattr(source, "by", None))  # of pandas, or of polars
-    table = getattr(source, "obj", getattr(source, "df", None))
-    only = keys[0] if isinstance(keys, list | tuple) and len(keys) == 1 else keys
-    if isinstance(only, str) and is_frame(table) and only in column_names(table):
-        return table, only
-    raise InvalidParameter(
-        f"the log is a {type(source).__name__}, a table in groups that are not those of one "
-        "column; expected the table itself, with a column of episodes: columns={'episode': …}"
-    )
-
-
 def register(database: Any, frame: object) -> None:
-    """Registers a table as the view `frame`, without columns that DuckDB has no type for."""
+    """Registers a table as the view `frame`."""
     import duckdb
 
+    if isinstance(frame, Mapping):  # DuckDB wants arrays
+        frame = {str(name): as_array(values) for name, values in frame.items()}
     try:
-        if isinstance(frame, Mapping):  # DuckDB wants arrays
-            frame = {str(name): as_array(values) for name, values in frame.items()}
-            first, *others = [(name, len(column)) for name, column in frame.items() if column.ndim]
-            for name, length in others:
-                if length != first[1]:
-                    raise InvalidParameter(
-                        f"the log is a dictionary in which {name!r} has {length:,} values and "
-                        f"{first[0]!r} has {first[1]:,}, expected as many in each"
-                    )
-        if not is_readable(database, frame):
-            parts = [
-                name for name in column_names(frame) if is_readable(database, pick(frame, [name]))
-            ]
-            frame = pick(frame, parts) if parts else frame
         database.register("frame", frame)
         columns_of(database, "frame")
     except (duckdb.Error, TypeError, ValueError, AttributeError) as problem:
         raise InvalidParameter(
-            f"a log of type {type(frame).__name__} cannot be read ({problem}), expected a "
-            "path, a pandas, polars or Arrow table, or a dictionary of lists or arrays"
+            f"a log of type {type(frame).__name__} cannot be read ({first_lines(problem)}); "
+            "expected a path, a pandas, polars or Arrow table, or a dictionary of lists or arrays, "
+            "all of one length, with numbers, texts or times"
         ) from None
 
 
@@ -100,30 +74,105 @@ def as_array(values: Any) -> AnyArray:
     return np.array(values, object) if is_text else array
 
 
-def is_readable(database: Any, frame: object) -> bool:
-    """Tells whether DuckDB has types for all columns of a table."""
-    import duckdb
+# ---- episodes of Gymnasium --------------------------------------------------------------------
 
+
+def from_minari(dataset: Any) -> Columns:
+    """The columns of a Minari data set, or of the local one that goes by this name.
+
+    The names are those that `read_log` knows; see `from_rollouts`.
+    """
     try:
-        database.register("frame", frame)
-        columns_of(database, "frame")
-    except duckdb.Error:
-        return False
-    return True
+        recorded = load(dataset) if isinstance(dataset, str) else dataset
+        return from_rollouts(recorded.iterate_episodes())
+    except BROKEN as problem:
+        raise InvalidLog(f"the Minari data set {dataset} cannot be read: {problem}") from None
 
 
-def explain_frame(name: str, frame: Any) -> str | None:
-    """Finds the first column that DuckDB fails to read, although it has a type for it."""
-    import duckdb
+def load(name: str) -> Any:
+    """A data set on this machine."""
+    try:
+        import minari
 
-    with in_memory() as database:
-        register(database, frame)
-        for column, kind in columns_of(database, "frame").items():
-            try:
-                database.execute(f"SELECT count({sql_name(column)}) FROM frame").fetchall()
-            except duckdb.Error as problem:
-                return (
-                    f"{name}: column {column!r} begins with values of type {kind} and goes on with "
-                    f"others ({first_lines(problem)}); make them of one type, such as text"
-                )
-    return None
+        return minari.load_dataset(name)
+    except ImportError as problem:
+        raise MissingExtra(
+            f"Minari data sets are read with minari, h5py and pillow, and one is not installed "
+            f"({problem}); {install('rl')}"
+        ) from None
+    except FileNotFoundError as problem:
+        raise FileFailure(
+            f"there is no Minari data set {name!r} on this machine ({problem})"
+        ) from None
+
+
+def from_rollouts(episodes: Iterable[Any]) -> Columns:
+    """The columns of episodes as Gymnasium plays them, one row a step.
+
+    An episode has, as attributes or keys, `observations` [n+1] or [n+1, C], `actions` [n] or
+    [n, C], and `rewards`, `terminations` and `truncations` [n].
+    """
+    if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes | Mapping):
+        raise InvalidParameter(
+            f"episodes are of type {type(episodes).__name__}, expected an iterable of episodes"
+        )
+    parts = list[Columns]()
+    for number, episode in enumerate(episodes):
+        try:
+            columns = episode_columns(number, episode)
+        except (KeyError, AttributeError, ValueError, TypeError, OverflowError) as problem:
+            raise InvalidLog(
+                f"episode {number} cannot be read ({problem}), expected {', '.join(FIELDS)}, each "
+                "with one entry a step"
+            ) from None
+        if parts and columns.keys() != parts[0].keys():
+            raise InvalidLog(
+                f"episode {number} has the columns {', '.join(columns)}, but an earlier one "
+                f"{', '.join(parts[0])}; expected the same of all"
+            )
+        parts.append(columns)
+    if not sum(part["step"].size for part in parts):
+        raise InvalidLog("there is no episode with a step, expected at least one")
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+    """Returns the columns of the state and of the action, as `read_log` wants to be told."""
+    return {
+        role: tuple(name for name in columns if name == role or name.startswith(f"{role}_"))
+        for role in ("state", "action")
+    }
+
+
+def episode_columns(number: int, episode: Any) -> Columns:
+    """The columns of one episode."""
+    is_mapping = isinstance(episode, Mapping)
+    given = {name: episode[name] if is_mapping else getattr(episode, name) for name in FIELDS}
+    steps = len(given["rewards"])
+    state = spread("state", given["observations"], steps + 1)
+    return {
+        "episode": np.full(steps, number),
+        "step": np.arange(steps),
+        **{name: values[:-1] for name, values in state.items()},
+        **spread("action", given["actions"], steps),
+        "reward": as_array(given["rewards"]).reshape(steps),
+        **{f"next_{name}": values[1:] for name, values in state.items()},
+        "terminated": as_array(given["terminations"]).reshape(steps),
+        "truncated": as_array(given["truncations"]).reshape(steps),
+    }
+
+
+def spread(role: str, values: object, rows: int) -> Columns:
+    """The columns of an observation or an action, named after the role."""
+    cells = as_array(values)
+    if cells.shape[:1] != (rows,):
+        raise ValueError(f"the {role} has the shape {cells.shape}, expected {rows} rows")
+    cells = cells.reshape(rows, int(np.prod(cells.shape[1:])))
+    if not 1 <= cells.shape[1] <= MOST_COLUMNS:
+        raise ValueError(
+            f"the {role} has {cells.shape[1]} parts, expected 1 to {MOST_COLUMNS} numbers or texts;"
+            " reduce it to what the policy looks at"
+        )
+    if cells.shape[1] == 1:
+        return {role: cells[:, 0]}
+    return {f"{role}_{i}": cells[:, i] for i in range(cells.shape[1])}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from surestep.description import Description, several
@@ -34,13 +33,10 @@ class Preparation:
 NONE = Preparation()
 
 
-def meaning_of(description: Description, types: Types, beyond: Sequence[str]) -> ColumnMapping:
-    """Returns what columns mean: those of files, of these types, and those that a description adds.
-
-    `beyond` are columns that cannot be read.
-    """
+def meaning_of(description: Description, types: Types) -> ColumnMapping:
+    """Returns what columns mean: those of files, and those that a description adds."""
     learnt, chosen = learnt_names(description), description.columns.given()
-    columns = [*types, *beyond, *learnt]
+    columns = [*types, *learnt]
     if learnt and "state" not in chosen and not by_name("state", list(types)):
         chosen = {**chosen, "state": learnt}
     if description.ends is not None:
@@ -167,11 +163,10 @@ def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> s
 
 def check_said_of_all(ends: str, mapping: ColumnMapping, types: Types) -> None:
     """Refuses logs whose ends are told otherwise, and those without episodes."""
-    told = f"{ends_said(ends)} tells of every episode how its last row ends"
-    if ends == "complete" and mapping.terminated in types:
-        raise InvalidLog(f"{told}, but so does column {mapping.terminated!r}; expected one of them")
-    if mapping.episode is None or mapping.step is None:
+    twice = mapping.terminated if ends == "complete" and mapping.terminated in types else None
+    if twice or mapping.episode is None or mapping.step is None:
         raise InvalidLog(
-            f"{told}, but there is no column of episodes or of steps; name them with "
-            f"{naming('episode', 'step')}"
+            f"{ends_said(ends)} tells of every episode how its last row ends; found "
+            f"{f'column {twice!r} that does so too' if twice else 'no episodes or no steps'}, "
+            f"expected columns of both ({naming('episode', 'step')}), and no other word of ends"
         )

@@ -386,42 +386,34 @@ def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, ob
     import duckdb
 
     columns = ", ".join(f"{sql_name(name)} {kind}" for name, kind in types.items())
+    places = ", ".join(f"CAST(? AS {kind})" for kind in types.values())
     database.execute(f"CREATE TABLE {LOG} ({columns})")
-    values = list[Any]()
     for number, row in enumerate(rows, 1):
         for name in row:
             if name not in types:
                 raise unknown(f"row {number:,}: the log has no column {name!r}", name, types)
-        for name, kind in types.items():
-            value = number if name == ROW else row.get(name)
-            value = value.tolist() if hasattr(value, "tolist") else value
-            if "INT" in kind and not is_whole(value):
-                raise misfit(number, name, kind, value)
-            missing = isinstance(value, float) and math.isnan(value)  # as pandas has it
-            values.append(None if missing else value)
-    places = ", ".join(f"CAST(? AS {kind})" for kind in types.values())
-    try:
-        database.execute(f"INSERT INTO {LOG} VALUES ({'), ('.join([places] * len(rows))})", values)
-    except duckdb.Error:
-        for place, value in enumerate(values):  # which one is it?
-            name, kind = list(types.items())[place % len(types)]
-            try:
-                database.execute(f"SELECT CAST(? AS {kind})", [value])
-            except duckdb.Error:
-                raise misfit(place // len(types) + 1, name, kind, value) from None
-        raise
+        values = {name: number if name == ROW else plain(row.get(name)) for name in types}
+        try:
+            for name, value in values.items():
+                if "INT" in types[name] and is_fraction(value):
+                    raise duckdb.ConversionException(f"{name} is {value!r}")
+            database.execute(f"INSERT INTO {LOG} VALUES ({places})", [*values.values()])
+        except duckdb.Error as problem:
+            raise InvalidParameter(
+                f"row {number:,} has values of other types than the log: {first_lines(problem)}; "
+                f"expected {', '.join(f'{name} {kind}' for name, kind in types.items())}"
+            ) from None
 
 
-def is_whole(value: object) -> bool:
-    """Tells whether a column of whole numbers can have a value as it is: DuckDB would round it."""
+def plain(value: Any) -> Any:
+    """Returns a value as DuckDB takes it; NaN is nothing, as pandas has it."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def is_fraction(value: Any) -> bool:
+    """Tells whether a value is a number that DuckDB would round to be whole."""
     try:
-        return value is None or float(value).is_integer()  # type: ignore[arg-type]
+        return value is not None and not float(value).is_integer()
     except (TypeError, ValueError, OverflowError):
-        return True  # DuckDB says what it thinks of it
-
-
-def misfit(number: int, name: str, kind: str, value: object) -> InvalidParameter:
-    """Returns the refusal of a value that is not of its column's type."""
-    return InvalidParameter(
-        f"row {number:,}: column {name!r} is {value!r:.60}, expected {kind} as in the log"
-    )
+        return False  # DuckDB says what it thinks of it

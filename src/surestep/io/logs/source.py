@@ -15,34 +15,31 @@ from surestep._arrays import AnyArray
 from surestep._reprs import short_html, short_repr
 from surestep.description import (
     HOW_TO_READ,
-    SUFFIX,
     Bin,
     Description,
     described,
+    description_of,
     in_words,
     merged,
-    read_toml,
     several,
-    with_folder,
 )
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
 from surestep.io.labels.bin_rules import binnings_of, number_sql
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs import query as queries
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import count_rows
 from surestep.io.logs.findings import first_where, passed
-from surestep.io.logs.formats import FORMATS
-from surestep.io.logs.frames import column_names, register, ungrouped
+from surestep.io.logs.frames import register
 from surestep.io.logs.groups import labelled
 from surestep.io.logs.loading import first_rows, load_steps
 from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
 from surestep.io.logs.rewards import RewardSql
 from surestep.io.logs.roles import Check, RoleSql, is_stamp_type, reads_stamp
 from surestep.io.logs.tables import (
+    FORMATS,
     Table,
     connected,
     explaining,
@@ -51,7 +48,7 @@ from surestep.io.logs.tables import (
     types_of,
     watched,
 )
-from surestep.io.sql import ROW, columns_of, limit_memory, sql_name, sql_text
+from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
@@ -177,7 +174,6 @@ class LogSource:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
         with connected(self.table, self.memory_limit) as database, watched(database, progress):
             sources = (self.table.raw or self.table).sources(database)
-            self.table.format.check_labels(database, self.table.files, self.unbinned_labels())
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
@@ -246,25 +242,6 @@ class LogSource:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
             return load_steps(database, roles, counted, pairs, propensities=propensities)
 
-    def place_of(self, labels: Mapping[str, Label]) -> str:
-        """Finds where the log first decides with these labels, by role: file, row and column.
-
-        Empty where it does not. The log is read again for it.
-        """
-        with connected(self.table, self.memory_limit) as database:
-            roles = self.roles(database)
-            conditions = list[str]()
-            for role, label in labels.items():
-                for code, text in zip(getattr(roles, role), label, strict=True):
-                    value = f"CAST({code.sql} AS VARCHAR)"
-                    distinct = database.execute(f"SELECT DISTINCT {value} FROM log").fetchall()
-                    there = [coded for (coded,) in distinct if coded is not None]
-                    same = [sql_text(coded) for coded in there if code.label(coded) == text]
-                    conditions.append(f"{value} IN ({', '.join(same) or 'NULL'})")
-            column = getattr(self.columns, list(labels)[-1])[0]
-            place = first_where(self.table, database, " AND ".join(conditions), column)
-            return "" if place is None else place.where
-
     def first_beyond(
         self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
     ) -> str:
@@ -294,13 +271,6 @@ class LogSource:
             place = first_where(self.table, database, condition, self.columns.reward)
             return "" if place is None else f"{place.where}: {place.text!r}"
 
-    def unbinned_labels(self) -> list[str]:
-        """The columns of labels that are the text that is written there."""
-        binned, columns = self.description.bins, self.columns
-        following = dict(zip(columns.next_state, columns.state, strict=False))
-        labels = (*columns.state, *columns.action, *columns.next_state)
-        return [name for name in labels if following.get(name, name) not in binned]
-
     def roles(self, database: Any) -> RoleSql:
         """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles.
 
@@ -329,7 +299,7 @@ def read_log(
 
     `source` is a description (a path that ends in .toml), a path, a pattern such as
     'logs/*.parquet', a folder, a list of them, or a table in memory (pandas, polars, Arrow, a
-    dictionary of lists or arrays; groups are episodes). What is given here stands above what a
+    dictionary of lists or arrays). What is given here stands above what a
     description says: `columns` names the columns of a role where they have other names than usual,
     `bins` are rules such as {"age": {"quantiles": 10}} for columns of numbers, `reader` has options
     of DuckDB's reader of text files, such as {"delim": ";"}, and `memory_limit`, such as '2GB',
@@ -363,17 +333,10 @@ def given_as(source: object, **words: Any) -> tuple[Description, object]:
                     "read_log"
                 )
         return described(merged(source.description.given(), told)), source
-    groups = ungrouped(source)
-    if groups is not None:
-        source, episode = groups
-        told = merged({"columns": {"episode": episode}}, told)
     if not isinstance(source, str | os.PathLike | list | tuple):
         return described(told), source
     files = [os.fspath(path) for path in (source if isinstance(source, list | tuple) else [source])]
-    if len(files) == 1 and str(files[0]).endswith(SUFFIX):
-        below = with_folder(read_toml(files[0]), Path(files[0]).parent)
-        return described(merged(below, told), files[0]), None
-    return described(merged({"files": files}, told)), None
+    return description_of(files, told), None
 
 
 def open_log(
@@ -385,13 +348,9 @@ def open_log(
     table = find_table(description, frame)
     if description.query is not None:
         table = table_of_query(table, description.query, memory_limit)
-    lacking = table.lacking()
     with connected(table, memory_limit) as database, named_in_errors(table):
         types = types_of(database)
-        unreadable = [str(name) for name in column_names(table.frame) if str(name) not in types]
-        beyond = [name for name in (*unreadable, *lacking) if name not in types]
-        mapping = meaning_of(description, types, beyond)
-        check_readable(mapping, unreadable, lacking)
+        mapping = meaning_of(description, types)
         stamped = steps_are_stamps(database, description, types, mapping)
         preparation = prepared(description, mapping, types, stamped)
         check_bins(description.bins, mapping, [*types, *preparation.added])
@@ -414,7 +373,7 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     query = queries.Query(sql, memory_limit=memory_limit)
     kinds = queries.run(workshop, query)
     with named_in_errors(raw):
-        mapping = meaning_of(description, kinds, [])
+        mapping = meaning_of(description, kinds)
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]
     case = description.case or (mapping.episode if mapping.episode in types else None)
     if not single and case not in types:
@@ -459,24 +418,6 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
             values += f", row_number() OVER () AS {sql_name(queries.ROW)}"
         database.execute(f"CREATE TABLE {sql_name(name)} AS SELECT {values} FROM ({rows})")
     return columns_of(database, sql_name(name))
-
-
-def check_readable(
-    mapping: ColumnMapping, unreadable: Sequence[str], lacking: Mapping[str, Path]
-) -> None:
-    """Refuses a column that DuckDB has no type for, or that some files lack, where it is needed."""
-    for role, columns in mapping.by_role().items():
-        for name in columns:
-            if name in lacking:
-                raise InvalidLog(
-                    f"{lacking[name]} has no column {name!r}, which is that of the {role} in other "
-                    "files; expected it in all of them"
-                )
-            if name in unreadable:
-                raise InvalidLog(
-                    f"column {name!r}, chosen for {role}, is of a type that cannot be read; turn "
-                    "it into numbers or text"
-                )
 
 
 def steps_are_stamps(

@@ -12,18 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from surestep._files import failing_to_read, read_path
-from surestep.description import Description, several
+from surestep.description import Description, Reader, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter
-from surestep.io.logs.formats import IN_MEMORY, Format, format_of, has_format, scan_parquet
-from surestep.io.logs.frames import explain_frame, register
+from surestep.io.logs.frames import register
 from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.query import Made, Workshop
-from surestep.io.logs.text_tables import check_compression, check_gzip
+from surestep.io.logs.text_tables import (
+    COMPRESSED,
+    as_text,
+    check_compression,
+    check_gzip,
+    scan_text,
+    split_ending,
+    typed_text,
+)
+from surestep.io.logs.xes import convert_xes
 from surestep.io.sql import (
     ROW,
     columns_of,
     failure_of,
+    file_list,
     first_lines,
     in_memory,
     interruptible,
@@ -32,6 +41,103 @@ from surestep.io.sql import (
 )
 
 BETWEEN_LOOKS = 0.2  # seconds
+
+
+# ---- formats: a new one is a `Format` and its line in `FORMATS` --------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of files, and what reading a log of it takes."""
+
+    suffixes: tuple[str, ...]
+    # (database, files, how) → the SQL that reads them
+    scan: Callable[[Any, Sequence[Path], Reader], str]
+    # (database, files, a new folder) → the Parquet files that are read instead; None: as they are
+    convert: Callable[[Any, Sequence[Path], Path], Mapping[Path, Path]] | None = None
+    # (files, how) → the SQL that reads them for a query, values of their types; None: as it scans
+    typed: Callable[[Sequence[Path], Reader], str] | None = None
+    compressed: tuple[str, ...] = ()  # endings that may follow
+    knows_rows: bool = False  # Parquet's footer: rows can be counted, and read from any on
+
+
+def scan_parquet(database: Any, files: Sequence[Path], reader: Reader) -> str:
+    """Returns the SQL that reads Parquet files; what one lacks is missing in its rows."""
+    together = ", union_by_name=true" if len(files) > 1 else ""
+    return f"SELECT * FROM read_parquet({file_list(files)}{together})"
+
+
+def scan_json(database: Any, files: Sequence[Path], reader: Reader) -> str:
+    """Returns the SQL that reads lines of JSON, all of whose values are text."""
+    names = [*columns_of(database, f"FROM {json_lines(files)}")]
+    return f"SELECT * FROM {json_lines(files, f'columns={as_text(names)}')}"
+
+
+def typed_json(files: Sequence[Path], reader: Reader) -> str:
+    """Returns the SQL that reads lines of JSON for a query."""
+    return f"SELECT * FROM {json_lines(files, 'sample_size=-1', 'union_by_name=true')}"
+
+
+def json_lines(files: Sequence[Path], *options: str) -> str:
+    """Returns the SQL of a reader of lines of JSON."""
+    given = ", ".join([file_list(files), "format='newline_delimited'", *options])
+    return f"read_json({given})"
+
+
+def scan_frame(database: Any, files: Sequence[Path], reader: Reader) -> str:
+    """Returns the SQL that reads a table in memory; labels of categories are text, as in files."""
+    kinds = columns_of(database, "frame")
+    names = [sql_name(name) for name, kind in kinds.items() if kind.startswith("ENUM")]
+    texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
+    return f"SELECT * {f'REPLACE ({texts}) ' if texts else ''}FROM frame"
+
+
+FORMATS = {
+    "text": Format(
+        (".csv", ".tsv", ".psv", ".txt"),
+        scan_text,
+        typed=typed_text,
+        compressed=COMPRESSED,
+    ),
+    "parquet": Format((".parquet",), scan_parquet, knows_rows=True),
+    "json": Format(
+        (".jsonl", ".ndjson"),
+        scan_json,
+        typed=typed_json,
+        compressed=COMPRESSED,
+    ),
+    "xes": Format((".xes",), scan_parquet, convert_xes, compressed=(".gz",)),
+}
+IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
+
+
+def by_ending() -> dict[str, Format]:
+    """Returns the formats by the endings of their files."""
+    return {
+        suffix + packed: known
+        for known in FORMATS.values()
+        for packed in ("", *known.compressed)
+        for suffix in known.suffixes
+    }
+
+
+def has_format(file: Path) -> bool:
+    """Tells whether a file in a folder is a log; a text (.txt) may be anything."""
+    return "".join(split_ending(file)) in by_ending() and split_ending(file)[0] != ".txt"
+
+
+def format_of(file: Path) -> Format:
+    """Returns the format of a file, by its ending."""
+    known = by_ending()
+    ending = "".join(split_ending(file))
+    if ending not in known:
+        raise InvalidParameter(
+            f"{file} has no known ending, expected {', '.join(known)} (save a spreadsheet as CSV)"
+        )
+    return known[ending]
+
+
+# ---- tables -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,22 +195,6 @@ class Table:
             row -= rows
         return str(last), row
 
-    def lacking(self) -> dict[str, Path]:
-        """Returns the columns that only some of the files have, with the first file without."""
-        if not self.format.names_columns or len(self.files) < 2:
-            return {}
-        named, lacking = dict[Path, dict[str, str]](), dict[str, Path]()
-        for file in self.files:
-            one = replace(self, name=str(file), files=(file,))
-            with in_memory() as database, explaining(one):
-                rows = self.format.scan(database, [file], self.description.reader)
-                named[file] = columns_of(database, rows)
-        for name in dict.fromkeys(name for names in named.values() for name in names):
-            for file, names in named.items():
-                if name not in names:
-                    lacking.setdefault(name, file)
-        return lacking
-
     def sources(self, database: Any) -> tuple[str, ...]:
         """Returns the SHA-256 of the files with rows, rising; two of one content are refused.
 
@@ -142,13 +232,12 @@ def find_table(description: Description, frame: object = None) -> Table:
     check_compression(files)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     table = Table(name, files, found, description=description)
-    convert = found.conversion(files, description.reader)
-    if convert is None:
+    if found.convert is None:
         return table
     workshop = Workshop()
     with in_memory() as database, explaining(table):
-        converted = convert(database, files, workshop.folder)
-        return replace(table, converted=converted, workshop=workshop)
+        converted = found.convert(database, files, workshop.folder)
+    return replace(table, converted=converted, workshop=workshop)
 
 
 def matching(path: Path) -> list[Path]:
@@ -201,10 +290,6 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
         words = f"{table.name} cannot be read: {first_lines(problem)}"
         if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
             check_gzip(table.files)
-            if table.frame is not None:
-                words = explain_frame(table.name, table.frame) or words
-            else:
-                words = table.format.explain(table.files, table.description.reader) or words
         raise InvalidLog(words) from None
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
 from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,25 +20,16 @@ from typing import IO, Any, NamedTuple
 from surestep._files import failing_to_read
 from surestep.description import Reader, several
 from surestep.errors import InvalidLog, said
-from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
+from surestep.io.sql import file_list, first_lines, in_memory, sql_text
 
 DELIMITERS = (",", ";", "|", "\t")
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
-SAMPLE = 20  # rows that tell which sign is between columns
-LONGEST = 1_000_000  # characters of the first line
 COMPRESSED = (".gz", ".zst")
-MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}  # RFC 1952 and RFC 8878
-WORDS = {"": "not compressed", ".gz": "compressed by gzip", ".zst": "compressed by Zstandard"}
 PIECE = 1 << 16  # bytes
+NO_SIGN = "\1\2\1\2"  # stands in no text, so that a line is not cut
 # RFC 8878, section 3.1: frames, their headers, and what may stand between them.
 ZSTANDARD, SKIPPABLE = 0xFD2FB528, range(0x184D2A50, 0x184D2A60)
 DICTIONARY_BYTES, CONTENT_BYTES = (0, 1, 2, 4), (0, 2, 4, 8)
-# By the kind of error that DuckDB names.
-WRONG = {
-    "UNQUOTED VALUE": 'with a quote (") that is not closed, expected two',
-    "INVALID ENCODING": "which is not UTF-8; save the file as UTF-8",
-    "LINE SIZE OVER MAXIMUM": "a line of more than 2,000,000 bytes, expected a shorter one",
-}
 
 
 class Header(NamedTuple):
@@ -54,23 +44,28 @@ class Header(NamedTuple):
         quote = sql_text(self.reader.quote or '"')
         nothing = ", ".join(map(sql_text, ("", *several(self.reader.nullstr))))
         given = [f"delim={sql_text(self.delimiter)}", f"quote={quote}", f"escape={quote}"]
-        given += [f"nullstr=[{nothing}]", f"skip={self.reader.skip or 0}", *options]
-        for name in ("encoding", *also):
-            if getattr(self.reader, name) is not None:
-                given.append(f"{name}={sql_text(getattr(self.reader, name))}")
-        return f"read_csv({file_list(files)}, header=true, {', '.join(given)})"
+        given += [f"nullstr=[{nothing}]", "header=true", *options]
+        return reading(files, self.reader, *given, also=also)
 
-    def read_texts(self, files: Sequence[Path], *options: str) -> str:
-        """Returns the SQL of files with this first line, all of whose columns are text."""
-        return self.read_csv(files, "auto_detect=false", f"columns={as_text(self.names)}", *options)
+
+def reading(files: Sequence[Path], reader: Reader, *options: str, also: Sequence[str] = ()) -> str:
+    """Returns the SQL of files, from the line of the names on."""
+    told = {name: getattr(reader, name) for name in ("encoding", *also)}
+    given = [f"{name}={sql_text(value)}" for name, value in told.items() if value is not None]
+    listed = ", ".join([f"skip={reader.skip or 0}", *options, *given])
+    return f"read_csv({file_list(files)}, {listed})"
 
 
 # ---- reading ----------------------------------------------------------------------------------
 
 
 def scan_text(database: Any, files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads files of one first line, all of whose columns are text."""
-    return f"SELECT * FROM {header_of(files[0], reader).read_texts(files)}"
+    """Returns the SQL that reads files, all of whose columns are text."""
+    first, *others = [header_of(file, reader) for file in files]
+    options = ("all_varchar=true", "union_by_name=true")  # DuckDB looks at each file by itself
+    if all(other == first for other in others):
+        options = ("auto_detect=false", f"columns={as_text(first.names)}")
+    return f"SELECT * FROM {first.read_csv(files, *options)}"
 
 
 def typed_text(files: Sequence[Path], reader: Reader) -> str:
@@ -80,167 +75,69 @@ def typed_text(files: Sequence[Path], reader: Reader) -> str:
     return f"SELECT * FROM {header.read_csv(files, 'sample_size=-1', options, also=also)}"
 
 
-def text_conversion(
-    files: Sequence[Path], reader: Reader
-) -> Callable[..., dict[Path, Path]] | None:
-    """Returns what makes files of different first lines readable together; else nothing.
-
-    One scan cannot read them, and of several no window would see one sequence of rows.
-    """
-    headers = {file: header_of(file, reader) for file in files}
-    return None if len(set(headers.values())) == 1 else partial(convert_text, headers)
-
-
-def convert_text(
-    headers: dict[Path, Header], database: Any, files: Sequence[Path], folder: Path
-) -> dict[Path, Path]:
-    """Writes each file as a Parquet file into the folder; all have all columns, in one order."""
-    names = dict.fromkeys(name for header in headers.values() for name in header.names)
-    converted = {file: folder / f"{number}.parquet" for number, file in enumerate(files)}
-    for file, target in converted.items():
-        there = headers[file].names
-        columns = ", ".join(
-            f"{sql_name(name) if name in there else 'NULL::VARCHAR'} AS {sql_name(name)}"
-            for name in names
-        )
-        database.execute(
-            f"COPY (SELECT {columns} FROM {headers[file].read_texts([file])}) "
-            f"TO {sql_text(str(target))} (FORMAT parquet)"
-        )
-    return converted
-
-
-def as_text(columns: Iterable[str], kind: str = "VARCHAR") -> str:
-    """All columns of one type, as the readers want it."""
-    return "{" + ", ".join(f"{sql_text(name)}: '{kind}'" for name in columns) + "}"
+def as_text(columns: Iterable[str]) -> str:
+    """All columns as texts, as the readers want it."""
+    return "{" + ", ".join(f"{sql_text(name)}: 'VARCHAR'" for name in columns) + "}"
 
 
 # ---- the first line ---------------------------------------------------------------------------
 
 
 def header_of(file: Path, reader: Reader) -> Header:
-    """Returns what stands between columns, and their names."""
-    line = next(lines_of(file, reader), "")
+    """Returns what stands between columns, and their names.
+
+    The sign between columns is that which is given, that of the ending, or the one that cuts the
+    first line into most columns. A wrong one shows: columns of the roles are not found.
+    """
+    line, delimiter = first_line(file, reader), BY_ENDING.get(split_ending(file)[0])
     if not line.strip():
         raise InvalidLog(f"{file} is empty, expected a first line with the names of the columns")
-    delimiter = delimiter_of(file, line, reader)
-    (names,) = records([line], delimiter) or [[]]
-    return Header(delimiter, named(file, names), reader)
+    signs = (reader.delim or delimiter or "",) if reader.delim or delimiter else DELIMITERS
+    try:
+        cut = {sign: next(csv.reader([line], delimiter=sign)) for sign in signs}
+    except csv.Error as problem:
+        raise InvalidLog(f"{file}, line 1 has no names of columns: {problem}") from None
+    best = max(signs, key=lambda sign: len(cut[sign]))
+    return Header(best, named(file, cut[best]), reader)
 
 
 def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
     """Checks the names of columns, and gives one to those that have none."""
-    taken = {name.lower() for name in names}
-    complete = dict[str, str]()  # by their small letters
-    for place, name in enumerate(names):
-        if not name:
-            name = f"Unnamed: {place}"
-            while name.lower() in taken | complete.keys():
-                name += ".1"
-        if "\0" in name or complete.setdefault(name.lower(), name) is not name:
+    known = dict[str, str]()  # by their small letters
+    for place, given in enumerate(names):
+        name = given or f"Unnamed: {place}"
+        while not given and name in names:
+            name += ".1"
+        if "\0" in name or known.setdefault(name.lower(), name) is not name:
             raise InvalidLog(f"{file}, line 1: column {name!r} is given twice, or no name")
-    return tuple(complete.values())
+    return tuple(known.values())
 
 
-def delimiter_of(file: Path, line: str, reader: Reader) -> str:
-    """Returns the sign between columns: that which is given, that of the ending, or the only one
-    that the first line has. Of several, the one that cuts the first rows evenly; in a file of
-    comma-separated values, the comma is tried first.
-    """
-    ending, _ = split_ending(file)
-    if reader.delim is not None or ending in BY_ENDING:
-        return reader.delim or BY_ENDING[ending]
-    there = [sign for sign in DELIMITERS if width(line, sign) > 1]
-    if len(there) > 1:
-        rows = [*islice(lines_of(file, reader), SAMPLE + 2)]
-        rows = rows if len(rows) < SAMPLE + 2 else rows[:-1]  # a quote may be open at the end
-        even = [sign for sign in there if len({*map(len, filter(None, records(rows, sign)))}) == 1]
-        if len(even) != 1 and not (even[:1] == [","] and ending == ".csv"):
-            how = said("reader={'delim': …}", "--set reader.delim=…")
-            raise InvalidLog(
-                f"{file}, line 1: {line.rstrip()[:100]!r} may be cut into columns in several ways; "
-                f"say at which sign: {how}, with one of {' '.join(map(repr, DELIMITERS))}"
-            )
-        there = even
-    return there[0] if there else ","
-
-
-def width(line: str, delimiter: str) -> int:
-    """Counts the columns of a line."""
-    return max(map(len, records([line], delimiter)), default=0)
-
-
-def records(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Cuts lines into columns; none where they cannot be."""
+def first_line(file: Path, reader: Reader) -> str:
+    """Returns the line with the names of the columns; it stands among the first bytes."""
+    if split_ending(file)[1] == ".zst":
+        return first_of_zstandard(file, reader)
+    lines = re.split(b"\r\n|\r|\n", next(pieces(file), b"").removeprefix(BOM_UTF8))
     try:
-        return [*csv.reader([line.rstrip("\r\n") for line in lines], delimiter=delimiter)]
-    except csv.Error:
-        return []
-
-
-def lines_of(file: Path, reader: Reader) -> Iterator[str]:
-    """Yields the lines of a file, from that of the names on; the first of a compressed one."""
-    encoding = reader.encoding or "utf-8"
-    if split_ending(file)[1]:
-        yield from islice(packed_lines(file), reader.skip or 0, None)
-        return
-    try:
-        with failing_to_read(file), file.open("rb") as stream:
-            lines = iter(lambda: stream.readline(LONGEST), b"")
-            for line in islice(lines, reader.skip or 0, None):
-                yield line.removeprefix(BOM_UTF8).decode(encoding)
+        return b"".join(lines[reader.skip or 0 :][:1]).decode(reader.encoding or "utf-8")
     except UnicodeError:
         how = said("reader={'encoding': 'latin-1'}", "--set reader.encoding=latin-1")
-        raise InvalidLog(
-            f"{file} is not {encoding.upper()} in its first lines; save it as UTF-8, or say how it "
-            f"is written: {how}"
-        ) from None
+        raise InvalidLog(f"{file}, line 1 is not UTF-8; save it so, or say {how}") from None
 
 
-def packed_lines(file: Path) -> Iterator[str]:
-    """Yields the first lines of a compressed file."""
+def first_of_zstandard(file: Path, reader: Reader) -> str:
+    """Returns the line with the names of a file of Zstandard, which Python cannot read."""
     import duckdb
 
-    whole = f"{file_list([file])}, auto_detect=false, header=false, quote='', escape=''"
-    lines = f"read_csv({whole}, delim={sql_text(chr(1))}, columns={{'line': 'VARCHAR'}})"
+    whole = ("auto_detect=false", "header=false", "quote=''", "escape=''")
+    options = (*whole, f"delim={sql_text(NO_SIGN)}", "columns={'line': 'VARCHAR'}")
     with in_memory() as database:
         try:
-            first = database.execute(f"SELECT line FROM {lines} LIMIT {SAMPLE + 2}").fetchall()
+            lines = reading([file], reader, *options)
+            first = database.execute(f"SELECT line FROM {lines} LIMIT 1").fetchall()
         except duckdb.Error as problem:
-            check_gzip([file])
             raise InvalidLog(f"{file} cannot be read: {first_lines(problem)}") from None
-    yield from (str(line or "").removeprefix("\ufeff") for (line,) in first)
-
-
-# ---- what is wrong ----------------------------------------------------------------------------
-
-
-def explain_text(files: Sequence[Path], reader: Reader) -> str | None:
-    """Finds the first line that DuckDB cannot read, and says what is wrong with it."""
-    import duckdb
-
-    for file in files:
-        header = header_of(file, reader)
-        scan = header.read_texts([file], "store_rejects=true", "rejects_limit=1")
-        with in_memory() as database:
-            try:
-                database.execute(f"SELECT count(COLUMNS(*)) FROM {scan}").fetchall()
-                rejected = database.execute(
-                    "SELECT line, column_name, CAST(error_type AS VARCHAR), csv_line "
-                    "FROM reject_errors ORDER BY line LIMIT 1"
-                ).fetchall()
-            except duckdb.Error:
-                continue  # it is no single line
-        for line, column, kind, text in rejected:
-            where = f"{file}, row {line - 1:,}" + (f", column {column!r}" if column else "")
-            wrong = WRONG.get(kind, f"which cannot be read ({kind.lower()})")
-            if kind in ("TOO MANY COLUMNS", "MISSING COLUMNS"):
-                values, columns = width(text, header.delimiter), len(header.names)
-                wrong = f"{values} values, expected {columns}"
-                if header.delimiter == "," and values > columns:
-                    wrong += "; a number with a decimal comma must stand in quotes here"
-            return f"{where}: found {text.strip()[:100]!r}, {wrong}"
-    return None
+    return "".join(str(line or "") for (line,) in first)
 
 
 # ---- compressed files -------------------------------------------------------------------------
@@ -259,30 +156,23 @@ def split_ending(file: Path) -> tuple[str, str]:
 
 
 def check_compression(files: tuple[Path, ...]) -> None:
-    """Refuses files whose names say another compression than they have, or that are cut short.
+    """Refuses one table under two names, with and without compression, and Zstandard cut short.
 
-    What DuckDB notices by itself, a gzip stream without its end, is left to it. One table under two
-    names, with and without compression, is refused too.
+    What DuckDB notices by itself, such as a gzip stream without its end, is left to it.
     """
     known = dict[Path, Path]()
     for file in files:
-        _, said = split_ending(file)
-        name = file.with_suffix("") if said else file
+        packed = split_ending(file)[1]
+        name = file.with_suffix("") if packed else file
         if known.setdefault(name, file) != file:
             raise InvalidLog(
                 f"{known[name]} and {file} are one table by their names, and its rows would count "
                 "twice; expected one of them"
             )
-        with failing_to_read(file), file.open("rb") as stream:
-            begin = stream.read(4)
-            whole = said != ".zst" or is_whole_zstandard(stream)
-        found = next((ending for magic, ending in MAGIC.items() if begin.startswith(magic)), "")
-        if begin and found != said:
-            raise InvalidLog(
-                f"{file} is {WORDS[found]}, but its ending says that it is {WORDS[said]}; rename it"
-            )
-        if not whole:
-            raise InvalidLog(cut_short(file))
+        if packed == ".zst":
+            with failing_to_read(file), file.open("rb") as stream:
+                if not is_whole_zstandard(stream):
+                    raise InvalidLog(cut_short(file))
 
 
 def cut_short(file: Path) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWor
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_discount
 from surestep.model.pairs import Labels, Pairs, picked_labels
-from surestep.model.transitions import owner
 from surestep.planning.ends import breadth_first
 
 RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
@@ -50,21 +49,16 @@ class CheckerModel:
 
     def __post_init__(self) -> None:
         """Checks the numbers while states and choices go by the names of the file."""
-        states, transitions = self.num_states, self.successor.shape
-        successor = arrays.indices("successor", self.successor, states, InvalidModel, self.name)
-        probability = arrays.floats(
-            "probability", self.probability, transitions, InvalidModel, self.name
-        )
+        states, error = self.num_states, InvalidModel
+        probability = arrays.floats("probability", self.probability, None, error, self.name)
         words = RunWords("probabilities", "choice", self.choice_name, self.name)
-        arrays.floats("reward", self.reward, transitions, InvalidModel, self.name)
-        choices = self.choice_reward.shape
-        arrays.floats("reward", self.choice_reward, choices, InvalidModel, self.choice_name)
-        arrays.floats("reward", self.state_reward, (states,), InvalidModel, lambda s: f"state {s}")
-        object.__setattr__(self, "successor", successor)
-        object.__setattr__(
+        arrays.floats("reward", self.reward, None, error, self.name)
+        arrays.floats("reward", self.choice_reward, None, error, self.choice_name)
+        arrays.floats("reward", self.state_reward, None, error, "state {}".format)
+        arrays.keep(
             self,
-            "probability",
-            arrays.normalised_runs(probability, self.offsets, words, InvalidModel),
+            successor=arrays.indices("successor", self.successor, states, error, self.name),
+            probability=arrays.normalised_runs(probability, self.offsets, words, error),
         )
 
     @property
@@ -79,12 +73,12 @@ class CheckerModel:
 
     def choice_name(self, choice: int) -> str:
         """Returns 'state 3, choice 1', as the file numbers them."""
-        state = owner(self.choice_offsets, choice)
+        state = arrays.owner(self.choice_offsets, choice)
         return f"state {state}, choice {choice - self.choice_offsets[state]}"
 
     def name(self, transition: int) -> str:
         """Returns the name of the choice to which a transition belongs."""
-        return self.choice_name(owner(self.offsets, transition))
+        return self.choice_name(arrays.owner(self.offsets, transition))
 
     def marked(self, label: str) -> BoolArray:
         """Returns the states that a label marks [S]."""
@@ -204,13 +198,13 @@ def from_checker(
         gone |= ~reached(graph, over[source], chance > 0)
     graph = drop_states(graph, over, gone, end)
     numbering = number_actions(model.actions._replace(number=graph.action), graph.choice_offsets)
-    graph = sort_actions(graph._replace(action=numbering.action))
+    graph = sort_actions(graph._replace(action=numbering.number))
     pairs = Pairs(
         graph.choice_offsets,
         graph.action,
         numbering.num_actions,
         picked_labels(model.state_labels, np.flatnonzero(~gone)),
-        numbering.labels,
+        cast(Labels, numbering.names),
     )
     return FiniteMDP(
         pairs,
@@ -340,14 +334,13 @@ def drop_states(graph: Graph, over: BoolArray, gone: BoolArray, end: int | None)
 
 def sort_actions(graph: Graph) -> Graph:
     """Returns the graph with rising actions within each state."""
-    if rises(graph.action, graph.choice_offsets):
+    if not arrays.not_rising(graph.action, graph.choice_offsets).any():
         return graph
     order = np.lexsort((graph.action, arrays.run_owners(graph.choice_offsets)))
     sizes = arrays.run_lengths(graph.offsets)[order]
-    offsets = arrays.offsets_of(sizes)
-    moved = np.arange(offsets[-1]) + np.repeat(graph.offsets[order] - offsets[:-1], sizes)
+    moved = arrays.ranges(graph.offsets[order], sizes)
     return graph._replace(
-        offsets=offsets,
+        offsets=arrays.offsets_of(sizes),
         successor=graph.successor[moved],
         probability=graph.probability[moved],
         reward=graph.reward[moved],
@@ -370,15 +363,7 @@ class Actions(NamedTuple):
     names: Sequence[str | None] | None = None  # [num_actions], if the file gives any
 
 
-class Numbering(NamedTuple):
-    """The actions of a model's pairs, as `Pairs` takes them."""
-
-    action: IntArray  # [K] not necessarily rising within a state
-    num_actions: int
-    labels: Labels
-
-
-def number_actions(actions: Actions, offsets: IntArray) -> Numbering:
+def number_actions(actions: Actions, offsets: IntArray) -> Actions:
     """Numbers the actions of states' choices, whose runs `offsets` [S+1] delimit, and labels them.
 
     Numbers are kept where each stands for one action of a state, and names keep their numbers
@@ -387,30 +372,18 @@ def number_actions(actions: Actions, offsets: IntArray) -> Numbering:
     """
     code, count, names = actions
     if names is not None and all(names[number] is None for number in np.unique(code).tolist()):
-        position = positions_in_runs(offsets)
-        return Numbering(position, int(position.max(initial=0)) + 1, None)
+        position = arrays.ranges(0, arrays.run_lengths(offsets))
+        return Actions(position, int(position.max(initial=0)) + 1, None)
     repeated = bool(arrays.repeated_in_run(code, offsets).any())
     if names is None and not repeated:
-        return Numbering(code, count, None)
+        return Actions(code, count, None)
     if names is None:
         numbers, code = np.unique(code, return_inverse=True)
         names = [f"a{number}" for number in numbers.tolist()]
     labels = tuple(name for name in names if name is not None)
-    plain = len(set(labels)) == len(names) and not repeated
-    if plain and rises(code, offsets):
-        return Numbering(code, count, labels)
+    if len(set(labels)) == len(names) and not arrays.not_rising(code, offsets).any():
+        return Actions(code, count, labels)
     return number_in_order(*distinct_names(code, names, offsets), offsets)
-
-
-def rises(code: IntArray, offsets: IntArray) -> bool:
-    """Returns whether each number is larger than the one before it in its run."""
-    owner = arrays.run_owners(offsets)
-    return bool(np.all((code[1:] > code[:-1]) | (owner[1:] != owner[:-1])))
-
-
-def positions_in_runs(offsets: IntArray) -> IntArray:
-    """Returns the position of each element in its run, from 0 [K]."""
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], arrays.run_lengths(offsets))
 
 
 def distinct_names(
@@ -424,7 +397,7 @@ def distinct_names(
     table: dict[str, int] = {}
     known = [-1 if name is None else table.setdefault(name, len(table)) for name in names]
     code = np.array(known, np.int64)[code]
-    position = positions_in_runs(offsets)
+    position = arrays.ranges(0, arrays.run_lengths(offsets))
     for choice in np.flatnonzero(code < 0).tolist():
         code[choice] = table.setdefault(str(position[choice]), len(table))
     while arrays.repeated_in_run(code, offsets).any():
@@ -439,26 +412,19 @@ def earlier_in_run(code: IntArray, offsets: IntArray) -> IntArray:
     """Counts how often the same number stands earlier in the run [K]."""
     owner = arrays.run_owners(offsets)
     order = np.lexsort((code, owner))  # stable: what is equal stays in its order
-    fresh = np.ones(code.size, np.bool_)
-    fresh[1:] = np.diff(code[order]).astype(np.bool_) | np.diff(owner[order]).astype(np.bool_)
-    index = np.arange(code.size)
+    starts = np.flatnonzero(arrays.first_of_equal(code[order], owner[order]))
     before = np.empty(code.size, np.int64)
-    before[order] = index - np.maximum.accumulate(np.where(fresh, index, 0))
+    before[order] = arrays.ranges(0, np.diff(np.append(starts, code.size)))
     return before
 
 
-def number_in_order(code: IntArray, names: Sequence[str], offsets: IntArray) -> Numbering:
+def number_in_order(code: IntArray, names: Sequence[str], offsets: IntArray) -> Actions:
     """Numbers the names that are used so that they rise within states, if they can."""
-    first = np.full(len(names), code.size)
-    first[code[::-1]] = np.arange(code.size)[::-1]  # of equal indices the last one counts
-    appearing = np.argsort(first, kind="stable")[: np.count_nonzero(first < code.size)]
-    rank = np.empty(len(names), np.int64)
-    rank[appearing] = np.arange(appearing.size)
-    order = common_order(rank[code], appearing.size, offsets)
-    number = np.empty(len(names), np.int64)
-    number[appearing[order]] = np.arange(appearing.size)
-    labels = tuple(names[name] for name in appearing[order].tolist())
-    return Numbering(number[code], appearing.size, labels)
+    used, first, place = np.unique(code, return_index=True, return_inverse=True)
+    appearing = np.argsort(first)  # places of the names that are used, in their order
+    order = appearing[common_order(np.argsort(appearing)[place], used.size, offsets)]
+    labels = tuple(names[name] for name in used[order].tolist())
+    return Actions(np.argsort(order)[place], used.size, labels)
 
 
 def common_order(code: IntArray, count: int, offsets: IntArray) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from surestep.io.models.checker import RESERVED, from_checker
 from surestep.io.models.umb_reader import read_umb
 from surestep.io.models.umb_writer import umb_chunks
 from surestep.model.mdp import FiniteMDP
+from surestep.model.scalars import is_unicode
 
 UMB, EXPLICIT = ".umb", ".tra"
 
@@ -35,8 +36,7 @@ def read_mdp(
     states are initial: 'uniform' starts equally often in each, a label in the states that carry it.
     """
     file, number = umb_path(path), arrays.read_discount(discount)
-    check_name("reward", reward)
-    check_name("initial", initial)
+    check_names(reward=reward, initial=initial)
     with naming_file(file):
         return from_checker(read_umb(file, reward), number, initial)
 
@@ -56,13 +56,18 @@ def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
         ("label of action", mdp.pairs.action_labels),
         ("mark", tuple(mdp.marks)),
     ):
-        refuse_half_characters(kind, labels or ())
-    for label in mdp.marks:
-        if label in RESERVED:
-            raise InvalidModel(
-                f"states are marked as {label!r}, which says in model files where episodes start "
-                "or end; expected another label"
-            )
+        for index, label in enumerate(labels or ()):
+            if not is_unicode(label):
+                raise InvalidModel(
+                    f"{kind} {index} is {label!r}, which holds half a character (a lone surrogate) "
+                    "that no file can hold; expected valid text"
+                )
+    reserved = next((label for label in mdp.marks if label in RESERVED), None)
+    if reserved is not None:
+        raise InvalidModel(
+            f"states are marked as {reserved!r}, which says in model files where episodes start or "
+            "end; expected another label"
+        )
     write_together({file: umb_chunks(mdp)})
 
 
@@ -93,19 +98,8 @@ def naming_file(path: Path) -> Iterator[None]:
         raise InvalidModel(f"{path}: {refusal}") from None
 
 
-def check_name(name: str, value: object) -> None:
-    """Refuses a name that is none."""
-    if not isinstance(value, str | None):
-        raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")
-
-
-def refuse_half_characters(kind: str, labels: Sequence[str]) -> None:
-    """Refuses one half of a surrogate pair, which no file in UTF-8 can hold."""
-    for index, label in enumerate(labels):
-        try:
-            label.encode("utf-8")
-        except UnicodeEncodeError:
-            raise InvalidModel(
-                f"{kind} {index} is {label!r}, which holds half a character (a lone "
-                "surrogate) that no file can hold; expected valid text"
-            ) from None
+def check_names(**names: object) -> None:
+    """Refuses names that are none."""
+    for name, value in names.items():
+        if not isinstance(value, str | None):
+            raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")

@@ -120,19 +120,12 @@ def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name:
     def name(pair: int) -> str:
         return f"state {pair_state[pair]}, action {action[pair]} in the table P of {env_name}"
 
+    def row_name(row: int) -> str:
+        return name(int(rows["pair"][row]))
+
     pair, probability, reward = rows["pair"], rows["probability"], rows["reward"]
-    arrays.refuse_where(
-        ~(probability >= 0),
-        lambda i: f"a probability of {name(int(pair[i]))} is {probability[i]}, expected 0 to 1",
-        "row",
-        InvalidModel,
-    )
-    arrays.refuse_where(
-        ~np.isfinite(reward),
-        lambda i: f"a reward of {name(int(pair[i]))} is {reward[i]}, expected a finite number",
-        "row",
-        InvalidModel,
-    )
+    arrays.floats("a probability", probability, None, InvalidModel, row_name, least=0)
+    arrays.floats("a reward", reward, None, InvalidModel, row_name)
     sums = np.bincount(pair, probability, action.size)
     filled = np.bincount(pair, minlength=action.size) > 0
     arrays.refuse_where(

@@ -18,7 +18,7 @@ from surestep._files import read_path, read_whole, temporary_folder
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
 from surestep.io.models import storm_process
 from surestep.io.models.checker import DEADLOCK, END, CheckerModel, from_checker
-from surestep.io.models.files import check_name, naming_file
+from surestep.io.models.files import check_names, naming_file
 from surestep.io.models.storm_process import (
     ANSWER,
     FEW_STATES,
@@ -58,12 +58,14 @@ def from_prism(
     for what may miss it, which is refused at discount 1.
     """
     file, number = read_path(path), arrays.read_discount(discount)
-    check_name("reward", reward)
-    check_name("initial", initial)
-    check_name("end", end)
+    check_names(reward=reward, initial=initial, end=end)
     text = read_whole(file)  # what cannot be read is refused in our own words
     given = read_constants(constants)
-    expect_storm()
+    if find_spec("stormpy") is None:
+        raise MissingExtra(
+            "the PRISM language is read through stormpy, which is not installed; "
+            f"{install('storm')}"
+        )
     with naming_file(file), temporary_folder() as folder:
         model = built_by_storm(folder, text, given, reward)
         if (folder / STATE_REWARDS).exists():
@@ -89,15 +91,6 @@ def state_names(file: Path, text: bytes, constants: Constants, reward: str | Non
         return model.state_labels or [*map(str, range(model.num_states))]
 
 
-def expect_storm() -> None:
-    """Refuses to go on without the package stormpy, which is an extra."""
-    if find_spec("stormpy") is None:
-        raise MissingExtra(
-            "the PRISM language is read through stormpy, which is not installed; "
-            f"{install('storm')}"
-        )
-
-
 def read_constants(constants: object) -> dict[str, bool | int | float] | str:
     """Returns the constants as Storm takes them."""
     if isinstance(constants, str):
@@ -106,7 +99,7 @@ def read_constants(constants: object) -> dict[str, bool | int | float] | str:
         raise InvalidParameter(f"constants is {constants!r}, expected a dict or 'N=3,p=0.1'")
     result: dict[str, bool | int | float] = {}
     for name, value in (constants or {}).items():
-        plain = value.item() if isinstance(value, np.generic) else value
+        plain = arrays.plain(value)
         if not isinstance(name, str) or not isinstance(plain, bool | int | float):
             raise InvalidParameter(
                 f"constants gives {value!r} to {name!r}, expected a number or a truth value"

@@ -1,135 +1,46 @@
 """The archive around a model: tar, plain or compressed with gzip or xz.
 
-Nothing is unpacked onto the disk, and of what is compressed only the files that are asked for are
-kept. What a header claims is checked against what is there before anything is read, and what is
-compressed may not grow without bounds.
-
-Python's `tarfile` reads the headers, through `Headers`: on its own it holds headers of any size in
-memory, takes a damaged one, or the place where a file is cut off, for the end of the archive, and
-before Python 3.11.14, 3.12.12 and 3.13.6 passes over damage in extended ones, or goes round in
-circles. Compressed bytes are unpacked here: Python's `LZMAFile` has no limit of memory.
+What a header claims is checked against what is there before
+anything is read, and what is compressed may not grow without bounds. Python's `tarfile` reads only
+single headers: on its own it holds headers of any size in memory, and takes a damaged one, or the
+place where a file is cut off, for the end of the archive.
 """
 
 from __future__ import annotations
 
 import io
 import lzma
-import math
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from tempfile import SpooledTemporaryFile
+from typing import IO
 
 from surestep._files import failing_to_read
 from surestep.errors import InvalidModel
 
 GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 BLOCK = tarfile.BLOCKSIZE
-PIECE = 1 << 16  # bytes that are read, and at most unpacked, at a time
+PIECE = 1 << 12  # bytes that are read at a time: gzip makes 4 MB of them at most
+IN_MEMORY = 1 << 20  # bytes; what is unpacked beyond them waits on the disk
 # Bytes that a compressed byte, and any file, may become. Models grow by a factor of 3 to 50, since
 # offsets and successors differ from each other; only a file of little but zeros grows by 1,000.
 GROWTH, ALLOWANCE = 200, 1 << 24
 XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
-MOST_HEADERS = 1 << 13  # bytes that say of one file what it is called and how long it is
-PLAIN = tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE
-
-
-class Unpacked:
-    """A file that is unpacked while it is read; what is skipped is unpacked and dropped."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        """Begins at the first byte of a file that gzip or xz has made."""
-        self.file = file
-        self.most = GROWTH * file.seek(0, io.SEEK_END) + ALLOWANCE
-        self.restart()
-
-    def restart(self) -> None:
-        """Goes back to the first byte."""
-        self.file.seek(0)
-        xz = self.file.read(len(XZ)) == XZ
-        self.file.seek(0)
-        self.at = 0
-        self.waiting = b""  # compressed bytes that the decoder has given back
-        self.decoder = (
-            lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if xz else zlib.decompressobj(wbits=31)
-        )
-
-    def tell(self) -> int:
-        """Returns how many bytes are unpacked and behind."""
-        return self.at
-
-    def seek(self, position: int) -> int:
-        """Goes to a byte of what is unpacked, or to its end; returns where that is."""
-        if position < self.at:
-            self.restart()
-        while self.at < position and self.piece(min(PIECE, position - self.at)):
-            pass
-        return self.at
-
-    def read(self, size: int) -> bytes:
-        """Returns the next bytes, fewer at the end."""
-        pieces = []
-        while size > 0 and (piece := self.piece(min(PIECE, size))):
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
-    def piece(self, most: int) -> bytes:
-        """Returns some of the next bytes, `most` at most; none at the end."""
-        plain = b""
-        while not plain and not self.decoder.eof:
-            try:
-                plain = self.decoder.decompress(self.waiting, most)
-            except (lzma.LZMAError, zlib.error) as problem:
-                raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
-            self.waiting = getattr(self.decoder, "unconsumed_tail", b"")  # xz keeps it to itself
-            if not (plain or self.decoder.eof or self.waiting):
-                self.waiting = self.file.read(PIECE)
-                if not self.waiting:
-                    raise InvalidModel("the compressed data is cut off")
-        if not plain:
-            expect_zeros("the compressed data", self.decoder.unused_data, self.file)
-        self.at += len(plain)
-        if self.at > self.most:
-            raise InvalidModel(
-                f"the file becomes more than {GROWTH} times as large, if unpacked; if that is "
-                "meant, unpack it first"
-            )
-        return plain
-
-
-class Headers:
-    """A file as `tarfile` reads it: the headers of one of its files must be small, and are kept."""
-
-    def __init__(self, file: IO[bytes] | Unpacked) -> None:
-        """Begins at the first byte of a file."""
-        file.seek(0)
-        self.file, self.seek, self.tell = file, file.seek, file.tell
-        self.kept = b""  # what was read since it was emptied
-
-    def read(self, size: int) -> bytes:
-        """Returns the next bytes, fewer at the end."""
-        if size < 0:
-            raise tarfile.ReadError("a header of fewer bytes than none")
-        if size > MOST_HEADERS - len(self.kept):
-            raise InvalidModel(
-                f"the headers of a file have more than {MOST_HEADERS} bytes before byte "
-                f"{self.tell()}, expected a name and a size"
-            )
-        data = self.file.read(size)
-        self.kept += data
-        return data
+MOST_HEADER = 1 << 13  # bytes that say of one file what it is called and how long it is
+PAX_RECORD = re.compile(rb"(\d+) ([^=]+)=(.*)\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
     """The regular files of an archive."""
 
-    file: IO[bytes] | Unpacked
+    file: IO[bytes]
     members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
     stored: int  # bytes on the disk
 
@@ -153,69 +64,113 @@ class Archive:
 def open_archive(path: Path) -> Iterator[Archive]:
     """Opens the archive at a path, of whatever compression; it is closed afterwards."""
     with failing_to_read(path), path.open("rb") as file:
-        packed = file.read(len(XZ)).startswith((GZIP, XZ))
-        stored = file.seek(0, io.SEEK_END)
-        content = Unpacked(file) if packed else file
-        yield Archive(content, read_members(content, math.inf if packed else stored), stored)
+        head, stored = file.read(len(XZ)), path.stat().st_size
+        file.seek(0)
+        packed = head.startswith((GZIP, XZ))
+        with SpooledTemporaryFile(IN_MEMORY) if packed else nullcontext(file) as content:
+            if packed:
+                unpack(file, content, head == XZ, GROWTH * stored + ALLOWANCE)
+            yield Archive(content, read_members(content), stored)
 
 
-def read_members(file: IO[bytes] | Unpacked, total: float) -> dict[str, tuple[int, int]]:
-    """Lists the regular files of an archive of `total` bytes at most: name → (begin, size)."""
+def unpack(file: IO[bytes], content: IO[bytes], xz: bool, most: int) -> None:
+    """Writes what gzip or xz has made a file of, if it is `most` bytes at most."""
+    decoder = (
+        lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if xz else zlib.decompressobj(wbits=31)
+    )
+    while not decoder.eof:
+        packed = file.read(PIECE)
+        if not packed:
+            raise InvalidModel("the compressed data is cut off")
+        try:
+            content.write(decoder.decompress(packed, most - content.tell() + 1))
+        except (lzma.LZMAError, zlib.error) as problem:
+            raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
+        if content.tell() > most:
+            raise InvalidModel(
+                f"the file becomes more than {GROWTH} times as large, if unpacked; if that is "
+                "meant, unpack it first"
+            )
+    expect_zeros("the compressed data", decoder.unused_data, file)
+
+
+def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
+    """Lists the regular files of an archive: name → (where it begins, how long it is)."""
     members: dict[str, tuple[int, int]] = {}
-    headers = Headers(file)
+    total, at, said = file.seek(0, io.SEEK_END), 0, dict[str, str]()
     try:
-        tar = tarfile.TarFile(fileobj=cast(IO[bytes], headers), encoding="utf-8", errors="replace")
-        for number, member in enumerate(tar):
-            if number == MOST_MEMBERS:
-                raise InvalidModel(
-                    f"the archive holds more than {MOST_MEMBERS} files, expected those of a model"
-                )
-            if tar.pax_headers:
-                raise InvalidModel(
-                    "the archive has a header for all its files, expected one for each; pack them "
-                    "anew, for example with tar -H ustar"
-                )
-            check_member(member, headers.kept, total)
-            name = member.name.removeprefix("./")
-            if name in members:
-                raise InvalidModel(f"{name} stands twice in the archive")
-            if not member.isdir():
-                members[name] = (member.offset_data, member.size)
-            headers.kept = b""
-        if headers.kept[-BLOCK:] != bytes(BLOCK):
-            raise tarfile.ReadError("no block of zeros, with which an archive ends")
-    # `tarfile` lets all but the first through.
-    except (tarfile.TarError, ValueError, IndexError, OverflowError):
+        while (block := read_at(file, at, BLOCK)) != bytes(BLOCK):
+            header = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+            size = int(said.get("size", header.size))
+            at += BLOCK
+            if not 0 <= size <= total - at:
+                raise ValueError("a size that is none")
+            if header.type in (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
+                said |= extended(header, read_at(file, at, min(size, MOST_HEADER + 1)))
+            else:
+                name = said.get("path", header.name).removeprefix("./").rstrip("/")
+                check_member(name, header.type, said, members)
+                if header.type != tarfile.DIRTYPE:
+                    members[name] = (at, size)
+                said = {}
+            at += -(-size // BLOCK) * BLOCK
+    except (tarfile.HeaderError, ValueError):
         raise InvalidModel(
-            f"the file is no archive, or damaged or cut off before byte {file.tell()}, expected "
+            f"the file is no archive, or damaged or cut off before byte {at + BLOCK}, expected "
             "tar, or tar within gzip or xz"
         ) from None
     expect_zeros("the archive", b"", file)
     return members
 
 
-def check_member(member: tarfile.TarInfo, headers: bytes, total: float) -> None:
-    """Refuses what is no plain file or folder, or is not what its headers say byte by byte."""
-    records, size = member.pax_headers, member.size
-    if not member.name.isprintable():
-        raise tarfile.ReadError("a name that would break the line of a message")
-    holes = any(key.startswith("GNU.sparse.") for key in records)
-    if holes or member.type not in PLAIN:
+def read_at(file: IO[bytes], at: int, size: int) -> bytes:
+    """Returns some bytes of a file; ValueError where it ends before."""
+    file.seek(at)
+    data = file.read(size)
+    if len(data) < size:
+        raise ValueError("the file ends")
+    return data
+
+
+def extended(header: tarfile.TarInfo, data: bytes) -> dict[str, str]:
+    """Returns what a header of another header says: a long name, or records of key and value."""
+    if len(data) > MOST_HEADER:
         raise InvalidModel(
-            f"{member.name} is of type {member.type!r}{' with holes' if holes else ''} in the "
-            "archive, expected plain files and folders"
+            f"the headers of a file have more than {MOST_HEADER} bytes, expected a name and a size"
         )
-    if not (member.name and 0 <= size <= total and str(size) == records.get("size", str(size))):
-        raise tarfile.ReadError("a name or a size that is none")
-    extended = headers[member.offset - member.offset_data :][BLOCK:-BLOCK]
-    again = tarfile.TarInfo()
-    again.pax_headers = records
-    long_name = extended.rstrip(b"/\0") == member.name.encode()  # as GNU tar writes it
-    if extended and not long_name and extended != again.tobuf(tarfile.PAX_FORMAT)[BLOCK:-BLOCK]:
-        raise tarfile.ReadError("an extended header that is not what it was taken for")
+    if header.type == tarfile.GNUTYPE_LONGNAME:
+        return {"path": data.rstrip(b"\0").decode("utf-8")}
+    records: dict[str, str] = {}
+    while data:
+        length = int(data.partition(b" ")[0])
+        record = PAX_RECORD.fullmatch(data[:length])
+        if record is None or len(data) < length or record[2].decode() in records:
+            raise ValueError("a record that is none")
+        records[record[2].decode()], data = record[3].decode("utf-8"), data[length:]
+    return records
 
 
-def expect_zeros(what: str, rest: bytes, file: IO[bytes] | Unpacked) -> None:
+def check_member(
+    name: str, kind: bytes, said: Mapping[str, str], members: Mapping[str, object]
+) -> None:
+    """Refuses what is no plain file or folder, or has no name, or that of another file."""
+    holes = any(key.startswith("GNU.sparse.") for key in said)
+    if not name.isprintable() or not name:
+        raise ValueError("a name that is none, or would break the line of a message")
+    if holes or kind not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
+        raise InvalidModel(
+            f"{name} is of type {kind!r}{' with holes' if holes else ''} in the archive, expected "
+            "plain files and folders"
+        )
+    if name in members:
+        raise InvalidModel(f"{name} stands twice in the archive")
+    if len(members) == MOST_MEMBERS:
+        raise InvalidModel(
+            f"the archive holds more than {MOST_MEMBERS} files, expected those of a model"
+        )
+
+
+def expect_zeros(what: str, rest: bytes, file: IO[bytes]) -> None:
     """Refuses anything but zeros behind something: in the `rest` that was read, and in a file."""
     while not rest.strip(b"\0"):
         rest = file.read(PIECE)

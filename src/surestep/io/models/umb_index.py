@@ -14,7 +14,6 @@ INDEX = "index.json"
 VERSION = 1
 REWARD = "reward"  # the reward structure that counts among several, where nobody chooses
 TOOL = "surestep"  # whose files may hold what follows
-STATE_LABELS = "state-labels"  # in file-data, parameters: Storm refuses files that declare strings
 # Bytes that the index may have for each byte of a compressed archive, and in any: one of names
 # grows by a factor of 10, and every byte of it may become 30 bytes of Python's lists.
 INDEX_GROWTH, INDEX_ALLOWANCE = 16, 1 << 20
@@ -95,15 +94,11 @@ class Maker(Struct, frozen=True):
     tool: Any = None
     parameters: Any = None
 
-    def state_labels(self) -> tuple[str, ...] | None:
-        """Returns the labels of states in an archive of ours; None where there are none."""
-        place = f"{INDEX}.file-data.parameters"
-        given = {} if self.parameters is None else self.parameters
-        ours = converted(given, dict[str, Any], place, InvalidModel)
-        labels: tuple[str, ...] | None = converted(
-            ours.get(STATE_LABELS), tuple[str, ...] | None, f"{place}.{STATE_LABELS}", InvalidModel
-        )
-        return labels
+
+class OurParameters(Struct, frozen=True, rename="kebab"):
+    """What an archive of ours says besides: Storm refuses files that declare strings."""
+
+    state_labels: list[str] | None = None
 
 
 class Index(Struct, frozen=True, rename="kebab"):

@@ -12,7 +12,7 @@ from surestep._files import Chunks
 from surestep._version import __version__
 from surestep.io.models.checker import RESERVED, CheckerModel, to_checker
 from surestep.io.models.umb_archive import tar_chunks
-from surestep.io.models.umb_index import INDEX, REWARD, STATE_LABELS, TOOL, VERSION
+from surestep.io.models.umb_index import INDEX, REWARD, TOOL, VERSION
 from surestep.model.mdp import FiniteMDP
 
 DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
@@ -60,7 +60,7 @@ def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
     labels = mdp.pairs.state_labels
     maker: dict[str, Any] = {"tool": TOOL, "tool-version": __version__}
     if labels is not None:
-        maker["parameters"] = {STATE_LABELS: [*labels]}
+        maker["parameters"] = {"state-labels": [*labels]}
     marks = {
         identifier: {"alias": label, "applies-to": ["states"], "type": BIT}
         for identifier, label in identifiers(model).items()

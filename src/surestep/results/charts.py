@@ -1,4 +1,4 @@
-"""Numbers sorted into bins: how often the log shows pairs, and what a policy gains in worlds."""
+"""Orders and bins for readers: what matters first, and how numbers are spread."""
 
 from __future__ import annotations
 
@@ -8,9 +8,42 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
+from surestep.results.findings import Findings
+from surestep.results.table import UNCHANGED, PolicyTable
 
 FEWEST_BETWEEN = 2  # a power of ten nearer to N∧ than this factor is no bin's end
 MOST_GAIN_BINS = 30
+
+
+def moves_in(table: PolicyTable, state: int) -> tuple[IntArray, int]:
+    """Orders the pairs of a state by |π_I − π_b|, ties by π_I; returns them, and how many move."""
+    run = np.arange(table.pairs.offsets[state], table.pairs.offsets[state + 1])
+    change = np.abs(table.probability[run] - table.behavior[run])
+    order = np.lexsort((-table.probability[run], -change))
+    return run[order], int((change > UNCHANGED).sum())
+
+
+def gaining_action(table: PolicyTable, state: int) -> int:
+    """Returns the pair of a state with the largest π_I − π_b."""
+    run = slice(int(table.pairs.offsets[state]), int(table.pairs.offsets[state + 1]))
+    return run.start + int(np.argmax((table.probability - table.behavior)[run]))
+
+
+def kept_states(findings: Findings) -> IntArray:
+    """Returns the states in which all stays as it was, by the time spent there under π_b."""
+    kept = ~findings.table.quiet
+    kept[[change.state for change in findings.changes]] = False
+    states = np.flatnonzero(kept)
+    order = np.argsort(-findings.behavior_occupancy[states], kind="stable")
+    return states[order]
+
+
+def thinnest_states(findings: Findings) -> IntArray:
+    """Returns the states that the log shows, those first with most time of π_I for a decision."""
+    decisions = findings.table.all_decisions
+    seen = np.flatnonzero(decisions > 0)
+    scarcity = findings.occupancy[seen] / decisions[seen]
+    return seen[np.argsort(-scarcity, kind="stable")]
 
 
 class Bin(NamedTuple):
@@ -40,30 +73,12 @@ def visit_bins(visits: IntArray, n_wedge: int | None) -> list[Bin]:
     return bins
 
 
-class GainBins(NamedTuple):
-    """Worlds by their true gain: edges of bins, 0 among them, and how many worlds lie between."""
+def gain_bins(
+    gain: FloatArray, tolerance: float, also: float
+) -> tuple[list[float], list[list[int]]]:
+    """Returns the edges of at most 30 bins of a round width, and the worlds in them.
 
-    edges: list[float]
-    worse: list[int]
-    same: list[int]
-    better: list[int]
-
-
-class GainRange(NamedTuple):
-    """The smallest, the middle and the largest gain of some worlds."""
-
-    least: float
-    median: float
-    most: float
-
-
-def gain_range(gain: FloatArray) -> GainRange:
-    """Returns from where to where gains of worlds reach, and their median."""
-    return GainRange(float(gain.min()), float(np.median(gain)), float(gain.max()))
-
-
-def gain_bins(gain: FloatArray, tolerance: float, also: float) -> GainBins:
-    """Sorts worlds by their gain; returns at most 30 bins of a round width.
+    First those that are worse, then those that are the same, then those that are better.
 
     They hold every gain, 0 and the number `also`. What is no further from 0 than the tolerance is
     no difference, and counts from 0 on.
@@ -76,7 +91,7 @@ def gain_bins(gain: FloatArray, tolerance: float, also: float) -> GainBins:
     place = np.where(same, min(0, last - 1), place) - first
     sorts = (gain < -tolerance, same, gain > tolerance)
     counts = [np.bincount(place[sort], minlength=last - first).tolist() for sort in sorts]
-    return GainBins([width * i for i in range(first, last + 1)], *counts)
+    return [width * i for i in range(first, last + 1)], counts
 
 
 def round_width(least: float) -> float:

@@ -1,0 +1,105 @@
+"""Can claims be true, beside the estimate, the returns, the rewards and how actions were chosen?"""
+
+from __future__ import annotations
+
+from surestep.certificates import find_kind
+from surestep.checks.check import Check, GivenResult, Kind
+from surestep.model import Certificate
+
+
+def highest(result: GivenResult) -> float:
+    """Returns the largest gain that is claimed; 0 without any claim."""
+    lower = [claim.lower for claim in result.certificates if claim.lower is not None]
+    return max(lower, default=0.0)
+
+
+def above_estimate(result: GivenResult) -> Check | None:
+    """Holds the largest claim against the estimated gain."""
+    claim = highest(result)
+    fails = claim > max(result.gain, 0.0) + 1e-9 * abs(result.gain)
+    return Check.failing("claim-above-estimate", fails, claim=claim, estimate=result.gain)
+
+
+def exceeds(check: Check, certificate: Certificate) -> bool:
+    """Tells whether a certificate itself claims more than the estimate."""
+    return (certificate.lower or 0.0) > check.figures["estimate"]
+
+
+def above_returns(result: GivenResult) -> Check | None:
+    """Holds the largest claim against the returns of the episodes.
+
+    Who earns something may earn more; who only pays can gain no more than all of it.
+    """
+    if result.returns is None:
+        return None
+    claim, (low, high) = highest(result), result.returns
+    fails = claim > max(high, 0.0) - min(low, 0.0)
+    return Check.failing("claim-above-returns", fails, claim=claim, low=low, high=high)
+
+
+def baseline_gap(result: GivenResult) -> Check | None:
+    """Returns the gap between the model and the episodes, where there is one.
+
+    `results.Baseline` has the test: a normal mean, with one false alarm in a thousand.
+    """
+    return Check.failing("baseline-gap", result.gap is not None, **(result.gap or {}))
+
+
+def rewards_vary(result: GivenResult) -> Check | None:
+    """Looks for a claimed gain that takes mean rewards for exact, where rewards vary."""
+    gains = [claim for claim in result.certificates if (claim.lower or 0.0) > 0]
+    kinds = [find_kind(claim.kind) for claim in gains] if result.rewards_vary else []
+    takes_means = any(kind is not None and kind.needs.exact_rewards for kind in kinds)
+    return Check.failing("rewards-vary", takes_means)
+
+
+def acted_on_more(result: GivenResult) -> Check | None:
+    """Looks for a claimed gain that excludes hidden causes, where recorded probabilities vary."""
+    needed = {"acted-on-more", "no-hidden-causes"}
+    fails = any(
+        (claim.lower or 0.0) > 0 and needed <= {said.code for said in claim.assumptions}
+        for claim in result.certificates
+    )
+    return Check.failing("acted-on-more", fails)
+
+
+ABOVE_ESTIMATE = Kind(
+    code="claim-above-estimate",
+    title="No claimed gain exceeds the estimated gain",
+    failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: one of the "
+    "two is wrong.",
+    figures=("claim", "estimate"),
+    forbids_proof=exceeds,
+    of_result=above_estimate,
+)
+ABOVE_RETURNS = Kind(
+    code="claim-above-returns",
+    title="No claimed gain exceeds what episodes earned",
+    failed="A gain of at least {claim} is claimed, but episodes earned only {low} to {high}.",
+    figures=("claim", "low", "high"),
+    of_result=above_returns,
+)
+BASELINE_GAP = Kind(
+    code="baseline-gap",
+    title="The model and the episodes agree on what the current policy earns",
+    failed="The model says that the current policy earns {model} per episode; the episodes say "
+    "{low} to {high}. The model does not describe the log, so its gains may be wrong too.",
+    figures=("model", "low", "high"),
+    of_result=baseline_gap,
+)
+REWARDS_VARY = Kind(
+    code="rewards-vary",
+    title="Rewards are fixed where a claim takes them for exact",
+    failed="Rewards vary, but a claim takes their means for exact.",
+    of_result=rewards_vary,
+)
+ACTED_ON_MORE = Kind(
+    code="acted-on-more",
+    title="Recorded probabilities depend only on the recorded situation",
+    failed="Whoever decided looked at more than the situation: the probabilities that the log "
+    "names vary within it. If what they saw also affects the outcome, the claimed gain may not "
+    "exist. Add it to the situation, or ask for a trajectory certificate, which allows for it.",
+    against="no-hidden-causes",
+    of_result=acted_on_more,
+)
+KINDS = (ABOVE_ESTIMATE, ABOVE_RETURNS, BASELINE_GAP, REWARDS_VARY, ACTED_ON_MORE)

@@ -1,0 +1,52 @@
+"""Do transitions, or rewards, differ between the halves of the log, or between shorter blocks?
+
+The log is cut into 2, 4, … 128 blocks in its own order, which is that of time where rows were
+written as they came; all are one test. The pair is given, so it does not matter that whoever
+decided has changed in between.
+"""
+
+from __future__ import annotations
+
+from surestep.checks.check import Check, GivenLog, Kind
+from surestep.checks.past import blocks, permutation_check, transitions
+
+
+def next_state(given: GivenLog) -> Check:
+    """Compares next states among rows of the same pair, by blocks of the log."""
+    log = given.log
+    half, *finer = blocks(log)
+    of_states = (NEXT_STATE.code, given, log.pair, log.next_state, [half])
+    return permutation_check(*of_states, finer=finer, seed=2)
+
+
+def reward(given: GivenLog) -> Check:
+    """Compares rewards among rows of the same transition, by blocks of the log."""
+    log = given.log
+    half, *finer = blocks(log)
+    of_rewards = (REWARD.code, given, log.pair, log.reward, [half])
+    return permutation_check(*of_rewards, group=transitions(log), finer=finer, seed=3)
+
+
+NEXT_STATE = Kind(
+    code="drift-next-state",
+    title="The effects of actions did not change over time",
+    passed="No sign that the same action led elsewhere in some parts of the log.",
+    failed="The same action in the same situation led elsewhere in some parts of the log than in "
+    "others: the claim may hold only for the past.",
+    noticed="Had {noticed:%} of all next situations been others in the second half, four of five "
+    "such logs would show it.",
+    against="markov",
+    of_log=next_state,
+)
+REWARD = Kind(
+    code="drift-reward",
+    title="The rewards of steps did not change over time",
+    passed="No sign that the same step earned something else in some parts of the log.",
+    failed="The same step earned something else in some parts of the log than in others: the claim "
+    "may hold only for the past.",
+    noticed="Had rewards shifted by {noticed} of their standard deviation in the second half, four "
+    "of five such logs would show it.",
+    against="markov",
+    of_log=reward,
+)
+KINDS = (NEXT_STATE, REWARD)

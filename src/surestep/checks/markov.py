@@ -1,0 +1,51 @@
+"""Does the previous step help to predict the next state, or the reward, beyond the present?
+
+Markov: P(s_{t+1} | s_t, a_t, s_{t−1}, a_{t−1}) = P(s_{t+1} | s_t, a_t), and the same for rewards,
+given the next state too. The first step of an episode has "none" before it. Where whole steps would
+be told apart too finely, actions are.
+"""
+
+from __future__ import annotations
+
+from surestep.checks.check import Check, GivenLog, Kind
+from surestep.checks.past import permutation_check, steps_before, transitions
+
+
+def next_state(given: GivenLog) -> Check:
+    """Compares next states among rows of the same pair, by the step before."""
+    log = given.log
+    outcome = log.next_state
+    return permutation_check(NEXT_STATE.code, given, log.pair, outcome, steps_before(log), seed=0)
+
+
+def reward(given: GivenLog) -> Check:
+    """Compares rewards among rows of the same transition, by the step before."""
+    log = given.log
+    of_rewards = (REWARD.code, given, log.pair, log.reward, steps_before(log))
+    return permutation_check(*of_rewards, group=transitions(log), seed=1)
+
+
+NEXT_STATE = Kind(
+    code="markov-next-state",
+    title="The next situation depends only on the current situation and action",
+    passed="No sign that the previous step helps to predict the next situation.",
+    failed="The previous step helps to predict the next situation: the recorded situation leaves "
+    "something out, and the model may be wrong. Record more of the situation, or a history of "
+    "several rows; where episodes have a fixed length, add the number of the step.",
+    noticed="Had the previous step alone decided {noticed:%} of all next situations, four of five "
+    "such logs would show it.",
+    against="markov",
+    of_log=next_state,
+)
+REWARD = Kind(
+    code="markov-reward",
+    title="The reward depends only on the current step",
+    passed="No sign that the previous step helps to predict the reward.",
+    failed="The previous step helps to predict the reward: the recorded situation leaves something "
+    "out, and the model may be wrong.",
+    noticed="Had the previous step shifted rewards by {noticed} of their standard deviation, four "
+    "of five such logs would show it.",
+    against="markov",
+    of_log=reward,
+)
+KINDS = (NEXT_STATE, REWARD)

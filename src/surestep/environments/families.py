@@ -1,0 +1,264 @@
+"""Families of worlds in which claims are put to the test.
+
+*Worlds in which little can be gained.* A random model as Garnets are, whose last state ends the
+episode and pays 1 for entering it, and a random behavior policy. What an action does is shrunk
+towards what all of them do: with effects at λ, the row of a pair is
+(1 − λ) · (mean row of the state under π_b) + λ · (its own row), so that π_b is worth the same at
+every λ, and at λ = 0 all policies are. On them rest bandits (one decision, which wins or loses),
+noisy rewards, and coarse states, of which the log shows groups only.
+
+*Worlds in which the worst, or the best, reward hardly ever shows.* Each step is in one of several
+situations, all alike, and ends the episode with the chance 0.1. Both actions lead on in the same
+way: only what they earn differs. π_b takes the tempting action with the chance 0.2. It seems to
+earn 0.5 more a step than the usual one, and truly earns 0.5 less: now and then it meets a disaster,
+or the usual one a jackpot. Most logs of 100 episodes show none.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from surestep._arrays import FloatArray
+from surestep._settings import check_setting
+from surestep.environments.benchmark import Benchmark
+from surestep.environments.building import Seed, Share
+from surestep.environments.merged import Merged, expected_visits
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Pairs
+from surestep.model.policy import Policy
+
+STATES, ACTIONS, SUCCESSORS = 20, 4, 4
+DISCOUNT = 0.95
+HORIZON = 50
+Arms = Annotated[int, Meta(ge=1, le=10_000)]
+Size = Annotated[int, Meta(ge=1, le=1_000)]
+
+
+def alike(seed: Seed = 1) -> Benchmark:
+    """Builds a world of 20 states and 4 actions in which no action does anything."""
+    rng = np.random.RandomState(seed)
+    return little_effect("alike", 0.0, *draw_world(STATES, ACTIONS, SUCCESSORS, rng))
+
+
+def nearly_alike(
+    seed: Seed = 1,
+    effect: Share = 0.05,
+    states: Annotated[int, Meta(ge=3, le=1_000)] = STATES,
+    actions: Size = ACTIONS,
+    successors: Size = SUCCESSORS,
+) -> Benchmark:
+    """Builds a world in which actions do the share `effect` of what they do in a random model.
+
+    The same seed and size give the same π_b, worth the same, and the same rows to shrink.
+    """
+    check_setting("successors", successors, Annotated[int, Meta(ge=1, le=states)])
+    world = draw_world(states, actions, successors, np.random.RandomState(seed))
+    return little_effect("nearly-alike", effect, *world)
+
+
+def draw_world(
+    states: int, actions: int, successors: int, rng: np.random.RandomState
+) -> tuple[FloatArray, FloatArray]:
+    """Draws rows [S, A, S] and a behavior policy [S, A]; the last state ends the episode.
+
+    Each pair has random successors, with the gaps of sorted uniform numbers as chances. π_b is
+    uniform on the simplex, state by state.
+    """
+    rows = np.zeros((states, actions, states))
+    for state in range(states - 1):
+        for action in range(actions):
+            cuts = np.sort(rng.uniform(size=successors - 1))
+            targets = rng.choice(states, successors, replace=False)
+            rows[state, action, targets] = np.diff(cuts, prepend=0.0, append=1.0)
+    return rows, rng.dirichlet(np.ones(actions), size=states)
+
+
+def shrunk(rows: FloatArray, behavior: FloatArray, effect: float) -> FloatArray:
+    """Returns (1 − λ) Σ_a π_b(a|s) P(·|s,a) + λ P(·|s,a) of rows P [S, A, S], λ = `effect`."""
+    mean = np.einsum("sa,sat->st", behavior, rows)
+    less: FloatArray = (1 - effect) * mean[:, np.newaxis] + effect * rows
+    return less
+
+
+def little_effect(name: str, effect: float, rows: FloatArray, behavior: FloatArray) -> Benchmark:
+    """Returns the benchmark of the world with effects at that share."""
+    prize = (np.arange(len(rows)) == len(rows) - 1).astype(np.float64)
+    less = shrunk(rows, behavior, effect)
+    mdp = FiniteMDP.from_dense(less, np.broadcast_to(prize, rows.shape), DISCOUNT)
+    return Benchmark(
+        name=name,
+        mdp=mdp,
+        behavior=Policy.from_dense(mdp, behavior),
+        horizon=HORIZON,
+        value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
+    )
+
+
+def bandit(seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2) -> Benchmark:
+    """Builds a bandit whose arms win with random chances, shrunk towards their mean under π_b.
+
+    A chance is uniform on [0, 1] with effects at 1, and the same for all arms with effects at 0.
+    π_b is uniform on the simplex.
+    """
+    rng = np.random.RandomState(seed)
+    chance = rng.uniform(size=arms)
+    behavior = rng.dirichlet(np.ones(arms), size=3)
+    rows = np.zeros((3, arms, 3))
+    rows[0, :, 1], rows[0, :, 2] = chance, 1 - chance
+    mdp = FiniteMDP.from_dense(
+        shrunk(rows, behavior, effect),
+        np.broadcast_to([0.0, 1.0, 0.0], rows.shape),
+        DISCOUNT,
+        state_labels=("start", "won", "lost"),
+    )
+    return Benchmark(
+        name="bandit",
+        mdp=mdp,
+        behavior=Policy.from_dense(mdp, behavior),
+        horizon=1,
+        value_bounds=(0.0, 1.0),
+    )
+
+
+# ---- what the log does not show: groups of states, and noise in rewards -------------------------
+
+
+def coarse(
+    seed: Seed = 1, effect: Share = 1.0, group: Annotated[int, Meta(ge=1, le=50)] = 5
+) -> Benchmark:
+    """Builds a world of 19 groups of `group` states each, and an end; the log shows groups.
+
+    Groups are made by chance, so they mean nothing. What comes next depends on where in its group
+    the process is, so the log is no Markov process: certificates that rest on one promise nothing
+    here. π_b sees groups, too. The model is what very many episodes of π_b show; policies are
+    judged in the world itself.
+    """
+    groups = STATES - 1
+    rng = np.random.RandomState(seed)
+    rows, behavior = draw_world(groups * group + 1, ACTIONS, SUCCESSORS, rng)
+    shown = np.append(np.arange(groups * group) % groups, groups)
+    seen = behavior[np.append(np.arange(groups), -1)]
+    world = little_effect("coarse", effect, rows, seen[shown])
+    pairs = Pairs.full(STATES, ACTIONS)
+    log = Merged(mdp=world.mdp, pairs=pairs, shown=shown)
+    return Benchmark(
+        name="coarse",
+        mdp=log.model(expected_visits(world.mdp, world.behavior, HORIZON)),
+        behavior=Policy.from_dense(pairs, seen),
+        horizon=HORIZON,
+        value_bounds=world.value_bounds,
+        simulator=log,
+    )
+
+
+def law_of(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Returns values scaled to mean 1, and their chances, which are the weights scaled to sum 1."""
+    chances = weights / weights.sum()
+    return values / (values @ chances), chances
+
+
+# law → the values of the factor X of rewards, and their chances. P(X ≥ x) of the last falls like
+# x^−1.5, so that without the cut X had no variance.
+LAWS = {
+    "two-point": law_of(np.array([0.0, 2.0]), np.array([0.5, 0.5])),
+    "skewed": law_of(np.array([0.0, 20.0]), np.array([0.95, 0.05])),
+    "heavy-tailed": law_of(2.0 ** np.arange(10), 2.0 ** (-1.5 * np.arange(10))),
+}
+MOST_ON_THE_WAY = 0.1
+
+
+def noisy(
+    seed: Seed = 1,
+    law: Literal["two-point", "skewed", "heavy-tailed"] = "two-point",
+    effect: Share = 0.2,
+) -> Benchmark:
+    """Builds a world of 20 states with effects at that share, and noise in every reward.
+
+    Entering state s pays μ(s) · X, with X of mean 1, drawn anew in every step by one of three laws:
+    "two-point" pays nothing or the double; "skewed" nothing in 19 of 20 steps; "heavy-tailed"
+    values that double from each to the next, to the 512-fold of the least. μ is 1 at the end of the
+    episode, and at most 0.1 on the way there.
+    """
+    rng = np.random.RandomState(seed)
+    rows, behavior = draw_world(STATES, ACTIONS, SUCCESSORS, rng)
+    mean = MOST_ON_THE_WAY * rng.uniform(size=STATES)
+    mean[-1] = 1.0
+    most = 1.0 + MOST_ON_THE_WAY / (1 - DISCOUNT)  # the end, and every step on the way to it
+    values, chances = LAWS[law]
+    # State (s, j) of the finer model is state s, entered with the j-th outcome of X.
+    less = shrunk(rows, behavior, effect)
+    finer = np.repeat(less, values.size, axis=0)[..., np.newaxis] * chances
+    cube = finer.reshape(*finer.shape[:2], -1)
+    reward = np.broadcast_to((mean[:, np.newaxis] * values).ravel(), cube.shape)
+    pairs = Pairs.full(STATES, ACTIONS)
+    log = Merged(
+        mdp=FiniteMDP.from_dense(cube, reward, DISCOUNT),
+        pairs=pairs,
+        shown=np.repeat(np.arange(STATES), values.size),
+    )
+    return Benchmark(
+        name="noisy",
+        # All copies of a state are alike, so their shares do not matter.
+        mdp=log.model(np.ones(log.mdp.num_pairs)),
+        behavior=Policy.from_dense(pairs, behavior),
+        horizon=HORIZON,
+        value_bounds=(0.0, most),
+        return_bounds=(0.0, most * float(values.max())),
+        simulator=log,
+    )
+
+
+# ---- what hardly ever happens -------------------------------------------------------------------
+
+ENDS, TEMPTED = 0.1, 0.2
+USUAL, TEMPTING = 1.0, 1.5  # what the actions nearly always earn
+Situations = Annotated[int, Meta(ge=1, le=100)]
+
+
+def disaster(chance: Share = 0.002, situations: Situations = 1, declared: bool = True) -> Benchmark:
+    """Builds a world in which the tempting action loses 500 with that chance."""
+    earned = np.array([[USUAL, USUAL], [TEMPTING, -500.0]])
+    return rare("disaster", earned, (0.0, chance), situations, declared)
+
+
+def jackpot(chance: Share = 0.0005, situations: Situations = 1, declared: bool = True) -> Benchmark:
+    """Builds a world in which the usual action earns 2000 with that chance."""
+    earned = np.array([[USUAL, 2000.0], [TEMPTING, TEMPTING]])
+    return rare("jackpot", earned, (chance, 0.0), situations, declared)
+
+
+def rare(
+    name: str, earned: FloatArray, chances: tuple[float, float], situations: int, declared: bool
+) -> Benchmark:
+    """Returns the world in which action a earns `earned`[a, 1] with its chance, else [a, 0].
+
+    Not `declared`, what steps may earn is what the log happens to show.
+    """
+    states = situations + 1  # the last ends the episode
+    leads = np.append(np.full(situations, (1 - ENDS) / situations), ENDS)
+    rarely = np.array([[1 - chance, chance] for chance in chances])
+    # Each state stands twice in the finer model: entered as usual, and with what is rare.
+    rows = np.einsum("s,aj->asj", leads, rarely).reshape(2, -1)
+    pays = np.broadcast_to(earned[:, np.newaxis], (2, states, 2)).reshape(2, -1)
+    cube = np.zeros((2 * states, 2, 2 * states))
+    cube[: 2 * situations] = rows
+    pairs = Pairs.full(states, 2, action_labels=("usual", "tempting"))
+    log = Merged(
+        mdp=FiniteMDP.from_dense(cube, np.broadcast_to(pays, cube.shape), DISCOUNT),
+        pairs=pairs,
+        shown=np.repeat(np.arange(states), 2),
+    )
+    low, high = float(earned.min()), float(earned.max())
+    return Benchmark(
+        name=name,
+        mdp=log.model(np.ones(log.mdp.num_pairs)),
+        behavior=Policy.from_dense(pairs, [[1 - TEMPTED, TEMPTED]] * states),
+        horizon=HORIZON,
+        value_bounds=(min(0.0, low) / (1 - DISCOUNT), high / (1 - DISCOUNT)),
+        ranges=((low, high), (low, high)),
+        declared=declared,
+        simulator=log,
+    )
