@@ -4,7 +4,7 @@ A random sparse model, 4 actions and 4 successors a pair, γ = 0.95, is written 
 loaded (which checks it) and planned to 1e-6, after a small one, for which kernels are compiled. The
 system may not give the process more than a limit of memory beside the files, which it maps.
 
-Run: .venv/bin/python benchmarks/large_models.py [--states 6250000] [--megabytes 1400] [--folder …]
+Run: .venv/bin/python benchmarks/large_models.py [--states 2500000] [--megabytes 700] [--folder …]
 """
 
 import argparse
@@ -63,8 +63,8 @@ def timed(action) -> tuple[float, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--states", type=int, default=6_250_000, help="16 transitions each")
-    parser.add_argument("--megabytes", type=int, default=1400, help="the limit, without files")
+    parser.add_argument("--states", type=int, default=2_500_000, help="16 transitions each")
+    parser.add_argument("--megabytes", type=int, default=700, help="the limit, without files")
     parser.add_argument("--folder", type=Path, help="where files are put, and removed again")
     options = parser.parse_args()
     print(f"{len(os.sched_getaffinity(0))} cores, load before: {os.getloadavg()[0]:.1f}")

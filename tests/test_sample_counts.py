@@ -88,7 +88,7 @@ def simulated(mdp, policy, episodes, horizon, rng):
 def test_both_samplers_draw_from_the_exact_law_of_the_counts(sampler):
     """χ² against all vectors of counts, rare ones pooled."""
     mdp = small_world()
-    policy, rng, draws = skewed_policy(mdp), np.random.default_rng(11), 20_000
+    policy, rng, draws = skewed_policy(mdp), np.random.default_rng(11), 10_000
     law = count_law(mdp, policy, episodes=2, horizon=3)
     assert sum(law.values()) == pytest.approx(1, abs=1e-12)
     seen = Counter(tuple(sampler(mdp, policy, 2, 3, rng).tolist()) for _ in range(draws))

@@ -220,7 +220,9 @@ def shown(said: str, printed: str) -> str:
     """Returns what a page shows of a print: all, or the lines that it showed before."""
     lines = [line.rstrip() for line in printed.rstrip().splitlines()]
     if said.strip() == LEFT_OUT:
-        lines = [*lines[:FIRST], *([LEFT_OUT] if len(lines) > FIRST else [])]
+        timed = lines and lines[0].startswith("saved ")  # which says how long it will take
+        first = [LEFT_OUT, *lines[1:FIRST]] if timed else lines[:FIRST]
+        lines = [*first, *([LEFT_OUT] if len(lines) > FIRST else [])]
     elif LEFT_OUT in said.split("\n"):
         before = NUMBER.sub("#", " ".join(said.split()))
         kept: list[str] = []

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from surestep.experiments.coverage import FAMILY_WISE
+from surestep.experiments.intervals import lower_limit
 from surestep.experiments.metrics import ROUNDING
-from surestep.experiments.rates import lower_limit
 from surestep.model.certificate import Rung
 
 PROVED: Rung = "proved better"

@@ -138,10 +138,13 @@ def check_within(
     describe: Callable[[int], str] | None = None,
 ) -> None:
     """Refuses numbers outside `least` to `most`, and NaN; makes no array of that size for it."""
-    if array.size == 0 or (array.min() >= least and array.max() <= most):
+    if array.size == 0 or (
+        np.minimum.reduce(array, None) >= least
+        and (most == math.inf or np.maximum.reduce(array, None) <= most)
+    ):
         return
-    finite = ", and finite" if array.dtype.kind == "f" else ""
-    expected = f"{least} or more{finite}" if most == LARGEST_DOUBLE else f"{least} to {most}"
+    finite = ", and finite" if most == LARGEST_DOUBLE else ""
+    expected = f"{least} or more{finite}" if most >= LARGEST_DOUBLE else f"{least} to {most}"
     if least == -LARGEST_DOUBLE:
         expected = "a finite number"
     refuse_where(
@@ -484,7 +487,7 @@ def normalised_runs(
     def entry(i: int) -> str:
         return f"{words.entry_name(i % probability.shape[-1])}{layer(i // probability.shape[-1])}"
 
-    check_within("probability", probability, 0, LARGEST_DOUBLE, error, entry)
+    check_within("probability", probability, 0, math.inf, error, entry)
     with np.errstate(over="ignore"):
         if filled.all() and filled.size:  # so it mostly is, and masks cost more than the sums
             sums = np.add.reduceat(probability, offsets[:-1], axis=-1)

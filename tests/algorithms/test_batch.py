@@ -86,9 +86,9 @@ def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
         assert found.policy[index] == pytest.approx(alone.policy.probability, abs=1e-12)
 
 
-@pytest.mark.parametrize("n_wedge", [2**61 + 1, 2**63, pytest.param(10**400, id="huge")])
+@pytest.mark.parametrize("n_wedge", [2**63, pytest.param(10**400, id="huge")])
 def test_more_visits_than_any_log_has_are_no_n_wedge(n_wedge):
-    with pytest.raises(InvalidParameter, match="expected 2305843009213693952 at most"):
+    with pytest.raises(InvalidParameter, match="expected a whole number of at least 0"):
         SPIBB(n_wedge=n_wedge).improve(ProblemBatch(**terms()).problem(0))
 
 

@@ -75,23 +75,24 @@ def test_known_rewards_of_transitions_never_seen_count():
     assert PessimisticMBIE().improve(problem(None)).policy.dense()[0].argmax() == 0
     assert PessimisticMBIE().improve(problem(rewards)).policy.dense()[0].argmax() == 1
     ball = ball_of(PessimisticMBIE(), problem(rewards))
-    assert ball.worst(np.zeros(3))[0] == pytest.approx(1 - 101 * ball.radius[0] / 2)
+    assert ball.rectangular().worst(np.zeros(3)).q[0] == pytest.approx(1 - 101 * ball.radius[0] / 2)
 
 
 @pytest.mark.parametrize("unseen", ["terminal", "pessimistic"])
 def test_what_was_never_tried_is_worth_the_bounds_whatever_the_rule(unseen):
     problem = crossing(10**9, 0, unseen=unseen)
     ball = ball_of(PessimisticMBIE(), problem)
-    assert ball.worst(np.zeros(3))[1] == -2.0
-    assert ball.best(np.zeros(3))[1] == 3.0
+    assert ball.rectangular().worst(np.zeros(3)).q[1] == -2.0
+    assert -ball.rectangular().mirrored().worst(np.zeros(3)).q[1] == 3.0
     assert PessimisticMBIE().improve(problem).policy.dense()[0].argmax() == 0
 
 
 def test_known_ends_are_worth_what_is_known():
     ball = ball_of(RobustMDP(), crossing(5, 5))
     ends = slice(2, 6)
-    assert ball.worst(np.zeros(3))[ends].tolist() == [1.0, 1.0, 0.0, 0.0]
-    assert ball.best(np.zeros(3))[ends].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert ball.rectangular().worst(np.zeros(3)).q[ends].tolist() == [1.0, 1.0, 0.0, 0.0]
+    best = -ball.rectangular().mirrored().worst(np.zeros(3)).q
+    assert best[ends].tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_in_a_single_state_nothing_can_move():

@@ -64,9 +64,10 @@ def slack_of(problem, plan):
 def test_a_registered_algorithm_has_settings_to_be_tested_with(name):
     assert SETTINGS.get(name), f"give {name} some settings in tests/contract/settings.py"
     assert all(isinstance(algorithm, ALGORITHMS[name]) for algorithm in SETTINGS[name])
-    assert ALGORITHMS[name].name == name
-    assert ALGORITHMS[name].source
-    assert (name in CONSTRAINTS) == bool(ALGORITHMS[name].constraint)
+    for algorithm in SETTINGS[name]:
+        assert algorithm.name == name
+        assert algorithm.source
+        assert (name in CONSTRAINTS) == bool(algorithm.constraint)
 
 
 @every(CASES)

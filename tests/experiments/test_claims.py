@@ -362,7 +362,7 @@ def claims_of(tmp_path, repetitions, certifiers):
 def test_proved_claims_are_not_refuted(tmp_path):
     cells = claims_of(
         tmp_path,
-        3,
+        1,
         'name = "robust"\nset = ["interval", "l1", "two-successor"]\nknown_start = true\n'
         "strict = [false, true]",
     )

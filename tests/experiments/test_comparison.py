@@ -8,7 +8,7 @@ from support.made_runs import METHODS, made_run
 from surestep.errors import SurestepError
 from surestep.experiments import Method, Selection, compare_run, mean_interval, read_run, summaries
 from surestep.experiments.comparison import difference
-from surestep.experiments.rates import binomial_interval
+from surestep.experiments.intervals import binomial_interval
 
 
 @pytest.fixture

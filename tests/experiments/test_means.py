@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from surestep.experiments import mean_interval
-from surestep.experiments.tails import CONFIDENCE
+from surestep.experiments.intervals import CONFIDENCE
 
 # (value, chance) of distributions on [0, 1]: skewed, tied, and with tails that hide
 DISTRIBUTIONS = {

@@ -13,8 +13,8 @@ from surestep.experiments import (
     summaries,
     valued,
 )
+from surestep.experiments.intervals import binomial_interval
 from surestep.experiments.metrics import metric_of
-from surestep.experiments.rates import binomial_interval
 
 
 def table(performance, episodes=(10,), behavior=1.0):

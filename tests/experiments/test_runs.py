@@ -12,10 +12,10 @@ from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments import Method, Selection, read_run, selected
 from surestep.experiments.experiment import EnvironmentSpec
 from surestep.experiments.naming import environment_name, size_axis, size_words
-from surestep.experiments.runs import OF_VALUES, environment_is, method_is, written
+from surestep.experiments.runs import environment_is, method_is, written
 
 
-@pytest.mark.parametrize("column", OF_VALUES)
+@pytest.mark.parametrize("column", ["environment", "performance"])
 def test_a_table_without_what_is_needed_is_refused(column, tmp_path):
     with pytest.raises(
         SurestepError, match=f"has no column '{column}'; expected .*, found "
@@ -24,22 +24,8 @@ def test_a_table_without_what_is_needed_is_refused(column, tmp_path):
     assert "\n" not in str(told.value)
 
 
-def test_numbers_that_are_none_are_refused(tmp_path):
-    good = made_columns(repetitions=2)
-    spoiled = good["performance"].copy()
-    spoiled[3] = np.nan
-    for column, words in (
-        (
-            spoiled,
-            r"performance is (nan|missing) in row 4 \(algorithm spibb\).*; 1 of 6 rows",
-        ),
-        (np.full(6, "much", object), r"performance is much in row 1 .*6 of 6 rows"),
-    ):
-        with pytest.raises(SurestepError, match=words):
-            read_run(
-                made_run(tmp_path, changed={"performance": column}, episodes=(10,), repetitions=2)
-            )
-    empty = {name: column[:0] for name, column in good.items()}
+def test_a_table_without_rows_is_refused(tmp_path):
+    empty = {name: column[:0] for name, column in made_columns(repetitions=2).items()}
     with pytest.raises(SurestepError, match="has no rows"):
         read_run(made_run(tmp_path, changed=empty, episodes=(10,), repetitions=2))
 

@@ -439,9 +439,9 @@ def test_a_whole_number_is_the_seed_of_a_bootstrap():
         (lambda: betting([1e151], 0.0, 0.1), "values[0] is 1e+151, expected 0 to 1e+150"),
         (lambda: betting([0.5], -math.inf, 0.1), "low is -inf, expected a number within ±1e+150"),
         (lambda: hoeffding([0.5], 0.0, None, 0.1), "high is None, expected a number within"),
-        (lambda: hoeffding([0.5], 0.0, 1.0, 0.0), "delta is 0.0, expected more than 0 and less"),
-        (lambda: betting([0.5], 0.0, 1.0), "delta is 1.0, expected more than 0 and less than 1"),
-        (lambda: student_t([0.5, 0.6], None), "delta is None, expected more than 0 and less"),
+        (lambda: hoeffding([0.5], 0.0, 1.0, 0.0), "delta is 0.0, expected a number above 0"),
+        (lambda: betting([0.5], 0.0, 1.0), "delta is 1.0, expected a number above 0"),
+        (lambda: student_t([0.5, 0.6], None), "delta is None, expected a number above 0"),
         (
             lambda: truncated_bernstein([0.5, 0.6], 0.0, -1.0, 0.1),
             "threshold is -1.0, expected a number from 0 to 1e+150",

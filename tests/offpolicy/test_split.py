@@ -86,5 +86,5 @@ def test_a_part_without_episodes_is_none(log):
 @pytest.mark.parametrize("share", [-0.01, 1.01, math.nan, None, "0.5", True])
 def test_a_share_lies_between_zero_and_one(share):
     log = DecisionLog(Pairs.full(1, 1), [0], [0], [0.0], [0], [False], [True], [0, 1])
-    with pytest.raises(InvalidParameter, match=r"train_share is .*, expected 0 to 1"):
+    with pytest.raises(InvalidParameter, match=r"train_share is .*, expected a number from 0 to 1"):
         split_episodes(log, share)

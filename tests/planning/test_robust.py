@@ -132,7 +132,7 @@ def test_mass_goes_to_states_that_were_never_seen():
     center = FiniteMDP(
         Pairs.full(2, 1), [0, 1, 1], [0], [1.0], [1.0], [0.5, 0.5], [1.0, 0.0], [0.0, -10.0]
     )
-    ball = L1Ball(center, [0.8, 0.0], [3.0, 0.0], [0.0, -10.0], [0.0, -10.0])
+    ball = L1Ball(center, *np.array([[0.8, 0.0], [3.0, 0.0], [0.0, -10.0], [0.0, -10.0]]))
     worst = worst_value(ball, Policy.uniform(center)).value
     # v = 0.6 (1 + v/2) + 0.4 (3 − 5)
     assert worst == pytest.approx([-0.2 / 0.7, -10.0])

@@ -163,7 +163,7 @@ def test_a_rehearsal_is_frozen_and_survives_pickling():
     ("ask", "words"),
     [
         (lambda found: found.summary(3.0), "size is 3.0, expected one of 0.5, 1"),
-        (lambda found: found.summary(1.0, "third"), "no kind of world 'third', expected one of"),
+        (lambda found: found.summary(1.0, "third"), "no kind of world 'third'; "),
         (lambda found: found.more_episodes(0.0), "chance is 0.0, expected more than 0"),
         (lambda found: found.more_episodes(1.1), "chance is 1.1, expected more than 0 and at most"),
     ],

@@ -103,7 +103,9 @@ def test_the_default_family_leaves_out_what_is_too_large(monkeypatch):
 def test_the_ends_of_the_range_of_weights_are_allowed(weight):
     assert DrawnFromPosterior("weight", weight).weight == weight
     for wrong in (float(np.nextafter(weight, 0.0 if weight < 1 else np.inf)), True):
-        with pytest.raises(InvalidParameter, match=r"expected 0\.001 to 1e9"):
+        with pytest.raises(
+            InvalidParameter, match=r"expected a number from 0\.001 to 1,000,000,000"
+        ):
             DrawnFromPosterior("weight", wrong)
 
 

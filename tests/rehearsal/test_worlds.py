@@ -429,9 +429,12 @@ def test_no_episode_is_longer_than_a_hundred_of_the_observed():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Completed("magic"), "fill is 'magic', expected one of self-loop"),
+        (lambda: Completed("magic"), "fill is 'magic'; expected one of self-loop"),
         (lambda: EpisodeBootstrap(3), "fill is 3"),
-        (lambda: DrawnFromPosterior("weight"), "weight is None, expected 0.001 to 1e9"),
+        (
+            lambda: DrawnFromPosterior("weight"),
+            "weight is None for the prior 'weight', expected a number",
+        ),
         (lambda: DrawnFromPosterior("weight", float("nan")), "weight is nan"),
         (lambda: DrawnFromPosterior("uniform", 2.0), "has a weight of its own"),
         (lambda: DrawnFromPosterior("flat"), "prior is 'flat'"),

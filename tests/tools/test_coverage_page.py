@@ -93,6 +93,6 @@ def test_the_page_says_how_often_better_is_wrong(tmp_path):
     assert text.startswith("above\n<!-- verdicts: begin -->\n\n*Proved better* in 1 cells, refuted")
     assert "refuted at δ = 0.1: f, 100." in text
     assert "| all of these | 100 | 40 | 0.2 | 100 % | 100 % (91.2 % – 100 %) | 0 % | 0 % |" in text
-    assert "| hidden | 100 | 0 | 1 | 0 |" in text
+    assert "| hidden | 100 | 1 | 0 |" in text
     assert text.endswith("<!-- verdicts: end -->\nbelow\n")
     assert "former" not in text

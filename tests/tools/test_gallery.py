@@ -116,6 +116,7 @@ def test_a_page_keeps_the_lines_that_it_showed():
     assert shown("first 1\n…\nthird 7.25 of 10\n…\n", printed) == "first 3\n…\nthird 9.5 of 10\n…\n"
     assert shown("row 1\n…\n", "row 2\nrow 3\nrow 4") == "row 2\n…\n"
     assert shown("old", printed) == printed + "\n"
+    assert shown("…\n", "saved x, about 7 s\n" + "row\n" * 20) == "…\n" + "row\n" * 11 + "…\n"
     assert shown("", "word " * 30).count("\n") == 2
 
 

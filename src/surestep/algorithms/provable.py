@@ -66,9 +66,11 @@ class Provable(Settings):
     """
 
     rounds: Annotated[
-        float, Meta(ge=1e-9, le=1e12, description="the data should allow so many rollouts")
+        float, Meta(ge=1e-9, le=10**12, description="the data should allow so many rollouts")
     ] = 20  # m
-    price: Annotated[float, Meta(ge=0, le=1e12, description="a number of standard errors")] = 1  # β
+    price: Annotated[float, Meta(ge=0, le=10**12, description="a number of standard errors")] = (
+        1  # β
+    )
 
     name: ClassVar = "provable"
     source: ClassVar = "surestep: a linear program with the limits of stitched rollouts"

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import BoolArray, IntArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.building import (
     MOST_STATES,
@@ -71,11 +71,10 @@ def gridworld(size: Side = PUBLISHED_SIZE) -> Benchmark:
     one), and π_b takes a shortest way with probability 2/3 and any action with 1/3.
     """
     mdp = gridworld_mdp(size)
-    published = size == PUBLISHED_SIZE
     return Benchmark(
         name="gridworld",
         mdp=mdp,
-        behavior=published_behavior(mdp) if published else detouring_behavior(mdp, size),
+        behavior=behavior_in(mdp, size),
         horizon=10 * size,
         value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
     )
@@ -133,14 +132,10 @@ def open_ways(size: int) -> BoolArray:
     return ways.reshape(4, -1).T.copy()
 
 
-def published_behavior(mdp: FiniteMDP) -> Policy:
-    """π_b of the 5 × 5 grid: the softmax of the published table."""
-    table: FloatArray = np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4)
-    return Policy.softmax(mdp, table)
-
-
-def detouring_behavior(mdp: FiniteMDP, size: int) -> Policy:
-    """Returns a shortest way to the goal with probability 2/3, any action with 1/3."""
+def behavior_in(mdp: FiniteMDP, size: int) -> Policy:
+    """π_b: the softmax of the published table; else a shortest way with 2/3, any with 1/3."""
+    if size == PUBLISHED_SIZE:
+        return Policy.softmax(mdp, np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4))
     return Policy.deterministic(mdp, shortest_ways(size)).mix(Policy.uniform(mdp), DETOUR)
 
 

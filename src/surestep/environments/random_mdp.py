@@ -42,14 +42,7 @@ def random_mdp(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     generator: it gives the very MDP and policy that it gives in the published code, where ratios
     are 0.1, 0.2, …, 0.9, each with Garnets of its own.
     """
-    garnet, goal, behavior = draw_world(ratio, np.random.RandomState(seed))
-    return Benchmark(
-        name="random-mdp",
-        mdp=garnet.mdp({goal: 1.0}),
-        behavior=behavior,
-        horizon=HORIZON,
-        value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
-    )
+    return drawn("random-mdp", seed, ratio)
 
 
 def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
@@ -58,7 +51,7 @@ def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     The egg is hidden after π_b was made, in any state but the start and the goal. An experiment of
     Nadjahi et al. (2019) and of Scholl et al. (2022).
     """
-    return with_egg("random-mdp/easter-egg", 1.0, seed, ratio)
+    return drawn("random-mdp/easter-egg", seed, ratio, egg=1.0)
 
 
 def random_mdp_bad_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
@@ -67,20 +60,24 @@ def random_mdp_bad_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     The egg is hidden as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but the code
     they published cannot run it.
     """
-    return with_egg("random-mdp/bad-egg", -1.0, seed, ratio)
+    return drawn("random-mdp/bad-egg", seed, ratio, egg=-1.0)
 
 
-def with_egg(name: str, reward: float, seed: int, ratio: float) -> Benchmark:
-    """Returns the benchmark in which one more state ends the episode with the reward."""
+def drawn(name: str, seed: int, ratio: float, egg: float | None = None) -> Benchmark:
+    """Returns a Random MDP, in which one more state may end the episode with the reward `egg`."""
     rng = np.random.RandomState(seed)
-    garnet, goal, behavior = draw_world(ratio, rng)
-    egg = int(rng.choice([state for state in range(1, STATES) if state != goal]))
+    garnet = draw_garnet(rng)
+    goal = hardest_goal(garnet)
+    prizes = {goal: 1.0}
+    behavior = draw_behavior(garnet.mdp(prizes), ratio, rng)
+    if egg is not None:
+        prizes[int(rng.choice([state for state in range(1, STATES) if state != goal]))] = egg
     return Benchmark(
         name=name,
-        mdp=garnet.mdp({goal: 1.0, egg: reward}),
+        mdp=garnet.mdp(prizes),
         behavior=behavior,
         horizon=HORIZON,
-        value_bounds=(min(reward, 0.0), 1.0),  # one of the two rewards is paid, once
+        value_bounds=(min(egg or 0.0, 0.0), 1.0),  # one of the rewards is paid, once
     )
 
 
@@ -98,13 +95,6 @@ class Garnet(NamedTuple):
         over = np.isin(pairs.state, list(prizes))
         probability = np.where(over[:, np.newaxis], 0.0, self.probability)
         return mdp_of_rows(pairs, self.successor, probability, prize[self.successor], DISCOUNT)
-
-
-def draw_world(ratio: float, rng: np.random.RandomState) -> tuple[Garnet, int, Policy]:
-    """Returns a Garnet, its goal, and a behavior policy of the given performance ratio."""
-    garnet = draw_garnet(rng)
-    goal = hardest_goal(garnet)
-    return garnet, goal, draw_behavior(garnet.mdp({goal: 1.0}), ratio, rng)
 
 
 def draw_garnet(rng: np.random.RandomState) -> Garnet:

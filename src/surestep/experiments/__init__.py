@@ -11,7 +11,7 @@ from surestep.experiments.coverage import (
     without_size,
 )
 from surestep.experiments.experiment import Experiment, catalog, make_experiment, read_experiments
-from surestep.experiments.means import mean_interval
+from surestep.experiments.intervals import Interval, cvar, cvar_interval, mean_interval
 from surestep.experiments.metrics import (
     Method,
     Summary,
@@ -24,7 +24,6 @@ from surestep.experiments.metrics import (
 from surestep.experiments.run import run_experiment
 from surestep.experiments.runs import Run, Selection, find_runs, read_run, selected
 from surestep.experiments.store import Store
-from surestep.experiments.tails import Interval, cvar, cvar_interval
 
 __all__ = [
     "Cell",

@@ -3,8 +3,8 @@
 All algorithms of an experiment see the same data sets, so that differences are taken repetition by
 repetition, and data that are good or bad for all cancel out. Every interval is a 95 % interval on
 its own and holds for any distribution between the bounds of the table: of means and of mean
-differences by betting (`means`), of the CVaR by order statistics (`tails`), of shares by Clopper
-and Pearson (`rates`).
+differences by betting, of the CVaR by order statistics, of shares by Clopper and Pearson
+(`intervals`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep.errors import InvalidParameter, said
-from surestep.experiments.means import mean_interval
+from surestep.experiments.intervals import Interval, mean_interval
 from surestep.experiments.metrics import (
     ROUNDING,
     Columns,
@@ -30,7 +30,6 @@ from surestep.experiments.metrics import (
     values_of,
 )
 from surestep.experiments.runs import Run, Selection, method_is, selected, written
-from surestep.experiments.tails import Interval
 
 USUAL = ("mean", "cvar10", "cvar1", "better", "worse")
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surestep.experiments.intervals import Interval, binomial_interval, lower_limit
 from surestep.experiments.metrics import ROUNDING, Columns, number
-from surestep.experiments.rates import binomial_interval, lower_limit
-from surestep.experiments.tails import Interval
 
 FAMILY_WISE = 0.01  # chance that any cell of claims that are right looks wrong
 HALF = 0.5  # of the repetitions: a gain counts as certified at that data size

@@ -13,9 +13,7 @@ import numpy as np
 from surestep._arrays import AnyArray, FloatArray
 from surestep._names import unknown
 from surestep.errors import InvalidParameter
-from surestep.experiments.means import mean_interval
-from surestep.experiments.rates import binomial_interval
-from surestep.experiments.tails import Interval, cvar_interval
+from surestep.experiments.intervals import Interval, binomial_interval, cvar_interval, mean_interval
 
 BOUNDS = ("lowest_performance", "highest_performance")
 ROUNDING = 1e-9  # a performance this close to π_b's, relatively, is π_b's
@@ -64,25 +62,19 @@ class Metric:
 
 
 def mean_of(values: Values) -> Interval:
-    """The mean, with the interval of `means`."""
+    """The mean, with its interval."""
     return mean_interval(values.reached, values.bounds)
 
 
 def tail_of(tail: float, values: Values) -> Interval:
-    """The CVaR, with the interval of `tails`."""
+    """The CVaR, with its interval."""
     return cvar_interval(values.reached, tail, values.bounds)
 
 
-def better_than_behavior(values: Values) -> Interval:
-    """The share of repetitions that are better than π_b, beyond rounding."""
+def beyond_behavior(sign: int, values: Values) -> Interval:
+    """The share of repetitions that are better than π_b (sign 1) or worse (−1), beyond rounding."""
     slack = ROUNDING * np.abs(values.behavior)
-    return rate(values.reached > values.behavior + slack)
-
-
-def worse_than_behavior(values: Values) -> Interval:
-    """The share of repetitions that are worse than π_b, beyond rounding."""
-    slack = ROUNDING * np.abs(values.behavior)
-    return rate(values.reached < values.behavior - slack)
+    return rate(sign * values.reached > sign * values.behavior + slack)
 
 
 def rate(counted: AnyArray) -> Interval:
@@ -96,8 +88,8 @@ METRICS = {
         Metric("mean", False, mean_of),
         Metric("cvar10", False, partial(tail_of, 0.10)),
         Metric("cvar1", False, partial(tail_of, 0.01)),
-        Metric("better", True, better_than_behavior),
-        Metric("worse", True, worse_than_behavior),
+        Metric("better", True, partial(beyond_behavior, 1)),
+        Metric("worse", True, partial(beyond_behavior, -1)),
     )
 }
 USUAL = ("mean", "cvar10", "cvar1")
@@ -175,13 +167,8 @@ def normalised(columns: Columns) -> Columns:
     return {**columns, **changed, **fixed}
 
 
-def as_it_is(columns: Columns) -> Columns:
-    """The rows with ρ as performance."""
-    return columns
-
-
 VALUES: dict[str, Callable[[Columns], Columns]] = {
-    "performance": as_it_is,
+    "performance": dict,  # as it is
     "gain": gained,
     "normalised": normalised,
 }

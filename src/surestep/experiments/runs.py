@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,6 @@ OF_CLAIMS = (
     "certifier_setting", "delta", "gain", "lower", "standing", "behavior_performance",
 )  # fmt: skip
 BEYOND = 1e-6  # by which a performance may be beyond a bound, relatively: both are computed
-NUMBERS = ("performance", "behavior_performance", "optimal_performance", "gain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def read_run(directory: str | Path) -> Run:
 
 
 def check_table(run: Run) -> None:
-    """Refuses a table without rows, without a column that is needed, or with what is no number."""
+    """Refuses a table without rows, without a column that is needed, or with wrong bounds."""
     table = Store(run.directory).table
     needed = OF_CLAIMS if run.holds_claims else OF_VALUES
     missing = [name for name in needed if name not in run.columns]
@@ -154,27 +154,8 @@ def check_table(run: Run) -> None:
         )
     if not run.num_rows:
         raise InvalidParameter(f"{table} has no rows; delete it, and run again")
-    for name in NUMBERS:
-        if name in needed:
-            check_numbers(table, name, run.columns)
     if not run.holds_claims:
         check_bounds(table, run.columns)
-
-
-def check_numbers(table: Path, name: str, columns: Columns) -> None:
-    """Refuses a column of numbers in which something is none."""
-    try:
-        wrong = ~np.isfinite(floats(columns, name))
-    except (TypeError, ValueError):
-        wrong = np.ones(len(columns[name]), bool)
-    if wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
-        value = "missing" if np.ma.is_masked(columns[name][first]) else columns[name][first]
-        raise InvalidParameter(
-            f"{table}: {name} is {value} in row {first + 1} (algorithm "
-            f"{columns['algorithm'][first]}), expected a finite number; {int(wrong.sum()):,} of "
-            f"{wrong.size:,} rows are affected"
-        )
 
 
 def check_bounds(table: Path, columns: Columns) -> None:
@@ -207,7 +188,7 @@ def selected(run: Run, selection: Selection) -> Columns:
     kept &= among("environment", selection.environments, names, environment_is)
     methods = methods_in(columns)
     kept &= among("algorithm", selection.algorithms, methods, method_is)
-    kept &= among("data size", selection.episodes, list(map(int, columns["episodes"])), size_is)
+    kept &= among("data size", selection.episodes, list(map(int, columns["episodes"])), operator.eq)
     if not kept.any():
         raise InvalidParameter(f"{run.directory} has no rows of this selection together")
     return {name: column[kept] for name, column in columns.items()}
@@ -244,11 +225,6 @@ def methods_in(columns: Columns) -> list[Method]:
 def environment_is(label: str, name: str) -> bool:
     """Returns whether an environment is meant by its label, or by its name without parameters."""
     return name in (label, read_environment(label)[0])
-
-
-def size_is(size: int, wanted: int) -> bool:
-    """Returns whether it is that size."""
-    return size == wanted
 
 
 def method_is(method: Method, name: str) -> bool:

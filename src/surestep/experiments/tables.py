@@ -10,9 +10,9 @@ from typing import Any
 
 from surestep.experiments.comparison import Comparison
 from surestep.experiments.coverage import CellSummary, first_certified, without_size
+from surestep.experiments.intervals import Interval
 from surestep.experiments.metrics import Summary, first_better, whole
 from surestep.experiments.runs import written
-from surestep.experiments.tails import Interval
 
 NOTHING = Interval(math.nan, math.nan, math.nan)
 Row = Mapping[str, Any]

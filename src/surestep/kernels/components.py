@@ -18,6 +18,7 @@ import numpy as np
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, kernel
 from surestep.kernels._types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
+from surestep.kernels.elimination import solve_dense
 from surestep.kernels.records import Model
 
 STANDS_STILL = 2.0**-50  # relative to max |v|: a change this small is rounding
@@ -213,10 +214,7 @@ def sweep_part(part: Part, value: FloatArray) -> tuple[float, float]:
 
 @helper
 def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
-    """Writes the value of the policy that is best for v, by dense elimination, into `value`.
-
-    It goes without pivoting: I − W is a nonsingular M-matrix, dominant by rows.
-    """
+    """Writes the value of the policy that is best for v, by dense elimination, into `value`."""
     pair_offsets, offsets, successor, weight, reward = part
     size = value.size
     right = np.empty(size)
@@ -234,18 +232,9 @@ def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
         right[s] = reward[chosen]
         for t in range(offsets[chosen], offsets[chosen + 1]):
             system[s, successor[t]] -= weight[t]
-    for i in range(size):
-        for s in range(i + 1, size):
-            share = system[s, i] / system[i, i]
-            if share != 0.0:
-                right[s] -= share * right[i]
-                for j in range(i + 1, size):
-                    system[s, j] -= share * system[i, j]
-    for i in range(size - 1, -1, -1):
-        total = right[i]
-        for j in range(i + 1, size):
-            total -= system[i, j] * value[j]
-        value[i] = total / system[i, i]
+    solve_dense(system, right)
+    for s in range(size):
+        value[s] = right[s]
 
 
 @helper

@@ -1,4 +1,4 @@
-"""The value of a policy by Gaussian elimination along a plan made once for all models of a shape.
+"""The value of a policy by Gaussian elimination, dense or along a plan made once for all models.
 
 Elimination goes without pivoting: I − ΓP is a nonsingular M-matrix, weakly diagonally dominant by
 rows, for which elimination in any order of the states is stable.
@@ -38,6 +38,23 @@ def work_in(floats: FloatArray, plan: EliminationPlan) -> Work:
         floats[2 * states : 3 * states],
         floats[3 * states : last],
     )
+
+
+@helper
+def solve_dense(system: FloatArray, value: FloatArray) -> None:
+    """Solves a dense system in place, for the right side that stands in `value`."""
+    size = value.size
+    for i in range(size):
+        for s in range(i + 1, size):
+            share = system[s, i] / system[i, i]
+            if share != 0.0:
+                value[s] -= share * value[i]
+                for j in range(i + 1, size):
+                    system[s, j] -= share * system[i, j]
+    for i in range(size - 1, -1, -1):
+        for j in range(i + 1, size):
+            value[i] -= system[i, j] * value[j]
+        value[i] /= system[i, i]
 
 
 @helper

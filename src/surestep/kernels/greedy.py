@@ -19,16 +19,6 @@ def highest_within(first: int, last: int, q: FloatArray, width: float) -> float:
     return float(highest - width)
 
 
-@helper
-def best_pair(first: int, last: int, q: FloatArray, tie: float) -> int:
-    """Returns the first pair of `first` … `last − 1` whose q is within `tie` of the largest."""
-    lowest = highest_within(first, last, q, tie)
-    for k in range(first, last):
-        if q[k] >= lowest:
-            return k
-    return first
-
-
 @kernel(threads_from=LIGHT_THREADS)
 def greedy(pair_offsets: IntsIn, q: FloatsIn, tie: float, probability: FloatsOut) -> None:
     """Writes all mass on the best pair of each state, the lowest action among those within `tie`.

@@ -16,6 +16,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import helper, tasks
 from surestep.kernels._types import FloatsIn, IntsIn, IntsOut, Room, TableIn, TableOut
+from surestep.kernels.elimination import solve_dense
 from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
@@ -62,21 +63,15 @@ class OneSet(NamedTuple):
     floor: FloatArray  # [S]
 
 
-Ranking = Callable[[FloatArray, Any, IntArray], None]  # v, what a ranking needs, the ranking
+Ranking = Callable[[Any, FloatArray, IntArray], None]  # what a ranking needs, v, the ranking
 WorstRows = Callable[[int, int, Any, Step, FloatArray, IntArray, ExtremeRows], None]
 Settle = Callable[[int, Game, Any, IntArray, Any, Step, ExtremeRows, Answer], None]
 
 
 @helper
-def rank_by_value(value: FloatArray, _: IntArray, ranking: IntArray) -> None:
+def rank_by_value(_: IntArray, value: FloatArray, ranking: IntArray) -> None:
     """Writes the states by rising v."""
     sort_rising(value, value.size, ranking)
-
-
-@helper
-def rank_by_segment(value: FloatArray, nodes: Segments, lowest: IntArray) -> None:
-    """Writes the state of the lowest v below each node of the common tree."""
-    lowest_below(nodes, value, lowest)
 
 
 @helper
@@ -119,10 +114,7 @@ def solve_rows(
     system: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Writes the value of the chain of the rows and the policy, which ends where the floor is held.
-
-    Elimination goes without pivoting: I − W is a nonsingular M-matrix, dominant by rows.
-    """
+    """Writes the value of the chain of rows and policy, which ends where the floor is held."""
     first, pair_offsets, policy, floor = one
     states, probability, earned, _ = extreme
     size = value.size
@@ -140,17 +132,7 @@ def solve_rows(
                 weight = policy[k] * discount[first + k]
                 for place in range(room[first + k], room[first + k + 1]):
                     system[s, states[place]] -= weight * probability[place]
-    for i in range(size):
-        for s in range(i + 1, size):
-            share = system[s, i] / system[i, i]
-            if share != 0.0:
-                value[s] -= share * value[i]
-                for j in range(i + 1, size):
-                    system[s, j] -= share * system[i, j]
-    for i in range(size - 1, -1, -1):
-        for j in range(i + 1, size):
-            value[i] -= system[i, j] * value[j]
-        value[i] /= system[i, i]
+    solve_dense(system, value)
 
 
 def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
@@ -178,7 +160,7 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
         rounds, together, before = 0, True, np.inf
         while True:
             rounds += 1
-            rank(value, ranked_by, ranking)
+            rank(ranked_by, value, ranking)
             worst_rows(one.first, last, rows, step, value, ranking, extreme)
             low, high, scale = residuals_of(one, q, value)
             residual, scale = max(-low, high), reward_scale[b] + scale
@@ -198,7 +180,7 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
 
 settle_ball = settling(rank_by_value, l1_rows)
 settle_interval = settling(rank_by_value, interval_rows)
-settle_tree = settling(rank_by_segment, tree_rows)
+settle_tree = settling(lowest_below, tree_rows)
 
 
 @tasks(threads_from=BATCH_THREADS, on_gpu=False)

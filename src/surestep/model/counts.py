@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_DOUBLE, BoolArray, FloatArray, IndexArray, IntArray
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
@@ -405,7 +405,7 @@ def read_ends(
 def read_numbers(what: str, values: object, size: int, name: Callable[[int], str]) -> IntArray:
     """Checks and returns so many counts, which can be added up."""
     numbers = arrays.whole_numbers(what, values, (size,), InvalidCounts, name)
-    arrays.check_within(what, numbers, 0, LARGEST_DOUBLE, InvalidCounts, name)
+    arrays.check_within(what, numbers, 0, np.inf, InvalidCounts, name)
     if numbers.sum(dtype=np.float64) > LARGEST_TOTAL:
         raise InvalidCounts(f"the sum of all {what} is more than {LARGEST_TOTAL}")
     return numbers

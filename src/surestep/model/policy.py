@@ -47,7 +47,8 @@ class Policy:
         )
         words = RunWords("action probabilities", "state", pairs.state_name, pairs.pair_name)
         probability = arrays.normalised_runs(values, pairs.offsets, words, InvalidPolicy)
-        arrays.keep(self, probability=probability, estimated=bool(self.estimated))
+        object.__setattr__(self, "probability", arrays.freeze(probability))
+        object.__setattr__(self, "estimated", bool(self.estimated))
 
     @classmethod
     def from_dense(cls, source: Pairs | HasPairs, table: object) -> Policy:

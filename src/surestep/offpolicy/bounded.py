@@ -12,6 +12,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import ROUNDING_SLACK, FloatArray
+from surestep._settings import Delta, check_setting
 from surestep.errors import InvalidParameter
 
 LARGEST = 1e150  # values and bounds up to here have squares that are doubles
@@ -97,8 +98,7 @@ def read_values(
     return within
 
 
-def log_inverse(delta: object) -> float:
+def log_inverse(delta: float) -> float:
     """ln(1/δ) for a δ strictly between 0 and 1."""
-    if not (arrays.is_number(delta) and 0 < delta < 1):
-        raise InvalidParameter(f"delta is {delta!r}, expected more than 0 and less than 1")
-    return -math.log(float(delta))
+    check_setting("delta", delta, Delta)
+    return -math.log(delta)

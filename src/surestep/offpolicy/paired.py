@@ -13,6 +13,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import ROUNDING_SLACK, FloatArray, IntArray
+from surestep._settings import check_setting
 from surestep.errors import InvalidParameter
 from surestep.model.log import row_name
 from surestep.offpolicy.estimate import MeanEstimate
@@ -25,7 +26,7 @@ def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> M
 
     Y ≥ −(G_max − G_min), whatever the weight.
     """
-    low = read_bound(low)
+    check_setting("low", low, float)
     earned = returns(weights, discount)
     arrays.refuse_where(
         ~(earned >= low - ROUNDING_SLACK * abs(low)),  # a sum of γ^t r_min may be rounded
@@ -47,7 +48,7 @@ def paired_rewards(
     where episodes end early, and H (inf, where γ < 1 and no episode is truncated) must not be read
     off the log. Y ≥ −(r_max − r_min) Σ_{t<H} γ^t, with r_max ≥ 0 if episodes may end early.
     """
-    low = read_bound(low)
+    check_setting("low", low, float)
     powers, discount = discount_powers(weights, discount), float(discount)
     log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
     check_horizon(weights, discount, horizon)
@@ -85,13 +86,6 @@ def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> Fl
     whole = -np.expm1(left * math.log(discount)) / (1.0 - discount)  # Σ_{t < left} γ^t
     result: FloatArray = discount**lengths * whole
     return result
-
-
-def read_bound(low: object) -> float:
-    """Returns a lower bound, which is a finite number."""
-    if not (arrays.is_number(low) and math.isfinite(low)):
-        raise InvalidParameter(f"low is {low!r}, expected a finite number")
-    return float(low)
 
 
 def check_horizon(weights: ImportanceWeights, discount: float, horizon: object) -> None:

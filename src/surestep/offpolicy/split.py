@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep.errors import InvalidParameter
+from surestep._settings import check_setting
 from surestep.model.log import DecisionLog
 
 
@@ -18,8 +21,7 @@ def split_episodes(
     asks again gets the same parts.
     """
     arrays.expect("log", log, DecisionLog)
-    if not (arrays.is_number(train_share) and 0 <= train_share <= 1):
-        raise InvalidParameter(f"train_share is {train_share!r}, expected 0 to 1")
+    check_setting("train_share", train_share, Annotated[float, Meta(ge=0, le=1)])
     cut = round(float(train_share) * log.num_episodes)
 
     def split() -> tuple[DecisionLog | None, DecisionLog | None]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -371,4 +370,4 @@ def carried_on(mdp: FiniteMDP, update: ValueUpdate) -> ValueUpdate:
 
 def best_actions(mdp: FiniteMDP) -> GreedyStep:
     """Returns the greedy step over all policies: the best action, the lowest among ties."""
-    return partial(best_of, mdp.pairs)
+    return lambda q: best_of(mdp.pairs, q)

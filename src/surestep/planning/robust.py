@@ -66,10 +66,10 @@ class L1Ball:
     highest: FloatArray  # [K]
 
     def __post_init__(self) -> None:
-        """Freezes the arrays; refuses discounts under which the worst case need not be finite."""
-        discount, pairs = self.center.discount, self.center.pairs
+        """Refuses discounts under which the worst case need not be finite."""
+        pairs = self.center.pairs
         arrays.refuse_where(
-            discount == 1.0,
+            self.center.discount == 1.0,
             lambda k: (
                 f"discount of {pairs.pair_name(k)} is 1, expected less: mass may go to any state, "
                 "so that at worst episodes never end"
@@ -77,20 +77,6 @@ class L1Ball:
             "pair",
             InvalidParameter,
         )
-        for name in ("radius", "outside_reward", "lowest", "highest"):
-            object.__setattr__(
-                self, name, arrays.freeze(np.asarray(getattr(self, name), np.float64))
-            )
-
-    __setstate__ = arrays.restore_frozen
-
-    def worst(self, value: FloatArray) -> FloatArray:
-        """min_p Σ p (R + Γ v) for every pair [K]."""
-        return self.rectangular().worst(value).q
-
-    def best(self, value: FloatArray) -> FloatArray:
-        """max_p Σ p (R + Γ v) for every pair [K]."""
-        return -self.rectangular().mirrored().worst(-value).q
 
     def rectangular(self) -> RectangularSet:
         """Returns the ball as a set of rows and rewards."""

@@ -26,6 +26,7 @@ from surestep.certificates.certifying import with_delta
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.protocol import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
 
 ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
@@ -53,7 +54,7 @@ class Calibration:
     def applied_to(self, certifier: Posterior) -> Certifier:
         """The certifier with δ = r/(K+1), so that it claims what the worlds left of it."""
         if self.rank == 0:
-            why: dict[str, int | str] = {"kind": self.strictest, "draws": self.draws}
+            why: dict[str, Scalar] = {"kind": self.strictest, "draws": self.draws}
             raise CertificateRefused(Statement("fails-stress-test", why))
         return with_delta(certifier, self.rank / (self.draws + 1))
 

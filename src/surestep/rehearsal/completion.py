@@ -6,7 +6,9 @@ say about the rest. So none is the truth, and together they show how much rests 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -54,14 +56,15 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
     seen, unseen = estimated_rows(problem.counts), np.flatnonzero(problem.unseen_pairs())
     if unseen.size == 0:
         return mdp_of_rows(problem, seen)
-    filled = {
+    rules: dict[str, Callable[[Problem, IntArray], CompletedRows]] = {
         "self-loop": self_loops,
         "uniform": uniform_rows,
-        "pessimistic": worst_rows,
-        "optimistic": best_rows,
+        "pessimistic": partial(extreme_rows, -1.0),
+        "optimistic": partial(extreme_rows, 1.0),
         "similar": similar_rows,
-    }[fill](problem, unseen)
-    return mdp_of_rows(problem, seen.and_also(within_support(problem, filled, unseen)))
+    }
+    filled = within_support(problem, rules[fill](problem, unseen), unseen)
+    return mdp_of_rows(problem, seen.and_also(filled))
 
 
 def within_support(problem: Problem, rows: CompletedRows, filled: IntArray) -> CompletedRows:
@@ -101,27 +104,19 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     share = times / np.bincount(state, times, pairs.num_states)[state]
     going_on = np.flatnonzero(~counts.terminal[pairs.state])
     lengths = arrays.run_lengths(offsets)[pairs.state[going_on]]
-    stored = run_places(offsets[pairs.state[going_on]], lengths)
+    stored = arrays.ranges(offsets[pairs.state[going_on]], lengths)
     rows = CompletedRows.of(np.repeat(going_on, lengths), successor[stored], share[stored])
     if problem.single_discount < 1:
         rows = rows.and_also(self_loops(problem, going_on[lengths == 0]))
     mdp = mdp_of_rows(problem, rows)
     if counts.rewards.known:
         return mdp
-    observed = counts.visits if counts.rewards.per == "pair" else counts.times
-    mean = counts.rewards.values / np.maximum(observed, 1)
+    _, mean = settled_rewards(counts)
     mean = mean[owner] if counts.rewards.per == "pair" else mean[seen]
     pooled = np.bincount(place, counts.times[seen] * mean) / times
     key = pairs.state[arrays.run_owners(mdp.offsets)] * size + mdp.successor
     place = np.minimum(np.searchsorted(cell, key), cell.size - 1)
     return replace(mdp, reward=arrays.own(np.where(cell[place] == key, pooled[place], mdp.reward)))
-
-
-def run_places(begin: IntArray, lengths: IntArray) -> IntArray:
-    """begin_0, begin_0 + 1, …, begin_1, …: the places of runs, each of its length."""
-    before = arrays.offsets_of(lengths)[:-1]
-    places: IntArray = np.arange(int(lengths.sum())) + np.repeat(begin - before, lengths)
-    return places
 
 
 def estimated_rows(counts: Counts) -> CompletedRows:
@@ -234,21 +229,11 @@ def all_transitions(problem: Problem, unseen: IntArray) -> tuple[IntArray, IntAr
     return np.repeat(unseen, size), np.tile(np.arange(size), unseen.size)
 
 
-def worst_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
-    """The worst happens that one step can do."""
-    return extreme_rows(problem, unseen, -1.0)
+def extreme_rows(sign: float, problem: Problem, unseen: IntArray) -> CompletedRows:
+    """The best or the worst happens that one step can do: the largest sign · (r + γ V) follows.
 
-
-def best_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
-    """The best happens that one step can do."""
-    return extreme_rows(problem, unseen, 1.0)
-
-
-def extreme_rows(problem: Problem, unseen: IntArray, sign: float) -> CompletedRows:
-    """To the state with the largest sign · (r + γ V), V being that of π_b in this very world.
-
-    So it is policy iteration of a nature that moves after unseen pairs, from self-loops on. It goes
-    only to states that were visited or end episodes.
+    V is that of π_b in this very world, so it is policy iteration of a nature that moves after
+    unseen pairs, from self-loops on. It goes only to states that were visited or end episodes.
     """
     counts = problem.counts
     told_apart = counts.rewards.known and counts.rewards.per == "transition"
@@ -315,9 +300,8 @@ def similar_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
             model[wanted] = taken[most_alike(alike.tocoo(), counts.visits[taken])]
     copied = unseen[model[unseen] >= 0]
     lengths = np.bincount(seen.pair, minlength=pairs.num_pairs)
-    starts = arrays.offsets_of(lengths)[model[copied]]
     count = lengths[model[copied]]
-    rows = arrays.ranges(starts, count)
+    rows = arrays.ranges(arrays.offsets_of(lengths)[model[copied]], count)
     copies = CompletedRows(
         np.repeat(copied, count), seen.successor[rows], seen.probability[rows], seen.pair[rows]
     )

@@ -374,12 +374,12 @@ def read_family(family: Sequence[WorldKind]) -> tuple[WorldKind, ...]:
 
 def read_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
     """Rising positive multiples of the data."""
-    if not (isinstance(sizes, Sequence) and len(sizes) > 0 and all(map(arrays.is_number, sizes))):
-        raise InvalidParameter(f"sizes is {sizes!r}, expected multiples of the data, such as 1, 2")
-    factors = tuple(float(size) for size in sizes)
-    rising = all(a < b for a, b in itertools.pairwise((0.0, *factors)))
-    if not rising or not factors[-1] <= LARGEST_SIZE:
-        raise InvalidParameter(
-            f"sizes is {sizes!r}, expected positive numbers that rise, {LARGEST_SIZE:,} at most"
-        )
-    return factors
+    if isinstance(sizes, Sequence) and len(sizes) > 0 and all(map(arrays.is_number, sizes)):
+        factors = tuple(float(size) for size in sizes)
+        rising = all(a < b for a, b in itertools.pairwise((0.0, *factors)))
+        if rising and factors[-1] <= LARGEST_SIZE:
+            return factors
+    raise InvalidParameter(
+        f"sizes is {sizes!r}, expected multiples of the data that rise, such as 1, 2, up to "
+        f"{LARGEST_SIZE:,}"
+    )

@@ -12,6 +12,7 @@ from scipy.special import betaincinv
 
 from surestep._arrays import BoolArray, FloatArray, IntArray, freeze, restore_frozen
 from surestep._json import converted
+from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidParameter, InvalidResult
 from surestep.rehearsal.calibration import Calibration
@@ -134,9 +135,7 @@ class Rehearsal:
                 f"size is {size!r}, expected one of {', '.join(f'{own:g}' for own in self.sizes)}"
             )
         if kind is not None and kind not in self.family:
-            raise InvalidParameter(
-                f"there is no kind of world {kind!r}, expected one of {', '.join(self.family)}"
-            )
+            raise unknown(f"there is no kind of world {kind!r}", kind, self.family)
         z = self.sizes.index(size)
         chosen = np.ones(self.member.size, np.bool_)
         if kind is not None:

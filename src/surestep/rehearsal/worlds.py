@@ -7,11 +7,13 @@ truth, and draws the data that π_b would have collected there.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import Annotated, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
+from surestep._settings import Settings, check_settings
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.drawn import ModelDraws, draw_chunk, expected_cells, room_for
 from surestep.certificates.prior import prior_of
@@ -62,16 +64,12 @@ class WorldKind(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(Settings):
     """The maximum-likelihood MDP, with rows of unseen pairs filled in; see `completed`."""
 
     fill: Fill
 
     is_one_world: ClassVar = True
-
-    def __post_init__(self) -> None:
-        """Checks the fill."""
-        check_fill(self.fill)
 
     @property
     def name(self) -> str:
@@ -80,8 +78,12 @@ class Completed:
 
     @property
     def calibrates(self) -> bool:
-        """Tells whether the fill calibrates."""
-        return calibrates_with(self.fill)
+        """Tells whether the fill calibrates: not where the unseen is as good as can be.
+
+        There π_b earns the most by what it did and the new policy gives up, so that no certificate
+        but one that counts all that is unseen in favour of π_b, and then says nothing, survives.
+        """
+        return self.fill != "optimistic"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The completed MDP, in which π_b acts."""
@@ -89,7 +91,7 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnFromPosterior:
+class DrawnFromPosterior(Settings):
     """A draw from the Dirichlet posterior: "weight" spreads `weight` over the states of a row.
 
     "uniform" has weight 1 a state, "jeffreys" ½. A row has the states that its pair may lead to.
@@ -97,26 +99,19 @@ class DrawnFromPosterior:
     """
 
     prior: WorldPrior = "weight"
-    weight: float | None = None
+    weight: Annotated[float | None, Meta(ge=1e-3, le=10**9)] = None
 
     is_one_world: ClassVar = False
     calibrates: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the prior."""
-        if not isinstance(self.prior, str) or self.prior not in get_args(WorldPrior):
+        """Checks the settings: a weight is for the prior of that name, which needs it."""
+        check_settings(self)
+        if (self.prior == "weight") == (self.weight is None):
+            wanted = "a number" if self.weight is None else "None, as it has a weight of its own"
             raise InvalidParameter(
-                f"prior is {self.prior!r}, expected one of {', '.join(get_args(WorldPrior))}"
+                f"weight is {self.weight!r} for the prior {self.prior!r}, expected {wanted}"
             )
-        if self.prior != "weight" and self.weight is not None:
-            raise InvalidParameter(
-                f"weight is {self.weight!r}, but the prior {self.prior} has a weight of its own; "
-                "expected none"
-            )
-        if self.prior == "weight" and not (
-            arrays.is_number(self.weight) and 1e-3 <= self.weight <= 1e9
-        ):
-            raise InvalidParameter(f"weight is {self.weight!r}, expected 0.001 to 1e9")
 
     @property
     def name(self) -> str:
@@ -178,16 +173,12 @@ def ends_under_behavior(problem: Problem, truth: FiniteMDP) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeBootstrap:
+class EpisodeBootstrap(Settings):
     """Episodes of the log, drawn again with replacement; the completed estimate counts as true."""
 
     fill: Fill = "self-loop"
 
     is_one_world: ClassVar = True
-
-    def __post_init__(self) -> None:
-        """Checks the fill."""
-        check_fill(self.fill)
 
     @property
     def name(self) -> str:
@@ -196,8 +187,8 @@ class EpisodeBootstrap:
 
     @property
     def calibrates(self) -> bool:
-        """Tells whether the fill calibrates."""
-        return calibrates_with(self.fill)
+        """Tells whether the fill calibrates, as with `Completed`."""
+        return self.fill != "optimistic"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The completed MDP of all episodes, with some of them as data."""
@@ -278,18 +269,3 @@ def least_of_luck(delta: float) -> int:
     So many tell what luck alone claims in a share δ of them, unless that takes too many.
     """
     return max(LEAST_OF_LUCK, min(arrays.least_draws(delta), MOST_FOR_DELTA))
-
-
-def calibrates_with(fill: Fill) -> bool:
-    """Tells whether completions calibrate: not where the unseen is as good as can be.
-
-    There π_b earns the most by what it did and the new policy gives up, so that no certificate
-    but one that counts all that is unseen in favour of π_b, and then says nothing, survives.
-    """
-    return fill != "optimistic"
-
-
-def check_fill(fill: object) -> None:
-    """Refuses a rule that does not exist."""
-    if not isinstance(fill, str) or fill not in get_args(Fill):
-        raise InvalidParameter(f"fill is {fill!r}, expected one of {', '.join(get_args(Fill))}")

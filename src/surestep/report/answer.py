@@ -101,7 +101,7 @@ def verdict(
         why = "Nothing better was found that the log supports: the new policy is the current one."
         return Verdict(rung, "plain", keep, why)
     if rung.startswith("proved") and not named:
-        why = "who keeps the best of several, as nothing was settled before, has proved nothing."
+        why = "it was not settled on before: who keeps the best of several has proved nothing."
         return Verdict("not shown to be better", "caution", keep, f"{claimed} But {why}")
     doubts = [title(check) for check in failed(checks) if speaks_against(check, first)]
     if rung.startswith("proved") and doubts:

@@ -12,8 +12,8 @@ from surestep._drawing import MATHEMATICS
 from surestep._words import Scale, number
 from surestep.experiments.comparison import Compared, Comparison
 from surestep.experiments.coverage import CellSummary
+from surestep.experiments.intervals import Interval
 from surestep.experiments.metrics import metric_of
-from surestep.experiments.tails import Interval
 from surestep.report.page import asset
 
 VALUES = {"performance": "ρ", "gain": "ρ − ρ(π_b)", "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))"}

@@ -49,29 +49,35 @@ from surestep.transforms.split_trees import SplitTrees, grow_trees
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitMDP:
-    """An MDP in two-successor (k-successor) form, and the map back to the model it was made of.
+class Split:
+    """A form in which successors hang in trees, and the map back to what it was made of.
 
-    States and pairs of the original model keep their numbers; auxiliary ones follow.
+    States and pairs of the original keep their numbers; auxiliary ones follow.
     """
 
-    mdp: FiniteMDP
     trees: SplitTrees
     original_offsets: IntArray  # [K+1]
     original_successor: IndexArray  # [T]
-    original_reward: FloatArray  # [T] a split row holds only means of them
-
-    __repr__ = short_repr("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
 
     __setstate__ = arrays.restore_frozen
 
     def lift(self, policy: Policy) -> Policy:
-        """Returns the policy of the split MDP: the same in the states, τ in the auxiliary ones."""
+        """Returns the policy of the split form: the same in the states, τ in auxiliary ones."""
         return self.trees.lift(policy)
 
     def lower(self, policy: Policy) -> Policy:
-        """Returns the policy of the original MDP that `lift` makes this one of."""
+        """Returns the policy of the original that `lift` makes this one of."""
         return self.trees.lower(policy)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitMDP(Split):
+    """An MDP in two-successor (k-successor) form, and the map back to the model it was made of."""
+
+    mdp: FiniteMDP
+    original_reward: FloatArray  # [T] a split row holds only means of them
+
+    __repr__ = short_repr("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
 
     def original(self) -> FiniteMDP:
         """Returns the original MDP; probabilities are products along paths, up to rounding."""
@@ -90,7 +96,7 @@ class SplitMDP:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitCounts:
+class SplitCounts(Split):
     """Counts in two-successor (k-successor) form, and the map back to the counts they came from.
 
     Only transitions that were seen have a leaf. Rewards per transition become sums per child of a
@@ -98,24 +104,11 @@ class SplitCounts:
     """
 
     counts: Counts
-    trees: SplitTrees
-    original_offsets: IntArray  # [K+1]
-    original_successor: IndexArray  # [T]
     original_rewards: LoggedRewards
 
     __repr__ = short_repr(
         "counts.pairs.num_states", "counts.pairs.num_pairs", "trees.num_auxiliary"
     )
-
-    __setstate__ = arrays.restore_frozen
-
-    def lift(self, policy: Policy) -> Policy:
-        """Returns the policy of the split counts: the same in the states, τ in auxiliary ones."""
-        return self.trees.lift(policy)
-
-    def lower(self, policy: Policy) -> Policy:
-        """Returns the policy of the original counts that `lift` makes this one of."""
-        return self.trees.lower(policy)
 
     def discounts(self, discount: float) -> FloatArray:
         """γ for every pair of the original counts and 1 for every auxiliary one, as [K+X].
@@ -194,7 +187,7 @@ def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> Split
         trees.extended(mdp.ending_reward, 0.0),
         endless=mdp.endless,
     )
-    return SplitMDP(split, trees, mdp.offsets, mdp.successor, mdp.reward)
+    return SplitMDP(trees, mdp.offsets, mdp.successor, split, mdp.reward)
 
 
 def split_counts(counts: Counts, leaves: IntArray, k: int, structure: str) -> SplitCounts:
@@ -211,7 +204,7 @@ def split_counts(counts: Counts, leaves: IntArray, k: int, structure: str) -> Sp
         trees.extended(counts.starts, 0),
         trees.extended(counts.terminal, False),
     )
-    return SplitCounts(split, trees, counts.offsets, counts.successor, counts.rewards)
+    return SplitCounts(trees, counts.offsets, counts.successor, split, counts.rewards)
 
 
 def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:

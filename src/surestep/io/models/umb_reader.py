@@ -16,7 +16,6 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import (
-    LARGEST_DOUBLE,
     LARGEST_INDEX,
     AnyArray,
     BoolArray,
@@ -56,7 +55,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
         probability = column(archive, PROBABILITIES, system.branches, "<f8")
         rewards = read_rewards(archive, index, reward)
         arrays.check_within(
-            "the probability", probability, 0, LARGEST_DOUBLE, InvalidModel, "branch {}".format
+            "the probability", probability, 0, np.inf, InvalidModel, "branch {}".format
         )
         return CheckerModel(
             choice_offsets=runs(archive, CHOICES, system.states, system.choices),
