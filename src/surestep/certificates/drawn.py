@@ -234,23 +234,18 @@ def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[G
 def gains_and_errors(
     models: ModelDraws, performance: FloatArray, error: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Returns the `held_gains` [B, P] less their errors, and these, by errors of ρ [B, 1 + P]."""
+    """ρ(π) − ρ(π_b) [B, P], held to the value bounds, less errors, and these, by errors of ρ.
+
+    Of policies [B, 1 + P] π_b comes first. Values of a drawn model may be outside of the bounds.
+    Where they are not, holding changes nothing; so the rank of a truth that meets the bounds is the
+    same whatever the others count. They count the less favourable of Δ and of Δ with ρ cut off at
+    the bounds, since where both are cut off at the same bound, a loss would look like none.
+    """
     low, high = models.value_bounds
     errors = np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low))
-    return held_gains(models, performance) - errors, errors
-
-
-def held_gains(models: ModelDraws, performance: FloatArray) -> FloatArray:
-    """ρ(π) − ρ(π_b) [B, P] of π_b, which comes first, and the others, held to the value bounds.
-
-    Values of a drawn model may be outside of them. Where they are not, holding changes nothing; so
-    the rank of a truth that meets the bounds is the same whatever the others count. They count the
-    less favourable of Δ and of Δ with ρ cut off at the bounds, since where both are cut off at the
-    same bound, a loss would look like none.
-    """
-    cut = np.clip(performance, *models.value_bounds)
-    gains: FloatArray = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
-    return gains
+    cut = np.clip(performance, low, high)
+    held = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
+    return held - errors, errors
 
 
 class Guess(NamedTuple):
@@ -458,31 +453,20 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
 
 def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
     """Returns the posteriors of several data sets as kernels take them."""
-    first, rewards = each[0], [models.rewards for models in each]
-    ending = [
-        np.where(counts.terminal[counts.pairs.state], counts.unseen_reward(), 0.0)
-        for counts in (models.counts for models in each)
-    ]
-    starts = [
-        models.start_weight
-        if first.start_weight.size
-        else models.counts.starts / models.counts.starts.sum()
-        for models in each
-    ]
-    rows = [models.rows for models in each]
-    priors = [
-        prior
-        for under_one in zip(*((m.rows, *m.others) for m in each), strict=True)
-        for prior in under_one
-    ]
+    first, rows = each[0], [models.rows for models in each]
+    rewards, counts = [models.rewards for models in each], [models.counts for models in each]
+    under_each = zip(*((models.rows, *models.others) for models in each), strict=True)
+    priors = [prior for under_one in under_each for prior in under_one]
+    starts = [models.start_weight for models in each]
+    drawn = first.start_weight.size > 0
     return Posteriors(
         first.priors,
         np.array([models.seed for models in each]),
         first.counts.pairs.offsets,
         line(used),
-        line(ending),
-        line(starts),
-        first.start_weight.size > 0,
+        line(np.where(one.terminal[one.pairs.state], one.unseen_reward(), 0.0) for one in counts),
+        line(starts if drawn else (one.starts / one.starts.sum() for one in counts)),
+        drawn,
         Rows(
             arrays.offsets_of(line(arrays.run_lengths(one.offsets) for one in rows)),
             line(one.successor for one in rows),

@@ -38,9 +38,9 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
     per_pair, num_pairs = rewards.per == "pair", counts.pairs.num_pairs
     bounds = () if ranges is None else ranges.rewards
     if all_known(problem):
-        earned = (
-            np.where(ends_left_out(counts), rewards.values, np.nan) if per_pair else rewards.values
-        )
+        earned = rewards.values
+        if per_pair:  # known ends of episodes have no row
+            earned = np.where(counts.terminal[counts.pairs.state], np.nan, earned)
         return RewardDraws.known(earned, per_pair, num_pairs)
     if bounds and not rewards.known:
         check_reward_bounds(counts, bounds)
@@ -216,13 +216,7 @@ def all_known(problem: Problem) -> bool:
     if not counts.rewards.known or counts.rewards.per == "pair":
         return counts.rewards.known
     partial = problem.stored_sizes() < problem.support_sizes()
-    return not partial[ends_left_out(counts)].any()
-
-
-def ends_left_out(counts: Counts) -> BoolArray:
-    """Returns the pairs [K] that have a row: not those of known ends of episodes."""
-    going_on: BoolArray = ~counts.terminal[counts.pairs.state]
-    return going_on
+    return not partial[~counts.terminal[counts.pairs.state]].any()
 
 
 def reward_statements(
