@@ -139,7 +139,7 @@ def test_a_refusal_takes_its_place_and_says_what_was_asked():
     result = made(Terms(discount=0.9, certificates=["posterior", "trajectory"]), estimated).result
     assert [each.kind for each in result.certificates] == ["posterior", "no-claim"]
     refused = result.certificates[1].parameters
-    assert (refused["asked"], refused["code"]) == ("trajectory", "behavior-estimated")
+    assert (refused["asked"], refused["code"]) == ("trajectory", "behavior-not-known")
 
 
 def test_without_a_discount_kinds_that_need_one_are_refused():

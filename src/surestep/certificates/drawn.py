@@ -39,6 +39,7 @@ from surestep.kernels.posterior import (
     room_to_draw,
 )
 from surestep.model.counts import Counts
+from surestep.model.statements import Statement
 from surestep.parallel import available_cores
 from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL
@@ -348,10 +349,7 @@ def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]
     except ZeroDivisionError:  # which a GPU does not know
         steps = None
     if steps is None or not np.isfinite(steps.mean).all():
-        raise CertificateRefused(
-            "in a drawn model an episode never ends, at discount 1; expected less than 1",
-            code="never-ends",
-        )
+        raise CertificateRefused(Statement("never-ends"))
     theta = 1 - steps.residual - terms_of(models) * 2.0**-52 * steps.scale
     proven = (theta > 0) & (steps.mean > 0)
     bounds: FloatArray = np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
@@ -423,11 +421,8 @@ def room_for(
     """
     one_draw, beside = bytes_of(models, cells)
     if one_draw + beside > memory:
-        raise CertificateRefused(
-            f"one drawn model takes {(one_draw + beside) / 2**20:.0f} MiB, expected at most "
-            f"{memory / 2**20:.0f}; take a smaller prior weight, or more memory",
-            code="too-little-memory",
-        )
+        mebibytes = {"takes": (one_draw + beside) / 2**20, "most": memory / 2**20}
+        raise CertificateRefused(Statement("too-little-memory", mebibytes))
     cores = min(available_cores(), memory // (one_draw + beside))
     most = (memory - cores * beside) // one_draw
     if machine.gpu is not None:

@@ -96,11 +96,7 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     """
     counts, support = problem.counts, problem.support
     if name == "own" and (support is None or support.weight is None):
-        raise CertificateRefused(
-            "prior is 'own', but the problem has no weights of successors; expected "
-            "Problem(support=Successors(…, weight=…)), or another prior",
-            code="no-successor-weights",
-        )
+        raise CertificateRefused(Statement("no-successor-weights"))
     if name == "empirical-bayes":
         weight = likeliest_weight(counts, problem.support_sizes())
     fixed = FIXED_ALPHA.get(name)

@@ -65,6 +65,7 @@ class Guess(NamedTuple):
     why: str
 
 
+BY_NAME = "a guess by its name"
 NOTHING = Guess((), "")
 
 
@@ -138,9 +139,9 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
         if role == "action":
             likely.sort(key=lambda each: each.name.lower() not in hints)
         if likely:
-            guesses[role] = Guess((likely[0].name,), "a guess by its name")
+            guesses[role] = Guess((likely[0].name,), BY_NAME)
             free.pop(likely[0].name)
-        elif role == "step" and guesses.get("episode", NOTHING).why.startswith("a guess"):
+        elif role == "step" and guesses.get("episode", NOTHING).why == BY_NAME:
             named = guesses.pop("episode").columns  # of no use without steps
             free |= {each.name: each for each in columns if each.name in named}
     if "state" not in guesses:
