@@ -94,7 +94,6 @@ MEANING = {
     "state": "a state, as `Result.act` takes it",
     "structure": '"chain", as in the paper, or "balanced"',
     "summaries": "what `summaries` returns",
-    "sweep": '"jacobi" or "gauss-seidel"',
     "sweeps": "how many sweeps evaluate each policy",
     "tail": "the share of the worst",
     "terms": "the terms of the improvement",
