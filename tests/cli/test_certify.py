@@ -129,7 +129,10 @@ def test_a_belief_from_files_that_made_the_policy_is_none(home):
         (("--kind", "robsut"), "there is no kind of certificate 'robsut'; did you mean robust"),
         (("--kind", "robust:sets=l1"), "robust has no setting 'sets'; did you mean set"),
         (("--kind", "posterior:draws=5"), "draws is 5, expected at least 1/delta"),
-        (("--kind", "posterior", "--delta", "1.5"), "delta is 1.5, expected more than 0"),
+        (
+            ("--kind", "posterior", "--delta", "1.5"),
+            "delta is 1.5, expected a number above 0 and below 1",
+        ),
         (("--kind", "trajectory:train_share=0.25"), "the policy was chosen from this very log"),
         (("--kind", "stitched:seed=7,logger=fixed"), "the policy was chosen from this very log"),
         (("--kind", "a-priori:n_wedge=100000"), "the bound spibb needs more than 100000"),
@@ -196,7 +199,7 @@ def believed(tmp_path_factory):
     home = tmp_path_factory.mktemp("believed")
     write_lines(home / "log.csv", arms(0))
     write_lines(home / "later.csv", arms(1))
-    terms = Terms(discount=0.5, n_wedge=5, certificates=["robust", "posterior"], worlds=1)
+    terms = Terms.of(discount=0.5, n_wedge=5, certificates=["robust", "posterior"], worlds=1)
     made = draft(gather(read_log(home / "log.csv")), terms, lambda *told: None)
     made.result.save(home / "to come")
     found = made.finished(lambda *told: None)

@@ -19,7 +19,6 @@ from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.label import joined
 from surestep.io.logs.groups import UNFINISHED
 from surestep.model import Problem
-from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.evidence import LoadedSteps
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
@@ -30,11 +29,12 @@ def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
 
     Returns are added up where the log has whole episodes, step by step.
     """
-    if terms.running is not None or terms.ending is not None:
-        check_ranges(terms.ranges(DataFacts.of(steps.counts)), steps.counts)
-    if terms.returns is None:
+    if terms.declared_ranges is not None:
+        check_ranges(terms.declared_ranges, steps.counts)
+    returns = terms.stakes.returns
+    if returns is None:
         return
-    source, single = steps.source, single_rewards(terms.returns, terms.discount)
+    single = single_rewards(returns, terms.discount)
     earned = dropped_beyond(single, steps.counts, SAME * max(*map(abs, single.running), SAME))
     if earned:
         raise RefutedBounds(
@@ -42,8 +42,8 @@ def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
             f"declared: declare wider ones ({said('returns', '--returns')})",
             code="rewards-beyond-ranges",
         )
-    if source is not None and steps.counts.episodes.recorded:
-        check_returns(problem, steps.log, terms.returns, rests=True)
+    if steps.source is not None and steps.counts.episodes.recorded:
+        check_returns(problem, steps.log, returns, rests=True)
     check_observed(problem)
     check_ends(problem)
 
