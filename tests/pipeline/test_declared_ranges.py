@@ -144,7 +144,7 @@ def test_what_was_said_is_recorded_repeated_and_verified(log, tmp_path, said, op
     assert f"{options} " in result.record.command
     again = terms_of(result.record)
     for name in ("running", "ending", "returns"):
-        assert getattr(again, name) == said.get(name)
+        assert getattr(again.stakes, name) == said.get(name)
     result.save(tmp_path / "out")
     verified = verify_result(tmp_path / "out", str(log()))
     assert verified.level == "same bytes"

@@ -15,7 +15,6 @@ from surestep.io.labels.label import joined
 from surestep.io.logs.groups import UNFINISHED
 from surestep.io.logs.source import LogSource
 from surestep.model import Problem, Statement
-from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.evidence import LoadedSteps
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
@@ -26,16 +25,17 @@ def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
 
     Returns are added up where the log has whole episodes, step by step.
     """
-    if terms.running is not None or terms.ending is not None:
-        check_ranges(terms.ranges(DataFacts.of(steps.counts)), steps.counts, steps.source)
-    if terms.returns is None:
+    if terms.declared_ranges is not None:
+        check_ranges(terms.declared_ranges, steps.counts, steps.source)
+    returns = terms.stakes.returns
+    if returns is None:
         return
-    source, single = steps.source, single_rewards(terms.returns, terms.discount)
+    single = single_rewards(returns, terms.discount)
     earned = dropped_beyond(single, steps.counts, SAME * max(*map(abs, single.running), SAME))
     if earned:
         raise beyond_ranges(earned, single, said("returns", "--returns"))
-    if source is not None and steps.counts.episodes.recorded:
-        check_returns(problem, steps.log, terms.returns, rests=True)
+    if steps.source is not None and steps.counts.episodes.recorded:
+        check_returns(problem, steps.log, returns, rests=True)
     check_values(problem)
 
 
