@@ -194,7 +194,6 @@ def our_solvers(mdp: FiniteMDP, tolerance: float) -> dict[str, Callable[[], np.n
     return {
         "optimal": lambda: optimal(mdp, tolerance=tolerance).value,
         "value iteration": lambda: value_iteration(mdp, tolerance=tolerance).value,
-        "in place": lambda: value_iteration(mdp, sweep="gauss-seidel", tolerance=tolerance).value,
         "policy iteration": lambda: (
             policy_iteration(mdp, best_actions(mdp), uniform, tolerance=tolerance).value
         ),

@@ -74,7 +74,8 @@ def main() -> None:
         optimal(FiniteMDP.load(small), tolerance=PRECISION)
         writing, _ = timed(lambda: write(folder, options.states))
         total = sum(path.stat().st_size for path in folder.iterdir())
-        resource.setrlimit(resource.RLIMIT_DATA, (options.megabytes * 10**6,) * 2)
+        unlimited = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (options.megabytes * 10**6, unlimited[1]))
         checking, mdp = timed(lambda: FiniteMDP.load(folder))
         print(
             f"{mdp.num_states:,} states, {mdp.num_pairs:,} pairs, {mdp.num_transitions:,} "
@@ -84,6 +85,7 @@ def main() -> None:
         before = time.process_time()
         planning, plan = timed(lambda: optimal(mdp, tolerance=PRECISION))
         of_processor = time.process_time() - before
+        resource.setrlimit(resource.RLIMIT_DATA, unlimited)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(
         f"Best policy, proven to {plan.error_bound:.1e}: {planning:.1f} s, {of_processor:.1f} CPU "

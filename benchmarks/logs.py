@@ -35,16 +35,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from surestep._arrays import run_sums
 from surestep.checks import check_log
-from surestep.checks.enough_data import place_check
 from surestep.errors import SurestepError
 from surestep.io import read_log, write_counts
 from surestep.io.logs.inspection import inspect_log
-from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
+from surestep.model import DecisionLog
 from surestep.pipeline import improve
 from surestep.pipeline.inspect import inspect
-from surestep.planning.evaluation import occupancy
 
 # The arguments of the quickest run.
 SMALLEST = (
@@ -134,12 +131,6 @@ def counting(line: str, path: Path) -> None:
 def check(steps: DecisionLog) -> None:
     """Checks what claims assume."""
     check_log(steps, steps.pairs.state_labels, discount=DISCOUNT)
-    counts = steps.counts()
-    new, offsets = estimate_behavior(counts, 1000), steps.pairs.offsets
-    visits = run_sums(occupancy(estimate_mdp(counts, DISCOUNT), new), offsets)
-    decisions = run_sums(counts.visits, offsets)
-    names = [*map(str, range(decisions.size))]
-    place_check(visits, decisions, decisions, ~counts.terminal, names)
 
 
 def child(line: str, path: Path, small: Path, repeat: int) -> None:

@@ -125,7 +125,7 @@ def outcome(
         delta=DELTA, seed=1, split=Split(share, "adaptive"), returns=benchmark.value_bounds
     )
     certifiers = [Asked.of(kind).make_with(told) for kind in ("stitched", "posterior")]
-    terms = Terms(discount=benchmark.discount, algorithm="spibb" if way == FORMER else None)
+    terms = Terms.of(discount=benchmark.discount, algorithm="spibb" if way == FORMER else None)
     limits = Limits(least_visits=DEFAULTS["least_visits"])
     judge, belief = certifiers
     method = terms.algorithm_for(problem, told, certifiers, limits)

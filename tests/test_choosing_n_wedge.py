@@ -185,7 +185,7 @@ def with_other_test_part(problem, judge):
     ("algorithm", "grid", "words"),
     [
         ("spib", [3], "there is no algorithm 'spib'; did you mean spibb"),
-        ("duipi", [3], "duipi has no N∧"),
+        ("duipi", [3], "duipi has no setting 'n_wedge'"),
         ("spibb", [], "grid is .*expected several numbers"),
         ("spibb", 3, "grid is 3, expected several numbers"),
         ("spibb", [3, 3], "expected no N∧ twice"),
@@ -277,7 +277,7 @@ def test_candidates_beside_are_scored_with_one_action_too():
         beside=(Provable(rounds=5), Provable(rounds=20)), one_action=True,
     )  # fmt: skip
     choice = auto.choose(part)
-    number = len(auto.grid_for(int(part.counts.visits.max()))) + 2
+    number = len(auto.algorithms(int(part.counts.visits.max())))
     assert [each.one_action for each in choice.candidates] == [False] * number + [True] * number
     names = [each.algorithm.name for each in choice.candidates]
     assert names[number - 2 : number] == ["provable", "provable"]

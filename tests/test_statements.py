@@ -1,4 +1,4 @@
-"""Assumptions and notes are codes with values: one sentence each, and all of them explained."""
+"""Assumptions, notes and refusals are codes with values: one sentence each, all explained."""
 
 import copy
 import csv
@@ -11,56 +11,86 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surestep
-from surestep.errors import InvalidCertificate
+from surestep.errors import (
+    CertificateMismatch,
+    CertificateRefused,
+    InvalidCertificate,
+    RefutedBounds,
+)
 from surestep.model import Statement
-from surestep.model.statements import OWN_WORDS, SENTENCES, statement_from_json, values_of
+from surestep.model.statements import (
+    OWN_WORDS,
+    SENTENCES,
+    STOPPING,
+    statement_from_json,
+    values_of,
+)
 
 SOURCE = Path(surestep.__file__).parent
-DOCS = Path(__file__).parents[1] / "docs" / "codes" / "assumptions.csv"
-REFUSALS = {
-    line.partition(",")[0]
-    for line in DOCS.with_name("refusals.csv").read_text(encoding="utf-8").splitlines()
-} - {"behavior-estimated"}  # an assumption too
-EXAMPLES = {  # values that a sentence can be made of, by name
-    "alpha": 0.25, "asked": "robust", "ending_high": 5.0, "ending_low": -4.0, "episodes": 80,
-    "draws": 99, "high": 2, "kind": "robust", "low": -1.0, "per": "pair",
-    "prior": "cautious", "rows": 3, "running_high": 1.5, "running_low": 0.5,
-    "refusal": "so", "seed": None, "sentence": "It rains.", "share": 0.3, "states": 12,
-    "steps": 5, "successors": 16, "weight": 5.0, "what": "states",
+DOCS = Path(__file__).parents[1] / "docs" / "codes"
+EXAMPLES = {  # values that a sentence can be made of, by name; others are 3
+    "alpha": 0.25, "asked": "robust", "does": "there is", "kind": "robust", "others": "",
+    "pair": "state 1, action 2", "path": "lower", "per": "pair", "prior": "cautious",
+    "reason": "so; expected more", "refusal": "so", "seed": None, "sentence": "It rains.",
+    "share": 0.3, "what": "states", "where": "there",
 }  # fmt: skip
 
 
 def example(code):
     """A statement of this code."""
-    return Statement(code, {name: EXAMPLES[name] for name in values_of(code)})
+    return Statement(code, {name: EXAMPLES.get(name, 3) for name in values_of(code)})
 
 
-def codes_made():
-    """The code of every statement that is made in the source."""
-    texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
-    return {code for text in texts for code in re.findall(r'\bStatement\(\s*"(.*?)"', text)}
+def is_refusal(code):
+    """Whether a sentence begins in the middle of a line."""
+    return str(example(code))[0].islower()
 
 
-def codes_explained():
-    """The codes of the table in the docs, each with the values beside it."""
-    with DOCS.open(newline="", encoding="utf-8") as file:
-        return [(row["code"], row["values"].split()) for row in csv.DictReader(file)]
+def explained(table):
+    """The rows of a table of codes in the docs."""
+    with (DOCS / table).open(newline="", encoding="utf-8") as file:
+        return [*csv.DictReader(file)]
 
 
-def test_the_docs_explain_each_code_once_with_its_values():
-    said = [(code, values_of(code)) for code in SENTENCES if code not in REFUSALS]
-    assert sorted(codes_explained()) == sorted(said)
+def test_the_docs_explain_each_code_once_assumptions_with_their_values():
+    said = [(code, values_of(code)) for code in SENTENCES if not is_refusal(code)]
+    table = [(row["code"], row["values"].split()) for row in explained("assumptions.csv")]
+    assert sorted(table) == sorted(said)
+    refusals = [row["code"] for row in explained("refusals.csv")]
+    assert refusals == sorted(filter(is_refusal, SENTENCES))
 
 
 def test_each_code_is_stated_somewhere_and_none_beyond():
-    assert codes_made() | {OWN_WORDS} == {*SENTENCES}
+    paths = {*SOURCE.rglob("*.py")} - {SOURCE / "model" / "statements.py"}
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
+    assert {*re.findall(r'\b(?:Statement|refuse_where)\(\s*"(.*?)"', text)} < {*SENTENCES}
+    assert {code for code in SENTENCES if f'"{code}"' not in text} <= {OWN_WORDS, STOPPING.code}
+
+
+def test_no_refusal_of_the_package_has_words_of_its_own():
+    raised = (
+        r"(?:CertificateRefused|RefutedBounds|CertificateMismatch)\((?!\s*(?:Statement\(|said))"
+    )
+    texts = {path.name: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    assert {name for name, text in texts.items() if re.search(raised, text)} == {"errors.py"}
+
+
+@pytest.mark.parametrize("kind", [CertificateRefused, RefutedBounds, CertificateMismatch])
+def test_a_refusal_keeps_its_code_on_the_way_from_a_worker(kind):
+    for refusal in (kind("no name", code="no-name"), kind(Statement("no-log"))):
+        refusal.add_note("met in world 7")
+        for again in (pickle.loads(pickle.dumps(refusal)), copy.deepcopy(refusal)):  # noqa: S301
+            assert type(again) is kind
+            assert (str(again), again.code) == (str(refusal), refusal.code)
+            assert again.__notes__ == ["met in world 7"]
+    assert (refusal.code, kind("no name").code) == ("no-log", "in-own-words")
 
 
 def test_a_code_is_a_few_words_and_its_sentence_no_other_one_has():
-    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", code) for code in SENTENCES)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z01]+)*", code) for code in SENTENCES)
     sentences = [str(example(code)) for code in SENTENCES]
     assert len({*sentences}) == len(sentences)
-    assert all(re.fullmatch(r"[A-Z].*\.|[a-z].*; expected .*[^.]", said) for said in sentences)
+    assert all(re.fullmatch(r"[A-Z].*\.|[a-z].*[,;] expected .*[^.]", said) for said in sentences)
 
 
 @pytest.mark.parametrize("code", SENTENCES)

@@ -176,12 +176,15 @@ def refuse_where(
     error: Callable[[str], SurestepError],
 ) -> None:
     """Raises, where any entry is wrong: the message of the first, and how many there are."""
-    if not wrong.any():
-        return
+    if wrong.any():
+        raise error(message(int(np.argmax(wrong))) + affected(wrong, noun))
+
+
+def affected(wrong: AnyArray, noun: str) -> str:
+    """Returns how many entries are wrong, where there are several: '; 1 of 3 pairs is affected'."""
     count, size = int(np.count_nonzero(wrong)), int(np.size(wrong))
-    affected = f"{count} of {size} {noun}s {'is' if count == 1 else 'are'} affected"
-    text = message(int(np.argmax(wrong)))
-    raise error(text if size == 1 else f"{text}; {affected}")
+    verb = "is" if count == 1 else "are"
+    return f"; {count} of {size} {noun}s {verb} affected" if size != 1 else ""
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -24,7 +24,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm
+from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm, make_algorithm
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.judging import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, limited
@@ -133,7 +133,7 @@ class AutoNWedge:
         algorithms = self.algorithms(int(problem.counts.visits.max()))
         improvements = self.improved(problem, algorithms)
         policies = [improvement.policy for improvement in improvements]
-        chosen_by, lower = self.bounds_of(problem, algorithms, policies)
+        ((chosen_by, lower),) = self.bounds_of_each([problem], algorithms, [policies])
         candidates = tuple(
             Candidate(algorithms[place % len(algorithms)], *found, place >= len(algorithms))
             for place, found in enumerate(zip(improvements, lower, strict=True))
@@ -165,19 +165,9 @@ class AutoNWedge:
         return np.stack(taken)
 
     def algorithms(self, most_visits: int) -> list[Algorithm]:
-        """Returns the algorithm at each N∧, and those beside it."""
-        grid = self.grid_for(most_visits)
+        """Returns the algorithm at each N∧ for so many visits of a pair, and those beside it."""
+        grid = usual_grid(most_visits, self.least) if self.grid is None else self.grid
         return [*(with_n_wedge(self.algorithm, n_wedge) for n_wedge in grid), *self.beside]
-
-    def grid_for(self, most_visits: int) -> tuple[int, ...]:
-        """Returns the candidates for data in which the most visits of a pair are so many."""
-        return usual_grid(most_visits, self.least) if self.grid is None else self.grid
-
-    def bounds_of(
-        self, problem: Problem, algorithms: Sequence[Algorithm], policies: Sequence[Policy]
-    ) -> tuple[Certifier, list[Bound]]:
-        """Returns whose lower bounds the choice goes by, and that of each candidate, if any."""
-        return self.bounds_of_each([problem], algorithms, [policies])[0]
 
     def bounds_of_each(
         self,
@@ -185,7 +175,7 @@ class AutoNWedge:
         algorithms: Sequence[Algorithm],
         policies: Sequence[Sequence[Policy]],
     ) -> list[tuple[Certifier, list[Bound]]]:
-        """Returns the `bounds_of` of the candidates of each problem."""
+        """Returns for each problem whose bounds the choice goes by, and that of each candidate."""
 
         def again(part: Problem) -> list[Policy]:
             return [improvement.policy for improvement in self.improved(part, algorithms)]
@@ -287,24 +277,19 @@ def choose_n_wedge(
     `algorithm` is the name of one with an N∧; see `AutoNWedge` for the rest.
     """
     arrays.expect("problem", problem, Problem)
-    kind = kind_of(algorithm)
-    setting = n_wedge_setting(kind)
-    if setting is None:
-        raise InvalidParameter(f"{algorithm} has no N∧, expected an algorithm that has it")
-    auto = AutoNWedge(
-        algorithm=kind(**{setting: 1}),
-        certifier=certifier,
-        grid=grid,  # type: ignore[arg-type]
-    )
+    setting = n_wedge_setting(kind_of(algorithm)) or "n_wedge"
+    method = make_algorithm(algorithm, **{setting: 1})
+    auto = AutoNWedge(algorithm=method, certifier=certifier, grid=grid)  # type: ignore[arg-type]
     choice = auto.choose(training_for(problem, certifier))
     policy = choice.best.improvement.policy
     grid = [int(candidate.n_wedge or 0) for candidate in choice.candidates]
+    lower = [candidate.lower for candidate in choice.candidates]
     return ChosenNWedge(
         n_wedge=grid[choice.taken],
         policy=policy,
         certificate=certify(problem, policy, certifier),
         grid=tuple(grid),
-        lower=tuple(number_or_none(candidate.lower) for candidate in choice.candidates),
+        lower=tuple(None if isinstance(x, CertificateRefused) else x for x in lower),
     )
 
 
@@ -329,11 +314,6 @@ def best_of(algorithms: Sequence[Algorithm], lower: Sequence[Bound]) -> int:
         return found
     alone = best(range(number, len(values)))
     return alone if values[alone] >= NEARLY * values[found] else found
-
-
-def number_or_none(bound: Bound) -> float | None:
-    """Returns the bound, where it is one."""
-    return None if isinstance(bound, CertificateRefused) else bound
 
 
 # ---- N∧ as a setting ----------------------------------------------------------------------------

@@ -15,19 +15,22 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from surestep._files import read_whole
 from surestep._names import unknown
-from surestep.errors import FileFailure, InvalidParameter
+from surestep.errors import InvalidParameter
 
 SUFFIX = ".toml"
 SEEN = "seen"  # what is possible: what the log shows
 AUTO: Literal["auto"] = "auto"
 WORDS_FOR_BEHAVIOR = ("uniform", "estimate", "propensities", "row-propensities")
+MOST_WORLDS = 1_000_000  # of each kind
 LARGEST = 1e100  # of a number that says what may be earned: squares of it are finite
 
 
@@ -38,7 +41,7 @@ class Part(
 
     def given(self) -> dict[str, Any]:
         """Returns what was given, as JSON has it; a list of one text is that text."""
-        content: dict[str, Any] = singled(plain(msgspec.to_builtins(self)))
+        content: dict[str, Any] = plain(msgspec.to_builtins(self))
         return {name: value for name, value in content.items() if value != {}}
 
 
@@ -154,7 +157,7 @@ class Method(Part, frozen=True):
     unseen: Literal["pessimistic", "terminal"] | None = None
     certificates: Several | None = None
     train_share: Share | None = None
-    worlds: Natural | None = None
+    worlds: Annotated[int, Meta(ge=0, le=MOST_WORLDS)] | None = None
 
 
 class Description(Part, frozen=True):
@@ -197,8 +200,9 @@ HELP = {
     "columns.time": "When it was decided, or the episode began, where the order of the log is "
     "another one.",
     "bins": "Bins of a column: quantiles, width or edges; or states of several columns: tree or "
-    "kmeans.",
-    "reader": "How text files are written, in the words of DuckDB's reader.",
+    "kmeans, of a number of them or `auto`.",
+    "reader": "How text files are written, in the words of DuckDB's reader; encoding is utf-8 or "
+    "latin-1.",
     "behavior.policy": "The policy that made the log: a table of state, action, probability; "
     "uniform (a randomised trial); propensities, or row-propensities where they vary within a "
     "state; or estimate.",
@@ -230,37 +234,24 @@ HELP = {
     "names": "What people call the values of a column, on the page and the screen.",
 }
 HOW_TO_READ = ("query", "tables", "reader", "case", "ends", "columns", "bins")  # of a log
-# What is taken where nobody says anything: whatever the data are, or in words.
-DEFAULTS: dict[str, Any] = {
-    "algorithm": "spibb",
-    "least_visits": 10,
-    "delta": 0.1,
-    "unseen": "pessimistic",
-    "logger": "adaptive",
-}
 DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")  # the first is the one to stand by
 DEFAULT_OF_COUNTS = ("robust",)  # counts cannot be split into two parts
-BY_DEFAULT = {
+# What is taken where nobody says anything: whatever the data are, or in words.
+DEFAULTS: dict[str, Any] = {
     "behavior": "propensities, else estimate",
+    "algorithm": "spibb",
     "n_wedge": AUTO,
+    "least_visits": 10,
+    "delta": 0.1,
     "running": "as seen in the log; 0 if only the other is given",
     "ending": "as seen in the log; 0 if only the other is given",
+    "unseen": "pessimistic",
     "certificates": f"{', '.join(DEFAULT_CERTIFICATES)}; of counts {DEFAULT_OF_COUNTS[0]}",
     "train_share": "0.5 of up to 100 episodes, falling to 0.3 of 500 and more",
+    "logger": "adaptive",
     "worlds": "10, or what δ needs, as far as that takes about a quarter of a minute of one core; "
     "beyond, only those that say how often beliefs are wrong",
 }
-LABELS = {
-    "behavior": "behavior policy",
-    "n_wedge": "N∧",
-    "least_visits": "least visits of what may change",
-    "delta": "δ",
-    "running": "rewards of running steps",
-    "ending": "rewards of ends",
-    "unseen": "worth of what nobody tried",
-    "train_share": "share of the log that chooses the policy",
-    "worlds": "worlds of each kind in the stress test",
-}  # on the screen, where the name alone does not say it
 # What Python says in one word: the path of the key. `behavior` is the policy itself.
 PATHS = {
     name: f"{table}.{name}"
@@ -287,7 +278,7 @@ def described(content: Mapping[str, Any], source: str = "") -> Description:
     `source` is the file that they stand in.
     """
     try:
-        return msgspec.convert(singled(plain(content)), Description)
+        return msgspec.convert(plain(content), Description)
     except msgspec.ValidationError as problem:
         raise InvalidParameter(f"{source and f'{source}: '}{refusal(problem, content)}") from None
 
@@ -301,12 +292,9 @@ def in_words(**said: Any) -> dict[str, Any]:
     return content
 
 
-def at(description: Description, path: str) -> Any:
+def at(described_in: object, path: str) -> Any:
     """Returns the value at a path such as 'stakes.discount'; None where nobody gave any."""
-    value: Any = description
-    for name in path.split("."):
-        value = getattr(value, name)
-    return value
+    return attrgetter(path)(described_in)
 
 
 def is_word(path: str, given: object) -> bool:
@@ -359,7 +347,11 @@ def assignment(text: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Returns a value without numbers of NumPy, paths and tuples."""
+    """Returns a value without numbers of NumPy, paths and tuples; a list of one text is that text.
+
+    >>> plain({"state": ["ward"], "edges": (1, 2)})
+    {'state': 'ward', 'edges': [1, 2]}
+    """
     if isinstance(value, Mapping):
         return {str(name): plain(inside) for name, inside in value.items()}
     if isinstance(value, os.PathLike):
@@ -367,16 +359,9 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [plain(inside) for inside in value]
+        values = [plain(inside) for inside in value]
+        return values[0] if len(values) == 1 and isinstance(values[0], str) else values
     return value
-
-
-def singled(value: Any) -> Any:
-    """Returns a value in which a list of one text is that text: both say the same."""
-    if isinstance(value, Mapping):
-        return {name: singled(inside) for name, inside in value.items()}
-    one = isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)
-    return value[0] if one else value
 
 
 KINDS = {
@@ -394,11 +379,9 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
         known = TABLES.get(table, Description).__struct_fields__
         where = f" in [{table}]" if table else ""
         return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
-    if words := words_for(path):
-        wanted = f"Expected one of {', '.join(words)}"
-        reason = re.sub(r"^(Invalid enum value.*|Expected `.*?`)", wanted, reason)
     if "[...]" in path:
         path = path.replace("[...]", f".{key_text(first_wrong(table, content))}", 1)
+    reason = re.sub(r"^Invalid enum value .*", "Expected another word", reason)
     reason = re.sub(r"`(.*?)`", lambda kinds: in_kinds(kinds[1]), reason)
     reason = f"{reason[0].lower()}{reason[1:]}".replace(", got", "; found")
     value: Any = plain(content)
@@ -407,7 +390,8 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
             value = dict(zip(map(str, range(len(value))), value, strict=True))
         value = value.get(name) if isinstance(value, dict) else None
     found = f" is {value!r:.60}," if value is not None else ":"
-    return f"{path or 'the description'}{found} {reason}"
+    meaning = HELP.get(path, HELP.get(table.partition(".")[0], ""))
+    return f"{path or 'the description'}{found} {reason}{meaning and f' ({meaning[:-1]})'}"
 
 
 def first_wrong(table: str, content: Mapping[str, Any]) -> str:
@@ -425,26 +409,13 @@ def in_kinds(kinds: str) -> str:
     return " or ".join(KINDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
 
 
-def words_for(path: str) -> list[str]:
-    """Returns the words that a key may have, and last the number that it may have instead."""
-    table, _, name = path.rpartition(".")
-    fields = msgspec.structs.fields(TABLES.get(table.partition("[")[0], Description))
-    kinds = get_args(next((field.type for field in fields if field.name == name), None))
-    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-    number = any(get_origin(kind) is Annotated for kind in kinds)
-    return [*words, *(["a whole number"] if number and words else [])]
-
-
 # ---- files ------------------------------------------------------------------------------------
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Returns what a TOML file says."""
     try:
-        with Path(path).open("rb") as file:
-            return tomllib.load(file)
-    except OSError as problem:
-        raise FileFailure(f"{path} cannot be read: {problem.strerror}") from None
+        return tomllib.loads(read_whole(Path(path)).decode())
     except (ValueError, RecursionError) as problem:
         raise InvalidParameter(f"{path} is not written as TOML: {problem}") from None
 
@@ -461,28 +432,22 @@ def description_of(files: Sequence[str], said: Mapping[str, Any]) -> Description
             f"{len(files)} logs are given, and one of them is a description ({SUFFIX}); expected "
             "one description, or the files of a log"
         )
-    below = with_folder(read_toml(files[0]), Path(files[0]).parent)
+    folder = Path(files[0]).parent
+    below = with_files(read_toml(files[0]), lambda name: str(folder / name))
     if not below.get("files"):
         raise InvalidParameter(f"{files[0]} names no files, expected the key `files`")
     return described(merged(below, said), files[0])
 
 
-def with_folder(content: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Returns nested values whose files are those of a folder."""
-
-    def inside(name: Any) -> Any:
-        return os.path.join(folder, name) if isinstance(name, str) and str(folder) != "." else name
-
-    return with_files(content, inside)
-
-
-def with_files(content: Mapping[str, Any], renamed: Callable[[Any], Any]) -> dict[str, Any]:
+def with_files(content: Mapping[str, Any], renamed: Callable[[str], Any]) -> dict[str, Any]:
     """Returns nested values in which files have other names."""
 
     def each(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {name: renamed(file) for name, file in value.items()}
-        return [*map(renamed, value)] if isinstance(value, list | tuple) else renamed(value)
+            return {name: each(file) for name, file in value.items()}
+        if isinstance(value, list | tuple):
+            return [*map(each, value)]
+        return renamed(value) if isinstance(value, str) else value
 
     moved = dict(content)
     moved |= {name: each(moved[name]) for name in ("files", "tables") if name in moved}
@@ -490,7 +455,7 @@ def with_files(content: Mapping[str, Any], renamed: Callable[[Any], Any]) -> dic
         table, _, name = path.partition(".")
         said = moved.get(table)
         if isinstance(said, dict) and name in said and not is_word(path, said[name]):
-            moved[table] = said | {name: renamed(said[name])}
+            moved[table] = said | {name: each(said[name])}
     return moved
 
 

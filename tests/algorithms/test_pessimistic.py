@@ -8,7 +8,7 @@ import pytest
 
 from surestep import Counts, Policy, Problem
 from surestep.algorithms import SPIBB, PessimisticMBIE, RobustMDP
-from surestep.algorithms.pessimistic import l1_ball
+from surestep.algorithms.pessimistic import ball_around
 from surestep.errors import InvalidParameter
 from surestep.planning.robust import best_value, robust_optimal, worst_value
 from surestep.transforms import two_successor
@@ -28,20 +28,20 @@ def ball_of(algorithm, problem):
     """The set that an algorithm plans against, from its formula."""
     states = problem.num_states
     if isinstance(algorithm, PessimisticMBIE):
-        return l1_ball(problem, algorithm.delta, math.log(2**states - 2), factor=2)
-    return l1_ball(problem, algorithm.delta, math.log(2**states), factor=1)
+        return ball_around(problem, algorithm.delta, math.log(2**states - 2), factor=2)
+    return ball_around(problem, algorithm.delta, math.log(2**states), factor=1)
 
 
 def test_the_radii_are_those_of_the_papers():
     problem = crossing(50, 80)
-    mbie = ball_of(PessimisticMBIE(delta=0.2), problem).radius
-    robust = ball_of(RobustMDP(delta=0.2), problem).radius
+    mbie = ball_of(PessimisticMBIE(delta=0.2), problem).rows.radius
+    robust = ball_of(RobustMDP(delta=0.2), problem).rows.radius
     for k, visits in ((0, 50), (1, 80)):
         assert mbie[k] == pytest.approx(
             math.sqrt(2 * math.log(2 * 3 * 2 * (2**3 - 2) / 0.2) / visits)
         )
         assert robust[k] == pytest.approx(math.sqrt(2 / visits * math.log(3 * 2 * 2**3 / 0.2)))
-    assert ball_of(PessimisticMBIE(), crossing(1, 0)).radius[0] == 2.0
+    assert ball_of(PessimisticMBIE(), crossing(1, 0)).rows.radius[0] == 2.0
 
 
 @pytest.mark.parametrize(("left", "action"), [(29, 1), (30, 0)])
@@ -75,23 +75,23 @@ def test_known_rewards_of_transitions_never_seen_count():
     assert PessimisticMBIE().improve(problem(None)).policy.dense()[0].argmax() == 0
     assert PessimisticMBIE().improve(problem(rewards)).policy.dense()[0].argmax() == 1
     ball = ball_of(PessimisticMBIE(), problem(rewards))
-    assert ball.rectangular().worst(np.zeros(3)).q[0] == pytest.approx(1 - 101 * ball.radius[0] / 2)
+    assert ball.worst(np.zeros(3)).q[0] == pytest.approx(1 - 101 * ball.rows.radius[0] / 2)
 
 
 @pytest.mark.parametrize("unseen", ["terminal", "pessimistic"])
 def test_what_was_never_tried_is_worth_the_bounds_whatever_the_rule(unseen):
     problem = crossing(10**9, 0, unseen=unseen)
     ball = ball_of(PessimisticMBIE(), problem)
-    assert ball.rectangular().worst(np.zeros(3)).q[1] == -2.0
-    assert -ball.rectangular().mirrored().worst(np.zeros(3)).q[1] == 3.0
+    assert ball.worst(np.zeros(3)).q[1] == -2.0
+    assert -ball.mirrored().worst(np.zeros(3)).q[1] == 3.0
     assert PessimisticMBIE().improve(problem).policy.dense()[0].argmax() == 0
 
 
 def test_known_ends_are_worth_what_is_known():
     ball = ball_of(RobustMDP(), crossing(5, 5))
     ends = slice(2, 6)
-    assert ball.rectangular().worst(np.zeros(3)).q[ends].tolist() == [1.0, 1.0, 0.0, 0.0]
-    best = -ball.rectangular().mirrored().worst(np.zeros(3)).q
+    assert ball.worst(np.zeros(3)).q[ends].tolist() == [1.0, 1.0, 0.0, 0.0]
+    best = -ball.mirrored().worst(np.zeros(3)).q
     assert best[ends].tolist() == [1.0, 1.0, 0.0, 0.0]
 
 

@@ -178,7 +178,7 @@ def test_all_who_hold_out_agree_on_what():
 def test_what_cannot_be_split_is_refused():
     problem = problem_of(logged(2))
     policy = other_policy(problem.log)
-    with pytest.raises(CertificateRefused, match="no log that could be split"):
+    with pytest.raises(CertificateRefused, match="the problem has no log"):
         certify(replace(problem, log=None), policy, Posterior(train_share=SHARE))
     with pytest.raises(CertificateRefused, match="leaves none of 2 episodes to judge by"):
         certify(problem, policy, Posterior(train_share=0.9))

@@ -7,9 +7,8 @@ import pytest
 
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem
 from surestep.certificates.refuting import (
-    check_ends,
-    check_observed,
     check_reward_bounds,
+    check_values,
 )
 from surestep.errors import RefutedBounds
 from surestep.model.counts import LoggedRewards
@@ -82,26 +81,26 @@ def test_rewards_of_transitions_are_named_by_them():
         counts = Counts(pairs, [0, 2, 2], [0, 1], [1, 0], known_each, [1, 0])
         text = refuted(check_reward_bounds, counts, BOUNDS)
         assert text.startswith("a reward of state 0, action 0 → state 0 is 9.0") == wrong
-        assert bool(refuted(check_observed, problem_of(counts))) == wrong
+        assert bool(refuted(check_values, problem_of(counts))) == wrong
 
 
 @pytest.mark.parametrize(
     ("end", "beyond"), [(-3.0 - 0.5 * 2.0 - SLACK, -np.inf), (2.0 + 0.5 * 3.0 + SLACK, np.inf)]
 )
 def test_a_step_earns_no_more_than_the_values_before_and_after_differ(end, beyond):
-    assert not refuted(check_observed, problem_of(counts_of(known(1, end))))
+    assert not refuted(check_values, problem_of(counts_of(known(1, end))))
     further = np.nextafter(end, beyond)
-    text = refuted(check_observed, problem_of(counts_of(known(1, further))))
+    text = refuted(check_values, problem_of(counts_of(known(1, further))))
     assert text.startswith("state 0, action 1 earns")
     assert "allow only -4 to 3.5" in text
-    assert not refuted(check_observed, problem_of(counts_of(known(2, further))))
+    assert not refuted(check_values, problem_of(counts_of(known(2, further))))
 
 
 def test_sums_of_rewards_refute_nothing_as_single_ones_may_lie_anywhere():
     sums = {"reward_sums": [[0.0, 100.0, 0.0], [0.0, 0.0, 0.0]]}  # 100 in one visit
-    assert not refuted(check_observed, problem_of(counts_of(sums)))
+    assert not refuted(check_values, problem_of(counts_of(sums)))
     many = counts_of({"reward_sums": [[0.0, 4e4, 0.0], [0.0, 0.0, 0.0]]}, (4, 400, 0))
-    assert not refuted(check_observed, problem_of(many))
+    assert not refuted(check_values, problem_of(many))
     # A log beside the sums tells whether rewards vary.
     pairs = Pairs.full(1, 1)
     for earned, exact in (([9.0, 9.0], True), ([9.0, 8.0], False)):
@@ -111,7 +110,7 @@ def test_sums_of_rewards_refute_nothing_as_single_ones_may_lie_anywhere():
         seen = log.counts()
         summed = replace(seen, rewards=LoggedRewards([sum(earned)], "pair", False))
         problem = replace(problem_of(summed), log=log)
-        assert bool(refuted(check_observed, problem)) == exact
+        assert bool(refuted(check_values, problem)) == exact
 
 
 def test_what_rounding_leaves_is_no_noise():
@@ -128,12 +127,12 @@ def test_what_rounding_leaves_is_no_noise():
         (0.1 * (1 - 1e-12), 0.1 * (1 + 1e-12), True),
         (0.1 - 1e-6, 0.1 + 1e-6, False),  # then the other action may be noisy too
     ):
-        assert bool(refuted(check_observed, with_first(least, greatest))) == exact
+        assert bool(refuted(check_values, with_first(least, greatest))) == exact
     # 0.1 + 0.2 − 0.3, where 0 is meant.
     tiny = np.array([5.5e-17, 30.0, 0, 0, 0, 0])
     rewards = LoggedRewards(np.array([5.5e-17, 30.0, 0, 0, 0, 0]), "pair", False,
                             np.array([0, 30.0, 0, 0, 0, 0]), tiny)  # fmt: skip
-    assert refuted(check_observed, problem_of(replace(counts_of(known(0, 0.0)), rewards=rewards)))
+    assert refuted(check_values, problem_of(replace(counts_of(known(0, 0.0)), rewards=rewards)))
 
 
 def test_rare_rewards_do_not_refute_bounds_that_are_right():
@@ -149,7 +148,7 @@ def test_rare_rewards_do_not_refute_bounds_that_are_right():
         rewards = LoggedRewards(sums, "pair", False, *ends)
         counts = replace(counts_of(known(0, 0.0), (2000, 0, 0)), rewards=rewards)
         problem = problem_of(counts, discount=0.0, bounds=(-1.0, 1.0))
-        assert not refuted(check_observed, problem)
+        assert not refuted(check_values, problem)
 
 
 def noisy_counts(wins, visits, prize=20.0, per="transition"):
@@ -172,17 +171,17 @@ def noisy_counts(wins, visits, prize=20.0, per="transition"):
 def test_a_noisy_reward_beyond_the_bounds_of_means_refutes_nothing(per):
     # Means may be up to 3.5. Nobody knows what else might be earned besides a prize of 20.
     for wins, visits in (([5, 1], [100, 1]), ([5, 200], [100, 400])):
-        assert not refuted(check_observed, problem_of(noisy_counts(wins, visits, per=per)))
+        assert not refuted(check_values, problem_of(noisy_counts(wins, visits, per=per)))
     # Rewards that never varied are what they are.
-    assert refuted(check_observed, problem_of(noisy_counts([0, 1], [100, 1], per=per)))
+    assert refuted(check_values, problem_of(noisy_counts([0, 1], [100, 1], per=per)))
 
 
 @pytest.mark.parametrize(
     ("end", "beyond"), [(BOUNDS[0] - SLACK, -np.inf), (BOUNDS[1] + SLACK, np.inf)]
 )
 def test_an_end_may_exceed_its_bounds_by_a_rounding(end, beyond):
-    assert not refuted(check_ends, problem_of(counts_of(known(3, end))))
+    assert not refuted(check_values, problem_of(counts_of(known(3, end))))
     further = np.nextafter(end, beyond)
-    text = refuted(check_ends, problem_of(counts_of(known(3, further))))
-    assert text.startswith("state 1, action 0 ends the episode with")
-    assert not refuted(check_ends, problem_of(counts_of(known(2, further))))
+    text = refuted(check_values, problem_of(counts_of(known(3, further))))
+    assert text.startswith("state 1, action 0 earns")
+    assert not refuted(check_values, problem_of(counts_of(known(2, further))))

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 from surestep import Counts, Policy, Problem
 from surestep.certificates.ranges import Ranges
 from surestep.certificates.refuting import (
-    check_observed,
     check_reward_bounds,
+    check_values,
     mean_rewards,
 )
 from surestep.certificates.reward_draws import (
@@ -86,9 +86,9 @@ def test_rewards_lie_within_their_bounds_but_for_rounding(bounds):
 def test_of_several_rewards_of_a_pair_one_must_be_possible():
     table = np.zeros((2, 2, 2))
     table[0, 0] = [99.0, 0.0]
-    assert not refuses(check_observed, problem_of(table), match="")
+    assert not refuses(check_values, problem_of(table), match="")
     table[0, 0, 1] = 10.0
-    assert refuses(check_observed, problem_of(table), match="action 0 earns 10 to 99, but values")
+    assert refuses(check_values, problem_of(table), match="action 0 earns 10 to 99, but values")
 
 
 def test_rewards_are_known_where_none_is_left_open():

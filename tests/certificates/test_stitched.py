@@ -482,7 +482,7 @@ def test_a_larger_log_is_expected_to_prove_what_this_one_does_not():
 
 def test_counts_alone_are_refused():
     problem, better = arms(0)
-    with pytest.raises(CertificateRefused, match="needs the order of visits"):
+    with pytest.raises(CertificateRefused, match="the problem has no log"):
         certify(replace(problem, log=None), better, Stitched())
 
 
@@ -532,7 +532,7 @@ def test_two_episodes_or_twenty_steps_in_either_part_are_enough():
 @pytest.mark.parametrize(
     ("steps", "given", "words"),
     [
-        (200, {}, "one episode, which shows one start; expected more episodes, or known_start"),
+        (200, {}, "one episode, which shows one start and can only be split in time"),
         (200, {"known_start": True, "logger": "fixed"}, "can only be split in time"),
         (40, {"known_start": True}, "40 steps, 12 to choose and plan and 28 to"),
         (

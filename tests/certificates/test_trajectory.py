@@ -204,7 +204,7 @@ def test_a_policy_must_not_be_chosen_by_the_episodes_that_judge_it():
 def test_a_rare_failure_takes_more_resamples(delta, resamples, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "surestep.certificates.trajectory.bca_bootstrap",
+        "surestep.offpolicy.bca_bootstrap",
         lambda estimate, delta, rng, resamples: asked.append(resamples) or 0.0,
     )
     certify(example(), POLICY, Trajectory(horizon=3, interval="bca", delta=delta))
@@ -212,7 +212,7 @@ def test_a_rare_failure_takes_more_resamples(delta, resamples, monkeypatch):
 
 
 def test_a_bootstrap_has_a_smallest_level(monkeypatch):
-    monkeypatch.setattr("surestep.certificates.trajectory.bca_bootstrap", lambda *arguments: 0.0)
+    monkeypatch.setattr("surestep.offpolicy.bca_bootstrap", lambda *arguments: 0.0)
     certifier = Trajectory(horizon=3, interval="bca", claim="horizon", delta=1e-6)
     assert certify(example(), POLICY, certifier).lower == 0.0
     with pytest.raises(CertificateRefused, match="delta is 9e-07, expected at least 1e-06"):

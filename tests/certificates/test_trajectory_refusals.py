@@ -33,8 +33,8 @@ def test_claims_without_grounds_are_refused():
     assert "expected reward_low = -1.0 to reward_high = 0.5" in refused(problem, reward_high=0.5)
     assert "discount for each pair" in refused(replace(problem, discount=np.full(6, 0.7)))
     assert "discount is 1" in refused(replace(problem, discount=1.0))
-    assert "4 episodes, 1 for training and 3 for the test" in refused(example(episodes=4))
-    assert "0 for training and 1 for" in refused(example(episodes=1), train_share=0.0)
+    assert "4 episodes, 1 to choose and plan and 3 to judge" in refused(example(episodes=4))
+    assert "0 to choose and plan and 1 to" in refused(example(episodes=1), train_share=0.0)
 
 
 def test_two_episodes_for_each_part_are_enough():

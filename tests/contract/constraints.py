@@ -8,7 +8,7 @@ from statistics import variance
 import numpy as np
 
 from surestep import Improvement, Problem
-from surestep.algorithms.pessimistic import l1_ball
+from surestep.algorithms.pessimistic import ball_around
 from surestep.planning.robust import best_value, worst_value
 
 
@@ -81,7 +81,7 @@ def beats_behavior_at_worst(algorithm, problem: Problem, found: Improvement) -> 
     """π_b, unless the worst case of π beats the best case of π_b."""
     if found.policy == problem.behavior:
         return
-    ball = l1_ball(problem, algorithm.delta, problem.num_states * math.log(2), factor=1)
+    ball = ball_around(problem, algorithm.delta, problem.num_states * math.log(2), factor=1)
     initial = problem.estimate().initial
     worst, best = worst_value(ball, found.policy), best_value(ball, problem.behavior)
     assert initial @ worst.value > initial @ best.value

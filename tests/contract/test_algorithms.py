@@ -23,10 +23,8 @@ from surestep.algorithms import (
     ALGORITHMS,
     SPIBB,
     Promise,
-    make_algorithm,
-    settings_from_json,
-    settings_to_json,
 )
+from surestep.algorithms.registry import algorithm_of, settings_of
 from surestep.errors import InvalidParameter
 from surestep.parallel import map_in_order
 from surestep.transforms import two_successor
@@ -78,11 +76,9 @@ def test_the_promises_are_those_of_the_contract(algorithm):
 @every(CASES)
 def test_settings_survive_repr_and_json(algorithm):
     assert eval(repr(algorithm), vars(surestep.algorithms)) == algorithm  # noqa: S307
-    text = settings_to_json(algorithm)
-    assert settings_from_json(text) == algorithm
-    assert type(settings_from_json(text)) is type(algorithm)
-    loaded = json.loads(text)
-    assert make_algorithm(loaded.pop("algorithm"), **loaded) == algorithm
+    loaded = algorithm_of(json.loads(json.dumps(settings_of(algorithm))))
+    assert loaded == algorithm
+    assert type(loaded) is type(algorithm)
 
 
 @every([algorithm for algorithm in CASES if needs_log(algorithm)])

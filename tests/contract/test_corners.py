@@ -66,7 +66,7 @@ def evidence():
 
 @pytest.fixture(scope="module")
 def problem(evidence):
-    found = problem_of(evidence.assembly, Terms(discount=0.9), evidence.facts)
+    found = problem_of(evidence.assembly, Terms.of(discount=0.9), evidence.facts)
     steps = LoadedSteps(evidence.source, evidence.counts, found.counts.pairs)
     return steps.numbered(found, evidence.assembly.quiet, ["a test"])[0]
 
@@ -127,7 +127,7 @@ TERMS = {
 @settings(max_examples=300)
 @given(st.fixed_dictionaries({}, optional=TERMS), st.sampled_from(KINDS))
 def test_terms(changes, kind):
-    answers_or_refuses(lambda: Terms(**{"discount": 0.9, "certificates": [kind]} | changes))
+    answers_or_refuses(lambda: Terms.of(**{"discount": 0.9, "certificates": [kind]} | changes))
 
 
 @given(st.lists(corners, max_size=3) | corners)
@@ -143,7 +143,7 @@ def improved(evidence, kind, **changes):
     given = USUAL | {"certificates": [kind]} | changes
     if "zeta" in changes:
         del given["n_wedge"]
-    assert draft(evidence, Terms(**given), lambda *told: None).result.report
+    assert draft(evidence, Terms.of(**given), lambda *told: None).result.report
 
 
 @settings(max_examples=25, deadline=None)

@@ -184,7 +184,10 @@ MISTAKES = {
             "the ending reward of state 0, action 1 is 2.0, but the pair has successors; "
             "expected 0",
         ),
-        (lambda: model(R=np.zeros((2, 3))), "R has shape (2, 3), expected (2, 2) or (2, 2, 2)"),
+        (
+            lambda: model(R=np.zeros((2, 3))),
+            "R has shape (2, 3), expected (2, 2)",
+        ),
         (
             lambda: sparse(*GOOD.swapaxes(0, 1), R=[scipy.sparse.eye_array(2)]),
             "R has 1 matrices of 2 states, expected 2 of 2",
@@ -387,7 +390,7 @@ MISTAKES = {
         ),
         (
             lambda: counts(rewards=np.zeros((2, 3))),
-            "rewards has shape (2, 3), expected (2, 2) or (2, 2, 2)",
+            "rewards has shape (2, 3), expected (2, 2)",
         ),
         (
             lambda: counts(reward_sums=with_value(3.0, at=(1, 1))),
@@ -395,8 +398,8 @@ MISTAKES = {
         ),
         (
             lambda: counts(reward_sums=np.ones((2, 2, 2))),
-            "reward_sums holds 1.0 for state 0, action 1 → state 0, which was never observed; "
-            "expected 0; 5 of 8 values are affected",
+            "reward sum of state 0, action 1 → state 0 is 1.0, but it was never observed; expected "
+            "0; 5 of 8 values are affected",
         ),
         (
             lambda: counts(rewards=np.zeros((2, 2)), terminal=[False, True]),

@@ -428,7 +428,7 @@ def test_counts_with_ranges_and_without_do_not_merge():
             r"are 1\.0 to 1\.0, but it was never observed; expected 0",
         ),
         ([[np.nan], [0.0]], [[2.0], [0.0]], "reward_ranges of state 0, action 0 is nan"),
-        ([2.0, 0.0], [2.0, 0.0], r"reward_ranges has a table of shape \(2,\), expected \(2, 1\)"),
+        ([2.0], [2.0], r"reward_ranges has shape \(1,\), expected \(2, 1\)"),
     ],
 )
 def test_ranges_that_do_not_fit_the_sums_are_refused(least, greatest, words):

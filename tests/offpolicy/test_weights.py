@@ -101,8 +101,8 @@ def test_weights_too_small_for_a_double_are_zero():
         (
             lambda: importance_weights(log_of(*[0] * 1200), policy_of(1.0), policy_of(0.5)),
             UnsupportedPolicy,
-            "the importance weight of episode 0, step 1023 is too large for a double; the policy "
-            "is too far from the behavior policy for episodes this long; 177 of 1200 steps are",
+            "the importance weight of episode 0, step 1023 is too large for a double; expected a "
+            "policy nearer to the behavior policy, for episodes this long; 177 of 1200 steps are",
         ),
         (
             lambda: importance_weights(

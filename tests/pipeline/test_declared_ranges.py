@@ -144,7 +144,7 @@ def test_what_was_said_is_recorded_repeated_and_verified(log, tmp_path, said, op
     assert f"{options} " in result.record.command
     again = terms_of(result.record)
     for name in ("running", "ending", "returns"):
-        assert getattr(again, name) == said.get(name)
+        assert getattr(again.stakes, name) == said.get(name)
     result.save(tmp_path / "out")
     verified = verify_result(tmp_path / "out", str(log()))
     assert verified.level == "same bytes"
@@ -211,9 +211,13 @@ def test_an_end_that_pays_otherwise_is_refused(log, bounds, found):
 
 
 def test_an_episode_that_returns_more_is_refused_by_its_number(log):
-    with pytest.raises(RefutedBounds, match=r"the return of episode 2 is 1, expected 0\.0 to 0\.9"):
+    with pytest.raises(
+        RefutedBounds, match=r"from episode 0, step 2 on, 1 is earned, expected 0\.0 to 0\.9"
+    ):
         improve(log(), returns=(0.0, 0.9))
-    with pytest.raises(RefutedBounds, match=r"the return of episode 1 is 0, expected 0\.5 to 1"):
+    with pytest.raises(
+        RefutedBounds, match=r"from episode 1, step 0 on, 0 is earned, expected 0\.5 to 1"
+    ):
         improve(log(), discount=1, returns=(0.5, 1.0))
 
 

@@ -172,7 +172,7 @@ def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path)
     calls = {
         "counts": lambda: read_log(table).counts(),
         "improve": lambda: surestep.improve(read_log(table), **TERMS),
-        "rehearse": lambda: rehearse_log(read_log(table), Terms(discount=0.5), worlds=10),
+        "rehearse": lambda: rehearse_log(read_log(table), Terms.of(discount=0.5), worlds=10),
     }
     for call in calls.values():
         with pytest.raises(InvalidLog, match="nobody says how episodes end") as refusal:

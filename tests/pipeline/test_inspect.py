@@ -175,7 +175,7 @@ def test_a_column_of_many_numbers_should_be_binned():
 
 
 def test_pairs_count_as_trusted_from_as_many_visits_on_as_improve_changes():
-    terms = Terms(discount=0.9)
+    terms = Terms.of(discount=0.9)
     visits = {("s", "x"): terms.floor, ("s", "y"): terms.floor - 1}
     found = inspect(log_of(visits))
     assert [use.trusted_states for use in found.actions] == [1, 0]

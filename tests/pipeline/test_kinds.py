@@ -34,7 +34,7 @@ def made(terms, source=None):
 
 
 def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges():
-    result = made(Terms(discount=0.9))
+    result = made(Terms.of(discount=0.9))
     question, found = result.question, result.result
     assert [each.kind for each in found.certificates] == ["stitched", "posterior", "robust"]
     share = usual_train_share(known_log().counts().episodes.recorded)
@@ -64,18 +64,18 @@ def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges():
 
 def test_counts_cannot_be_split_and_are_stood_by_a_proof_for_all_policies():
     counts = CountsSource(known_log().counts())
-    found = made(Terms(discount=0.9), counts).result
+    found = made(Terms.of(discount=0.9), counts).result
     assert [each.kind for each in found.certificates] == ["robust"]
     assert found.record.parameters["train_share"] is None
     assert "train_share" not in found.record.defaults
     for name, value in (("train_share", 0.5), ("logger", "fixed")):
         with pytest.raises(InvalidParameter, match=f"{name} is given, but the data are no episode"):
-            made(Terms(discount=0.9, **{name: value}), counts)
+            made(Terms.of(discount=0.9, **{name: value}), counts)
 
 
 def test_an_estimated_behavior_policy_is_that_of_the_training_part():
     source = read_log(frame_of(world(1).rows, NAMES), columns=COLUMNS)
-    question = made(Terms(discount=0.9), source).question
+    question = made(Terms.of(discount=0.9), source).question
     training = estimate_behavior(question.training.counts)
     assert question.problem.behavior == training
     assert question.problem.behavior_is_estimated
@@ -84,19 +84,19 @@ def test_an_estimated_behavior_policy_is_that_of_the_training_part():
 
 def test_a_logger_who_has_not_learnt_leaves_the_split_to_chance():
     """The seed of the split is the digest of the data, and all kinds have the same one."""
-    question = made(Terms(discount=0.9, logger="fixed", train_share=0.5)).question
+    question = made(Terms.of(discount=0.9, logger="fixed", train_share=0.5)).question
     seed = question.certifiers[0].seed
     assert seed == question.belief.seed > 0
     expected = training_part(question.problem, 0.5, seed)
     np.testing.assert_array_equal(question.training.counts.visits, expected.counts.visits)
-    assert made(Terms(discount=0.9, logger="fixed")).result.certificates[0].standing == "proved"
+    assert made(Terms.of(discount=0.9, logger="fixed")).result.certificates[0].standing == "proved"
 
 
 RANGES = {"running": (-9.0, 9.0), "ending": (-9.0, 9.0)}
 
 
 def test_the_first_kind_that_may_choose_does():
-    robust = made(Terms(discount=0.9, certificates=["robust"], **RANGES))
+    robust = made(Terms.of(discount=0.9, certificates=["robust"], **RANGES))
     assert robust.result.record.parameters["n_wedge_chosen_by"] == "robust"
     judge = Robust(reward_low=-9.0, reward_high=9.0)
     problem = robust.question.problem
@@ -104,7 +104,7 @@ def test_the_first_kind_that_may_choose_does():
     chosen = choose_n_wedge(problem, "spibb", judge, grid)
     policy = robust.question.numbering.policy(robust.result.policy)
     assert (policy, robust.result.certificate) == (chosen.policy, chosen.certificate)
-    published = made(Terms(discount=0.9, certificates=[APriori(bound="beta")]))
+    published = made(Terms.of(discount=0.9, certificates=[APriori(bound="beta")]))
     assert published.result.record.parameters["n_wedge_chosen_by"] == "posterior"
     assert published.result.certificate.parameters == {
         "bound": "beta", "delta": 0.1, "n_wedge": None,
@@ -114,7 +114,7 @@ def test_the_first_kind_that_may_choose_does():
 def test_episodes_that_judge_have_no_part_in_the_policy():
     """The policy is that of the training part; other kinds may use all of the log."""
     share = "trajectory:train_share=0.4,horizon=2,claim=horizon"
-    result = made(Terms(discount=0.9, certificates=[share, "posterior"]))
+    result = made(Terms.of(discount=0.9, certificates=[share, "posterior"]))
     part = training_part(result.question.problem, 0.4, None)
     n_wedge = result.result.record.parameters["n_wedge"]
     policy, numbering = SPIBB(n_wedge=n_wedge).improve(part).policy, result.question.numbering
@@ -128,18 +128,20 @@ def test_episodes_that_judge_have_no_part_in_the_policy():
     assert belief == certify(result.question.problem, policy, held_out)
     # Another choice of what is kept back: another policy may come of it, from other episodes.
     with pytest.raises(InvalidParameter, match="only one part of the log can choose"):
-        made(Terms(discount=0.9, certificates=[share, "trajectory:train_share=0.5,horizon=2"]))
+        made(Terms.of(discount=0.9, certificates=[share, "trajectory:train_share=0.5,horizon=2"]))
     with pytest.raises(InvalidParameter, match="has train_share 0"):
-        made(Terms(discount=0.9, certificates=["trajectory:train_share=0"]))
+        made(Terms.of(discount=0.9, certificates=["trajectory:train_share=0"]))
 
 
 def test_a_refusal_takes_its_place_and_says_what_was_asked():
     rows = frame_of(world(1).rows, NAMES)
     estimated = read_log(rows, columns=COLUMNS)
-    result = made(Terms(discount=0.9, certificates=["posterior", "trajectory"]), estimated).result
+    result = made(
+        Terms.of(discount=0.9, certificates=["posterior", "trajectory"]), estimated
+    ).result
     assert [each.kind for each in result.certificates] == ["posterior", "no-claim"]
     refused = result.certificates[1].parameters
-    assert (refused["asked"], refused["code"]) == ("trajectory", "behavior-estimated")
+    assert (refused["asked"], refused["code"]) == ("trajectory", "behavior-not-known")
 
 
 def test_without_a_discount_kinds_that_need_one_are_refused():
@@ -157,7 +159,7 @@ def test_without_a_discount_kinds_that_need_one_are_refused():
 
 def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     log = frame_of(world(2, episodes=60).rows, (*NAMES, "behavior_prob"))
-    terms = Terms(discount=0.9, worlds=1, certificates=FEW_SERIES)
+    terms = Terms.of(discount=0.9, worlds=1, certificates=FEW_SERIES)
     drafted = made(terms, read_log(log, columns=COLUMNS))
     result = result_of(drafted.finished(lambda *told: None))
     question, how = drafted.question, drafted.how
@@ -197,7 +199,7 @@ def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
             "the claim is about the first steps only",
         ),
         ({"train_share": 0}, "train_share is 0, expected a number > 0"),
-        ({"logger": "random"}, "logger is 'random', expected one of adaptive, fixed"),
+        ({"logger": "random"}, "logger is 'random', expected another word"),
         ({"certificates": ["no-claim"]}, "there is no kind of certificate 'no-claim'"),
         ({"certificates": [Policy]}, "certifier is of type type"),
         ({"worlds": 3, "certificates": ["posterior"]}, "worlds is 3, expected 0, or at least 9"),
@@ -205,7 +207,7 @@ def test_bounds_of_rewards_give_those_of_values_and_a_claim_of_their_own():
 )
 def test_terms_that_make_no_sense_are_refused(terms, words):
     with pytest.raises(InvalidParameter, match=words):
-        Terms(discount=0.9, **terms)
+        Terms.of(discount=0.9, **terms)
 
 
 # ---- rewards that vary, and luck --------------------------------------------------------------
@@ -238,7 +240,7 @@ def test_rewards_that_vary_are_no_exact_observations():
     All arms are equal, so that every gain proved would be wrong.
     """
     for seed in range(8):
-        terms = Terms(discount=0.5, n_wedge=10, certificates=KINDS)
+        terms = Terms.of(discount=0.5, n_wedge=10, certificates=KINDS)
         posterior, robust = made(terms, treatments(seed, [0.3] * 4)).result.certificates
         assert posterior.parameters["rewards"] == "bounded"
         assert (robust.parameters["reward_low"], robust.parameters["reward_high"]) == (0.0, 1.0)
@@ -378,7 +380,7 @@ def test_a_log_is_split_once():
         ({"train_share": 0.5}, "posterior:train_share=0.2"),
     ):
         with pytest.raises(InvalidParameter, match="expected the same: the log is split once"):
-            Terms(discount=0.9, certificates=[kind], **term)
+            Terms.of(discount=0.9, certificates=[kind], **term)
 
 
 def test_the_same_episodes_in_another_order_are_no_judges(tmp_path):
@@ -415,7 +417,7 @@ def test_the_default_records_what_was_chosen_and_makes_it_again():
     assert {"algorithm", "n_wedge", "train_share"} <= set(choice)
     assert parameters["algorithm"]["algorithm"] in ("spibb", "provable")
     terms = terms_of(found.record)
-    assert (terms.algorithm, terms.n_wedge, terms.named[1]) == (None, None, {})
+    assert (terms.method.algorithm, terms.method.n_wedge, terms.named[1]) == (None, None, {})
     named = improve(known_log(), "provable:rounds=2,price=0", discount=0.9, worlds=0)
     assert named.record.parameters["algorithm"] == {
         "algorithm": "provable",
@@ -428,14 +430,14 @@ def test_the_default_records_what_was_chosen_and_makes_it_again():
 
 
 def test_candidates_beside_are_those_of_the_default_alone():
-    question = made(Terms(discount=0.9)).question
+    question = made(Terms.of(discount=0.9)).question
     assert [each.name for each in question.algorithm.beside] == ["provable"] * len(ROUNDS)
     assert question.algorithm.one_action
     for terms in (
-        Terms(discount=0.9, algorithm="spibb"),
-        Terms(discount=0.9, certificates=["posterior"]),
+        Terms.of(discount=0.9, algorithm="spibb"),
+        Terms.of(discount=0.9, certificates=["posterior"]),
     ):
         algorithm = made(terms).question.algorithm
         assert (algorithm.beside, algorithm.one_action) == ((), False)
-    for terms in (Terms(discount=0.9, n_wedge=5), Terms(discount=0.9, zeta=1.0)):
+    for terms in (Terms.of(discount=0.9, n_wedge=5), Terms.of(discount=0.9, zeta=1.0)):
         assert made(terms).question.algorithm.name == "spibb"

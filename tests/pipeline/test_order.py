@@ -238,7 +238,7 @@ BINS = {"columns": {"state": "age"}, "bins": {"age": {"quantiles": 3}}}
 
 def edges(table, share, **reading):
     """The edges of ages that improving a table with such a share would have."""
-    terms = Terms(discount=0.9, train_share=share)
+    terms = Terms.of(discount=0.9, train_share=share)
     evidence = gather(read_log(table, **reading), terms=terms)
     return evidence.counts.binnings["age"].edges
 

@@ -83,7 +83,7 @@ def known_log():
 
 @pytest.fixture(scope="module")
 def problem():
-    made = draft(gather(known_log()), Terms(discount=0.9), lambda *told: None)
+    made = draft(gather(known_log()), Terms.of(discount=0.9), lambda *told: None)
     return made.question.problem
 
 
@@ -105,7 +105,7 @@ def test_checks_split_the_log_as_it_does():
     evidence = gather(known_log())
 
     def judge(certifier):
-        terms = Terms(discount=0.9, certificates=[certifier])
+        terms = Terms.of(discount=0.9, certificates=[certifier])
         terms = dataclasses.replace(terms, has_episodes=True)
         return judge_of(prepared(evidence, terms))
 
@@ -152,7 +152,7 @@ def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path
     assert "from a plug-in: nothing is known here of its proof" in result.report
     result.save(tmp_path / "result")
     for again in (verify_result, lambda *at: certify_result(*at, ["robust"])):
-        with pytest.raises(InvalidParameter, match="there is no kind of certificate 'toy' here"):
+        with pytest.raises(InvalidParameter, match="there is no kind of certificate 'toy'"):
             again(tmp_path / "result", table())
     (claim,) = certify_result_of_another(tmp_path)
     assert claim.kind == "toy"
@@ -221,7 +221,7 @@ def test_at_most_it_is_believed(problem):
     ],
 )
 def test_the_belief_that_is_shown_is_the_one_that_is_rehearsed(kinds, believed):
-    terms = Terms(discount=0.9, certificates=kinds, n_wedge=3, worlds=0)
+    terms = Terms.of(discount=0.9, certificates=kinds, n_wedge=3, worlds=0)
     made = draft(gather(known_log()), terms, lambda *told: None)
     claims, question = made.result.certificates, made.question
     shown = belief_in(claims)

@@ -31,7 +31,7 @@ REFUTED = [
         {"running": (0.0, 3.0)},
         "row 1, column 'reward': '2', expected 0 to 3 .* and 0 to 0 where it",
     ),
-    ({"returns": (-1.0, 1.0)}, "2 is earned, expected -1.0 to 1.0"),
+    ({"returns": (-1.0, 1.0)}, "from episode 0, step 0 on, 2 is earned, expected -1.0 to 1.0"),
 ]
 
 
@@ -48,7 +48,7 @@ def home(tmp_path_factory):
 def test_no_improvement_rests_on_them_whatever_kind_is_asked_for(bounds, words, home):
     evidence = gather(read_log(home / "log.csv"))
     for kind in KINDS:
-        terms = Terms(discount=0.5, n_wedge=3, certificates=[kind], **bounds)
+        terms = Terms.of(discount=0.5, n_wedge=3, certificates=[kind], **bounds)
         with pytest.raises(RefutedBounds, match=words):
             draft(evidence, terms, lambda *told: None)
     with pytest.raises(RefutedBounds):
@@ -66,7 +66,7 @@ def test_a_single_reward_refutes_bounds_that_its_mean_does_not():
 
 
 def test_no_rehearsal_rests_on_them(home):
-    terms = Terms(discount=0.5, n_wedge=3, certificates=["a-priori"], ending=(0.0, 1.5))
+    terms = Terms.of(discount=0.5, n_wedge=3, certificates=["a-priori"], ending=(0.0, 1.5))
     with pytest.raises(RefutedBounds, match="row 1, column 'reward': '2', expected"):
         rehearse_log(read_log(home / "log.csv"), terms, worlds=9)
 

@@ -18,7 +18,7 @@ from surestep.rehearsal.rehearse import SIZES, rehearse
 from surestep.rehearsal.work import work_of
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
 
-TERMS = Terms(discount=0.9, n_wedge=3, certificates=["robust", "a-priori"], worlds=6)
+TERMS = Terms.of(discount=0.9, n_wedge=3, certificates=["robust", "a-priori"], worlds=6)
 
 
 def nobody(*told):
@@ -155,7 +155,7 @@ def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path)
 
 def plan(made, log, most=MOST_WORK, **terms):
     """The plan, and what it takes."""
-    asked = Terms(**{"discount": 0.9, "certificates": ["posterior"]} | terms)
+    asked = Terms.of(**{"discount": 0.9, "certificates": ["posterior"]} | terms)
     evidence = gather(surestep.read_log(log, columns=COLUMNS))
     question = prepared(evidence, asked)
     rehearsed = (question.problem, question.algorithm, question.certifiers)
@@ -199,7 +199,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     log, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("surestep.pipeline.stress_test.MOST_WORK", 1.0)
-    terms = Terms(discount=0.9, n_wedge=3)
+    terms = Terms.of(discount=0.9, n_wedge=3)
     made = draft(gather(surestep.read_log(log, columns=COLUMNS)), terms, nobody)
     out = tmp_path / "out"
     begin(out, made.result.files())
@@ -219,7 +219,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
 @pytest.mark.parametrize("worlds", [None, 6])
 def test_a_policy_that_changed_nothing_is_not_stress_tested(worlds, log, tmp_path):
     source = surestep.read_log(log, columns=COLUMNS)
-    made = draft(gather(source), Terms(discount=0.9, n_wedge=10**6, worlds=worlds), nobody)
+    made = draft(gather(source), Terms.of(discount=0.9, n_wedge=10**6, worlds=worlds), nobody)
     result = result_of(made.finished(nobody))
     assert (result.verdict, result.rehearsal) == ("nothing changed", None)
     assert not made.result.awaits_stress_test

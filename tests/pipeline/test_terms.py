@@ -17,7 +17,7 @@ EXACT = DataFacts(Ranges((0.0, 1.0), (0.0, 0.0)), False, 10)
 
 
 def terms(*certificates, **said):
-    return Terms(discount=0.9, certificates=certificates or None, **said)
+    return Terms.of(discount=0.9, certificates=certificates or None, **said)
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_what_the_data_are_settles_the_rest():
     assert [asked.kind for asked in given.asked] == ["stitched", "posterior", "robust"]
     told = given.certifier_settings(EXACT)
     assert [asked.make_with(told).seed for asked in given.asked[:2]] == [SEED, SEED]
-    counted = terms(has_episodes=False)
+    counted = replace(terms(), has_episodes=False)
     assert [asked.kind for asked in counted.asked] == ["robust"]
     assert counted.certifier_settings(EXACT).split is None
     for name, value in (("train_share", 0.5), ("logger", "fixed")):
         with pytest.raises(InvalidParameter, match=f"{name} is given, but the data are no episode"):
-            terms(**{name: value}, has_episodes=False)
+            replace(terms(**{name: value}), has_episodes=False)
 
 
 @pytest.mark.parametrize(
@@ -121,22 +121,21 @@ def test_a_wide_problem_draws_fewer_models_unless_told_otherwise(kind, transitio
 
 
 def test_numbers_of_numpy_are_numbers():
-    given = Terms(
+    given = Terms.of(
         discount=np.float64(0.9),
         n_wedge=np.int64(5),
         delta=np.float32(0.25),
         running=np.array([0, 1]),
         returns=[np.int64(0), np.float64(1.5)],
     )
-    plain = Terms(discount=0.9, n_wedge=5, delta=0.25, running=(0, 1), returns=(0, 1.5))
-    assert given == plain == replace(plain, discount=np.array(0.9), delta=np.array(0.25))
-    assert [type(number) for number in (*given.running, given.n_wedge)] == [float, float, int]
+    plain = Terms.of(discount=0.9, n_wedge=5, delta=0.25, running=(0, 1), returns=(0, 1.5))
+    assert given == plain
+    numbers = (*given.stakes.running, given.method.n_wedge)
+    assert [type(number) for number in numbers] == [float, float, int]
     assert given.floor is None  # the N∧ is one that was given
 
 
 @pytest.mark.parametrize("n_wedge", [5.0, 5.5, True, "five", np.float64(5)])
 def test_an_n_wedge_that_is_no_whole_number_is_refused(n_wedge):
-    with pytest.raises(
-        InvalidParameter, match=r"n_wedge is .*, expected one of auto, a whole number"
-    ):
+    with pytest.raises(InvalidParameter, match=r"n_wedge is .*, expected .*`auto` takes"):
         terms(n_wedge=n_wedge)

@@ -34,7 +34,6 @@ PLANNERS = {
     ),
     "modified policy iteration": modified_policy_iteration,
     "value iteration": value_iteration,
-    "gauss-seidel": lambda mdp, **settings: value_iteration(mdp, sweep="gauss-seidel", **settings),
 }
 
 

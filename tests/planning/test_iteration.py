@@ -43,7 +43,6 @@ PLANNERS = {
     ),
     "modified policy iteration": modified_policy_iteration,
     "value iteration": value_iteration,
-    "gauss-seidel": lambda mdp, **settings: value_iteration(mdp, sweep="gauss-seidel", **settings),
 }
 
 
@@ -196,10 +195,9 @@ def test_nobody_who_types_a_command_is_told_of_exceptions():
     assert str(told.value).endswith("discounts further below 1")
 
 
-@pytest.mark.parametrize("sweep", ["jacobi", "gauss-seidel"])
-def test_the_limit_of_value_iteration_names_itself(sweep):
+def test_the_limit_of_value_iteration_names_itself():
     with pytest.raises(NotConverged, match="stopped after 5 sweeps, the limit"):
-        value_iteration(wide_model(500), sweep=sweep, limit=5)
+        value_iteration(wide_model(500), limit=5)
 
 
 def test_pairs_that_cannot_be_best_are_left_out_and_the_values_stay():
@@ -246,8 +244,6 @@ def test_a_model_that_mixes_slowly_is_handed_over_to_policy_iteration():
 
 def test_bad_settings_and_a_greedy_step_that_is_no_policy_are_refused():
     mdp = wide_model(20)
-    with pytest.raises(InvalidParameter, match="sweep is 'diagonal', expected one of jacobi"):
-        value_iteration(mdp, sweep="diagonal")
     for count in (0, -1, 2.5, "5", True):
         with pytest.raises(InvalidParameter, match="sweeps is"):
             modified_policy_iteration(mdp, sweeps=count)

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,8 +16,18 @@ from support.strategies import REWARDS, all_pairs, mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, optimal
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.planning.rectangular import Earnings, IntervalRows, L1Rows, RectangularSet
-from surestep.planning.robust import L1Ball, best_value, robust_optimal, worst_value
+from surestep.planning.robust import best_value, l1_ball, robust_optimal, worst_value
 from surestep.planning.robust_batch import worst_values
+
+
+class Ball(NamedTuple):
+    """What `l1_ball` makes a set of."""
+
+    center: FiniteMDP
+    radius: np.ndarray
+    outside_reward: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
 
 
 @st.composite
@@ -29,7 +40,7 @@ def balls(draw, **sizes):
         return np.array(draw(st.lists(values, min_size=size, max_size=size)))
 
     end = center.ending_reward
-    return L1Ball(
+    return Ball(
         center,
         per_pair(st.sampled_from([0.0, 0.1, 0.7, 1.5, 2.0])),
         outside_reward=per_pair(REWARDS),
@@ -73,7 +84,10 @@ def expected(pairs, probability, q):
 def test_worst_and_best_values_of_a_policy_are_fixed_points_of_linear_programs(data):
     ball = data.draw(balls(max_states=4, max_actions=2))
     policy = data.draw(policies(ball.center.pairs))
-    for plan, sign in ((worst_value(ball, policy), 1), (best_value(ball, policy), -1)):
+    for plan, sign in (
+        (worst_value(l1_ball(*ball), policy), 1),
+        (best_value(l1_ball(*ball), policy), -1),
+    ):
         q = lp_backup(ball, plan.value, sign)
         assert_fixed_point(ball, plan, expected(ball.center.pairs, policy.probability, q))
         assert plan.policy == policy
@@ -83,10 +97,10 @@ def test_worst_and_best_values_of_a_policy_are_fixed_points_of_linear_programs(d
 @given(data=st.data())
 def test_the_robust_policy_has_the_best_worst_case(data):
     ball = data.draw(balls(max_states=4, max_actions=3))
-    plan = robust_optimal(ball)
+    plan = robust_optimal(l1_ball(*ball))
     q = lp_backup(ball, plan.value, 1)
     assert_fixed_point(ball, plan, np.maximum.reduceat(q, ball.center.pairs.offsets[:-1]))
-    own = worst_value(ball, plan.policy)
+    own = worst_value(l1_ball(*ball), plan.policy)
     assert np.abs(own.value - plan.value).max() <= 2 * (own.error_bound + plan.error_bound)
 
 
@@ -95,7 +109,7 @@ def test_a_ball_of_radius_0_holds_its_center_only(data):
     ball = data.draw(balls(max_states=4))
     center, still = ball.center, np.zeros(ball.center.num_pairs)
     end = center.ending_reward
-    ball = replace(ball, radius=still, lowest=end, highest=end)
+    ball = l1_ball(*ball._replace(radius=still, lowest=end, highest=end))
     policy = data.draw(policies(center.pairs))
     truth = exact_value(center, policy.probability)
     for plan in (worst_value(ball, policy), best_value(ball, policy)):
@@ -109,7 +123,8 @@ def test_a_policy_is_worth_something_between_its_worst_and_its_best_case(data):
     ball = data.draw(balls(max_states=4))
     policy = data.draw(policies(ball.center.pairs))
     truth = np.array([float(v) for v in exact_value(ball.center, policy.probability)])
-    worst, best = worst_value(ball, policy), best_value(ball, policy)
+    models = l1_ball(*ball)
+    worst, best = worst_value(models, policy), best_value(models, policy)
     assert (worst.value - worst.error_bound <= truth).all()
     assert (truth <= best.value + best.error_bound).all()
 
@@ -118,7 +133,7 @@ def test_the_policy_of_a_plan_is_the_one_given_or_the_best_one():
     # Where the first action leads anywhere at worst, the second one is the better, for less.
     mdp = FiniteMDP.from_dense(np.eye(2)[[[0, 0], [1, 1]]], [[1.0, 0.9], [-1.0, -1.0]], 0.9)
     nothing = np.zeros(4)
-    ball = L1Ball(mdp, np.array([1.0, 0.0, 0.0, 0.0]), nothing, nothing, nothing)
+    ball = l1_ball(mdp, np.array([1.0, 0.0, 0.0, 0.0]), nothing, nothing, nothing)
     plan = robust_optimal(ball)
     assert plan.policy.dense().tolist() == [[0.0, 1.0], [1.0, 0.0]]
     assert plan.value == pytest.approx([9.0, -10.0], rel=1e-9)
@@ -132,7 +147,7 @@ def test_mass_goes_to_states_that_were_never_seen():
     center = FiniteMDP(
         Pairs.full(2, 1), [0, 1, 1], [0], [1.0], [1.0], [0.5, 0.5], [1.0, 0.0], [0.0, -10.0]
     )
-    ball = L1Ball(center, *np.array([[0.8, 0.0], [3.0, 0.0], [0.0, -10.0], [0.0, -10.0]]))
+    ball = l1_ball(center, *np.array([[0.8, 0.0], [3.0, 0.0], [0.0, -10.0], [0.0, -10.0]]))
     worst = worst_value(ball, Policy.uniform(center)).value
     # v = 0.6 (1 + v/2) + 0.4 (3 − 5)
     assert worst == pytest.approx([-0.2 / 0.7, -10.0])
@@ -141,7 +156,7 @@ def test_mass_goes_to_states_that_were_never_seen():
 def test_without_discounting_there_is_no_worst_case():
     center = FiniteMDP(Pairs.full(2, 1), [0, 1, 1], [1], [1.0], [1.0], [1.0, 0.5], [1.0, 0.0])
     with pytest.raises(InvalidParameter, match="discount of state 0, action 0 is 1, expected less"):
-        L1Ball(center, np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2))
+        l1_ball(center, np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2))
 
 
 # ---- intervals --------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import pytest
 
 from support.pump_commands import run_surestep
 from surestep import Certificate
-from surestep.algorithms import settings_from_json
 from surestep.errors import SurestepError
 from surestep.io.counts.file import read_counts
 from surestep.rehearsal.result import rehearsal_from_json
@@ -19,7 +18,6 @@ READERS = [
     certificates_from_json,
     Record.from_json,
     rehearsal_from_json,
-    settings_from_json,
 ]
 LIMIT = sys.getrecursionlimit()
 DEPTHS = (LIMIT - 100, LIMIT, 5 * LIMIT, 100_000)

@@ -60,7 +60,8 @@ def references(place: Place) -> frozenset[Place]:
         for part in ast.walk(handler.type)
     }
     found = set()
-    for part in ast.walk(ast.Module(node.body, [])):
+    defaults = [each for each in (*node.args.defaults, *node.args.kw_defaults) if each]
+    for part in ast.walk(ast.Module([*node.body, *defaults], [])):
         if id(part) in handled:
             continue
         if isinstance(part, ast.Name):
@@ -89,6 +90,9 @@ def imports(module: str) -> dict[str, Place]:
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):  # of a module under another name
+            places = {alias.asname: alias.name.rpartition(".") for alias in node.names}
+            found |= {name: (parent, own) for name, (parent, _, own) in places.items() if name}
     return found
 
 

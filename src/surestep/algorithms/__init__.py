@@ -17,8 +17,6 @@ from surestep.algorithms.registry import (
     kind_of,
     make_algorithm,
     needs_log,
-    settings_from_json,
-    settings_to_json,
 )
 from surestep.algorithms.soft import SoftSPIBB
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
@@ -55,6 +53,4 @@ __all__ = [
     "kind_of",
     "make_algorithm",
     "needs_log",
-    "settings_from_json",
-    "settings_to_json",
 ]

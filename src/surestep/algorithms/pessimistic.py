@@ -23,7 +23,8 @@ from surestep.algorithms.judging import ends_of_episodes, improvement_of, with_k
 from surestep.algorithms.limits import kept
 from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Improvement, Problem
-from surestep.planning.robust import L1Ball, best_value, robust_optimal, worst_value
+from surestep.planning.rectangular import RectangularSet
+from surestep.planning.robust import best_value, l1_ball, robust_optimal, worst_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class PessimisticMBIE(Settings):
         arrays.expect("problem", problem, Problem)
         states = problem.num_states
         subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states))) if states > 1 else None
-        plan = robust_optimal(l1_ball(problem, self.delta, subsets, factor=2))
+        plan = robust_optimal(ball_around(problem, self.delta, subsets, factor=2))
         return improvement_of(problem, kept(problem, plan.policy), plan.iterations)
 
 
@@ -74,18 +75,20 @@ class RobustMDP(Settings):
     def improve(self, problem: Problem) -> Improvement:
         """Returns the robust policy, if it passes the test."""
         arrays.expect("problem", problem, Problem)
-        ball = l1_ball(problem, self.delta, problem.num_states * math.log(2), factor=1)
+        ball = ball_around(problem, self.delta, problem.num_states * math.log(2), factor=1)
         robust = robust_optimal(ball)
         candidate = kept(problem, robust.policy)
         # Both policies' errors are added to the claim: the test must not pass by rounding.
         worst = worst_value(ball, candidate)
         best = best_value(ball, problem.behavior)
-        initial = ball.center.initial
+        initial = problem.counts.starts / problem.counts.starts.sum()
         passes = initial @ worst.value - worst.error_bound > initial @ best.value + best.error_bound
         return improvement_of(problem, candidate if passes else problem.behavior, robust.iterations)
 
 
-def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: int) -> L1Ball:
+def ball_around(
+    problem: Problem, delta: float, log_subsets: float | None, factor: int
+) -> RectangularSet:
     """Makes balls of radius √((2/N) (ln(factor·|S||A|/δ) + log_subsets)), at most 2, by pair.
 
     `log_subsets` is None where there is but one distribution: then the radius is 0.
@@ -98,7 +101,7 @@ def l1_ball(problem: Problem, delta: float, log_subsets: float | None, factor: i
     ends, unseen = ends_of_episodes(problem), counts.visits == 0
     low, high = problem.value_bounds
     ending = center.ending_reward
-    return L1Ball(
+    return l1_ball(
         center,
         radius,
         outside_reward=center.expected_reward,

@@ -1,9 +1,8 @@
-"""All algorithms by name, and their settings as text."""
+"""All algorithms by name, and their settings as JSON can hold them."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any, NamedTuple
 
 import surestep._arrays as arrays
@@ -144,17 +143,3 @@ def algorithm_of(settings: object) -> Algorithm:
         raise InvalidParameter('the settings have no name, expected {"algorithm": …, …}')
     own = {name: value for name, value in settings.items() if name != "algorithm"}
     return make_algorithm(settings["algorithm"], **own)
-
-
-def settings_to_json(algorithm: Algorithm) -> str:
-    """Returns the algorithm as JSON: its name and its settings."""
-    return json.dumps(settings_of(algorithm))
-
-
-def settings_from_json(text: str) -> Algorithm:
-    """Returns the algorithm that `settings_to_json` wrote."""
-    try:
-        settings = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise InvalidParameter(f"the settings are no JSON: {problem}") from None
-    return algorithm_of(settings)

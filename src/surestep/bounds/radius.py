@@ -45,17 +45,17 @@ class Coverage(Enum):
 class Bound(Protocol):
     """A bound of the paper: a radius, and the loss factor in front of it."""
 
-    covers: ClassVar[Coverage]
-    standing: ClassVar[Standing]
-    bootstraps: ClassVar[bool]  # whether π_b is kept where data is scarce, and a gain counts
+    covers: ClassVar[Coverage] = Coverage.SPLIT
+    standing: ClassVar[Standing] = "as-published"
+    bootstraps: ClassVar[bool] = True  # π_b is kept where data is scarce, and a gain counts
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
         """Returns the radius that `visits` of every trusted pair buy, jointly for all pairs."""
         ...
 
     def loss_factor(self, discount: float) -> float:
-        """Returns the f(γ) in ζ = f(γ) · V_max · radius − gain."""
-        ...
+        """Returns the f(γ) in ζ = f(γ) · V_max · radius − gain; 4/(1 − γ) where π_b is kept."""
+        return 4 / (1 - discount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,13 @@ def row_log_term(size: ProblemSize) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class StandardSPI:
+class StandardSPI(Bound):
     """Standard SPI (Petrik et al. 2016; the paper's Eq. 2): ζ = 2γ V_max/(1 − γ) · radius.
 
     radius(N) = √((2/N) ln(2 |S||A| 2^|S| / δ)). It asks for N visits of *every* pair.
     """
 
     covers: ClassVar = Coverage.ROW
-    standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar = False
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
@@ -152,34 +151,24 @@ class StandardSPIWithoutGamma(StandardSPI):
 
 
 @dataclass(frozen=True, slots=True)
-class SPIBBBound:
+class SPIBBBound(Bound):
     """SPIBB (Laroche et al. 2019): radius(N) = √((2/N) ln(2 |S||A| 2^|S| / δ)).
 
     With `branching` = 2 this is the paper's Lemma 1, for MDPs that have two successors anyway.
     """
 
     covers: ClassVar = Coverage.ROW
-    standing: ClassVar[Standing] = "as-published"
-    bootstraps: ClassVar = True
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
         """√((2/N) ln(2 |S||A| 2^|S| / δ))."""
         return weissman(visits, row_log_term(size))
 
-    def loss_factor(self, discount: float) -> float:
-        """4/(1 − γ)."""
-        return 4 / (1 - discount)
-
 
 @dataclass(frozen=True, slots=True)
-class KSuccessor:
+class KSuccessor(Bound):
     """k-successor MDPs (appendix): radius(N) = √((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""
 
     k: Annotated[int, Meta(ge=2)] = 3
-
-    covers: ClassVar = Coverage.SPLIT
-    standing: ClassVar[Standing] = "as-published"
-    bootstraps: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks k."""
@@ -191,47 +180,27 @@ class KSuccessor:
         log_term = LN2 + self.k * LN2 - math.log(self.k - 1) - size.log_split_share
         return weissman(visits, log_term)
 
-    def loss_factor(self, discount: float) -> float:
-        """4/(1 − γ)."""
-        return 4 / (1 - discount)
-
 
 @dataclass(frozen=True, slots=True)
-class TwoSuccessorBound:
+class TwoSuccessorBound(Bound):
     """Two-successor MDPs (Theorem 3): radius(N) = √((2/N) ln(8 |S|²|A|² / δ))."""
-
-    covers: ClassVar = Coverage.SPLIT
-    standing: ClassVar[Standing] = "as-published"
-    bootstraps: ClassVar = True
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
         """√((2/N) ln(8 |S|²|A|² / δ))."""
         return KSuccessor(2).radius(visits, size)
 
-    def loss_factor(self, discount: float) -> float:
-        """4/(1 − γ)."""
-        return 4 / (1 - discount)
-
 
 @dataclass(frozen=True, slots=True)
-class BetaBound:
+class BetaBound(Bound):
     """Beta credible width of one split (Theorem 4 and Table 1; the text of Theorem 4 drops a 2).
 
     radius(N) = 1 − 2·I⁻¹(δ_T/2; N/2+1, N/2+1) = √I_c⁻¹(δ_T; ½, N/2+1), δ_T = δ / (|S|²|A|²).
     """
 
-    covers: ClassVar = Coverage.SPLIT
-    standing: ClassVar[Standing] = "as-published"
-    bootstraps: ClassVar = True
-
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
         """1 − 2·I⁻¹(δ_T/2; N/2+1, N/2+1)."""
         refuse_branching(size)
         return symmetric_beta_width(read_visits(visits), size.log_split_share)
-
-    def loss_factor(self, discount: float) -> float:
-        """4/(1 − γ)."""
-        return 4 / (1 - discount)
 
 
 def symmetric_beta_width(visits: FloatArray, log_share: float) -> FloatArray:

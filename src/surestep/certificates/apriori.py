@@ -8,7 +8,6 @@ V_max), so what was never seen cannot look like a gain.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from surestep._settings import Delta, check_settings
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
 from surestep.certificates.common import Needs
-from surestep.certificates.refuting import check_ends, check_observed
+from surestep.certificates.refuting import check_values
 from surestep.errors import CertificateRefused
 from surestep.model.certificate import Certificate
 from surestep.model.counts import LARGEST_TOTAL
@@ -61,8 +60,7 @@ class APriori:
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L = gain − f(γ) · V_max · radius(N∧), less errors of evaluating and copying."""
         discount = discount_of_bounds(problem)
-        check_observed(problem)
-        check_ends(problem)
+        check_values(problem)
         low, high = problem.value_bounds
         change = np.abs(policy.probability - problem.behavior.probability)
         n_wedge, error = self.covering_n_wedge(problem, change), copying_error(problem, change)
@@ -112,14 +110,12 @@ class APriori:
             n_wedge = self.n_wedge or max(int(visits[asked].min(initial=LARGEST_TOTAL)), 1)
             wrong = asked & (visits < n_wedge)
             does, needs = "there is", f"at least {n_wedge} of every pair, changed or not"
-        arrays.refuse_where(
+        said = {"does": does, "bound": self.bound, "needs": needs}
+        common.refuse_where(
+            "too-few-visits",
             wrong,
-            lambda k: (
-                f"{does} {pairs.pair_name(k)}, which the data visits {visits[k]} times; the bound "
-                f"{self.bound} needs {needs}"
-            ),
             "pair",
-            partial(CertificateRefused, code="too-few-visits"),
+            lambda k: {**said, "pair": pairs.pair_name(k), "visits": visits[k]},
         )
         return n_wedge
 
@@ -150,16 +146,9 @@ def discount_of_bounds(problem: Problem) -> float:
     """Returns γ, once the terms of the problem are known to suit the formula."""
     discount = common.usable_discount(problem)
     if not 0 < discount < 1:
-        raise CertificateRefused(
-            f"discount is {discount}, but the bounds divide by 1 − γ and are about γ above 0; "
-            "expected more than 0 and less than 1",
-            code="discount-0-or-1",
-        )
+        raise CertificateRefused(Statement("discount-0-or-1", {"discount": discount}))
     if problem.value_bound == 0:
-        raise CertificateRefused(
-            f"value_bounds is {problem.value_bounds}, expected bounds that are not both 0",
-            code="value-bounds-unusable",
-        )
+        raise CertificateRefused(Statement("value-bounds-unusable", {"low": 0.0, "high": 0.0}))
     return discount
 
 

@@ -14,6 +14,7 @@ from surestep.certificates.trajectory import Trajectory
 from surestep.errors import CertificateRefused
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.statements import Statement
 
 
 def claims_of(asked: Sequence[Question]) -> list[Claim]:
@@ -61,7 +62,7 @@ def bound_of(claim: Claim) -> Bound:
     if isinstance(claim, CertificateRefused):
         return claim
     if claim.lower is None:
-        return CertificateRefused(" ".join(map(str, claim.notes)), code="no-claim")
+        return CertificateRefused(Statement("no-claim", {"kind": claim.kind}))
     return claim.lower
 
 

@@ -144,10 +144,9 @@ def certifier_of(certificate: Certificate) -> Certifier:
     """Returns the certifier of that kind with those parameters."""
     kind = find_kind(certificate.kind)
     if kind is None:
+        known = ", ".join(SHELF.everything())
         raise CertificateRefused(
-            f"kind is {certificate.kind!r}, which cannot be verified here; expected one of "
-            f"{', '.join(SHELF.everything())}",
-            code="unknown-kind",
+            Statement("unknown-kind", {"kind": certificate.kind, "known": known})
         )
     names = [field.name for field in dataclasses.fields(kind)]
     parameters: Mapping[str, Any] = certificate.parameters
@@ -180,8 +179,5 @@ def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0)
     else:
         agrees = type(claimed) is type(expected) and claimed == expected
     if not agrees:
-        raise CertificateMismatch(
-            f"{path} is {claimed!r} in the certificate, but {expected!r} when computed from this "
-            "problem and this policy; expected the problem and the policy that were certified",
-            code="mismatch",
-        )
+        said = {"path": path, "claimed": repr(claimed), "computed": repr(expected)}
+        raise CertificateMismatch(Statement("mismatch", said))

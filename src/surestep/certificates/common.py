@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
+import numpy as np
 from msgspec import Meta
 
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Standing
 from surestep.model.policy import Policy
@@ -52,17 +55,30 @@ def usable_discount(problem: Problem) -> float:
     """Returns γ; refused where pairs have their own, or where values differ beyond all numbers."""
     low, high = problem.value_bounds
     if not isinstance(problem.discount, float):
-        raise CertificateRefused(
-            "the problem has a discount for each pair, but the claim has only one γ; expected one "
-            "number as discount",
-            code="discount-per-pair",
-        )
+        raise CertificateRefused(Statement("discount-per-pair"))
     if not math.isfinite(high - low):
-        raise CertificateRefused(
-            f"value_bounds is {problem.value_bounds}, expected bounds with a finite difference",
-            code="value-bounds-infinite",
-        )
+        raise CertificateRefused(Statement("value-bounds-unusable", {"low": low, "high": high}))
     return problem.discount
+
+
+def check_delta(delta: float, what: str, least: float) -> None:
+    """Refuses a δ that is too small to compute with."""
+    if delta < least:
+        said: dict[str, Scalar] = {"delta": delta, "what": what, "least": least}
+        raise CertificateRefused(Statement("delta-too-small", said))
+
+
+def refuse_where(
+    code: str,
+    wrong: BoolArray,
+    noun: str,
+    values: Callable[[int], dict[str, Scalar]],
+    kind: type[CertificateRefused] = CertificateRefused,
+) -> None:
+    """Raises, where any entry is wrong, what is said of the first, and how many there are."""
+    if wrong.any():
+        others = {"others": arrays.affected(wrong, noun)}
+        raise kind(Statement(code, values(int(np.argmax(wrong))) | others))
 
 
 def claim_of(

@@ -39,6 +39,7 @@ from surestep.kernels.posterior import (
     room_to_draw,
 )
 from surestep.model.counts import Counts
+from surestep.model.statements import Statement
 from surestep.parallel import available_cores
 from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL
@@ -233,23 +234,18 @@ def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[G
 def gains_and_errors(
     models: ModelDraws, performance: FloatArray, error: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Returns the `held_gains` [B, P] less their errors, and these, by errors of ρ [B, 1 + P]."""
+    """ρ(π) − ρ(π_b) [B, P], held to the value bounds, less errors, and these, by errors of ρ.
+
+    Of policies [B, 1 + P] π_b comes first. Values of a drawn model may be outside of the bounds.
+    Where they are not, holding changes nothing; so the rank of a truth that meets the bounds is the
+    same whatever the others count. They count the less favourable of Δ and of Δ with ρ cut off at
+    the bounds, since where both are cut off at the same bound, a loss would look like none.
+    """
     low, high = models.value_bounds
     errors = np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low))
-    return held_gains(models, performance) - errors, errors
-
-
-def held_gains(models: ModelDraws, performance: FloatArray) -> FloatArray:
-    """ρ(π) − ρ(π_b) [B, P] of π_b, which comes first, and the others, held to the value bounds.
-
-    Values of a drawn model may be outside of them. Where they are not, holding changes nothing; so
-    the rank of a truth that meets the bounds is the same whatever the others count. They count the
-    less favourable of Δ and of Δ with ρ cut off at the bounds, since where both are cut off at the
-    same bound, a loss would look like none.
-    """
-    cut = np.clip(performance, *models.value_bounds)
-    gains: FloatArray = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
-    return gains
+    cut = np.clip(performance, low, high)
+    held = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
+    return held - errors, errors
 
 
 class Guess(NamedTuple):
@@ -353,10 +349,7 @@ def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]
     except ZeroDivisionError:  # which a GPU does not know
         steps = None
     if steps is None or not np.isfinite(steps.mean).all():
-        raise CertificateRefused(
-            "in a drawn model an episode never ends, at discount 1; expected less than 1",
-            code="never-ends",
-        )
+        raise CertificateRefused(Statement("never-ends"))
     theta = 1 - steps.residual - terms_of(models) * 2.0**-52 * steps.scale
     proven = (theta > 0) & (steps.mean > 0)
     bounds: FloatArray = np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
@@ -428,11 +421,8 @@ def room_for(
     """
     one_draw, beside = bytes_of(models, cells)
     if one_draw + beside > memory:
-        raise CertificateRefused(
-            f"one drawn model takes {(one_draw + beside) / 2**20:.0f} MiB, expected at most "
-            f"{memory / 2**20:.0f}; take a smaller prior weight, or more memory",
-            code="too-little-memory",
-        )
+        mebibytes = {"takes": (one_draw + beside) / 2**20, "most": memory / 2**20}
+        raise CertificateRefused(Statement("too-little-memory", mebibytes))
     cores = min(available_cores(), memory // (one_draw + beside))
     most = (memory - cores * beside) // one_draw
     if machine.gpu is not None:
@@ -463,31 +453,20 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
 
 def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
     """Returns the posteriors of several data sets as kernels take them."""
-    first, rewards = each[0], [models.rewards for models in each]
-    ending = [
-        np.where(counts.terminal[counts.pairs.state], counts.unseen_reward(), 0.0)
-        for counts in (models.counts for models in each)
-    ]
-    starts = [
-        models.start_weight
-        if first.start_weight.size
-        else models.counts.starts / models.counts.starts.sum()
-        for models in each
-    ]
-    rows = [models.rows for models in each]
-    priors = [
-        prior
-        for under_one in zip(*((m.rows, *m.others) for m in each), strict=True)
-        for prior in under_one
-    ]
+    first, rows = each[0], [models.rows for models in each]
+    rewards, counts = [models.rewards for models in each], [models.counts for models in each]
+    under_each = zip(*((models.rows, *models.others) for models in each), strict=True)
+    priors = [prior for under_one in under_each for prior in under_one]
+    starts = [models.start_weight for models in each]
+    drawn = first.start_weight.size > 0
     return Posteriors(
         first.priors,
         np.array([models.seed for models in each]),
         first.counts.pairs.offsets,
         line(used),
-        line(ending),
-        line(starts),
-        first.start_weight.size > 0,
+        line(np.where(one.terminal[one.pairs.state], one.unseen_reward(), 0.0) for one in counts),
+        line(starts if drawn else (one.starts / one.starts.sum() for one in counts)),
+        drawn,
         Rows(
             arrays.offsets_of(line(arrays.run_lengths(one.offsets) for one in rows)),
             line(one.successor for one in rows),

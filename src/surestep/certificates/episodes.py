@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import BoolArray, IntArray
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import UNKNOWN, DecisionLog, ends_of, least_and_greatest
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.scalars import Scalar
+from surestep.model.statements import Statement
 from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
 
 # Whether whoever made a log acted alike in all episodes, or may have learnt on the way.
@@ -46,23 +48,28 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
 
 def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
     """Returns the problem that the rest poses, which had no part in choosing the policy."""
-    if problem.log is None:
-        raise CertificateRefused(
-            f"train_share is {train_share!r}, but the problem has no log that could be split; give "
-            "it as Problem(log=…)",
-            code="no-log",
-        )
-    _, rest = parts_of_log(problem.log, train_share, seed)
+    log = log_of(problem)
+    _, rest = parts_of_log(log, train_share, seed)
     if rest is None:
-        raise CertificateRefused(
-            f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
-            "episodes to judge by; expected less",
-            code="nothing-held-out",
-        )
+        said = {"share": train_share, "episodes": log.num_episodes}
+        raise CertificateRefused(Statement("nothing-held-out", said))
     counts = counts_of_part(problem, rest, "judges the policy")
-    if problem.log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
+    if log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
         return replace(problem, counts=replace(counts, starts=problem.counts.starts), log=None)
     return replace(problem, counts=counts, log=rest)
+
+
+def log_of(problem: Problem) -> DecisionLog:
+    """Returns the log of a problem; refused where there is none."""
+    if problem.log is None:
+        raise CertificateRefused(Statement("no-log"))
+    return problem.log
+
+
+def too_few(what: str, whole: int, train: int, test: int, least: int) -> CertificateRefused:
+    """Returns the refusal of a log one part of which is too small."""
+    said: dict[str, Scalar] = {"what": what, "whole": whole, "train": train, "test": test}
+    return CertificateRefused(Statement("too-few-episodes", said | {"least": least}))
 
 
 def counts_of_part(problem: Problem, part: DecisionLog, does: str) -> Counts:
@@ -175,27 +182,17 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
 
     Without a horizon, every episode must be over.
     """
-    if problem.log is None:
-        raise CertificateRefused(
-            "the problem has no log, but the claim is about whole episodes; give it as "
-            "Problem(log=…)",
-            code="no-log",
-        )
-    log = problem.log if horizon is None else first_steps(problem.log, horizon)
+    log = log_of(problem) if horizon is None else first_steps(log_of(problem), horizon)
     lengths, early = arrays.run_lengths(log.episode_offsets), ~over_at_last(log)
     if log.cut is not None:  # by a split: the rest is known, and elsewhere
         early &= ~log.cut
     if horizon is not None:
         early &= lengths < horizon
-    arrays.refuse_where(
+    common.refuse_where(
+        "truncated-early",
         early,
-        lambda e: (
-            f"episode {e} is truncated after {lengths[e]} steps, and nobody knows what would have "
-            f"followed; expected a horizon of at most {lengths[early].min()}, fixed without "
-            "looking at returns"
-        ),
         "episode",
-        partial(CertificateRefused, code="truncated-early"),
+        lambda e: {"episode": e, "steps": lengths[e], "most": lengths[early].min()},
     )
     return log
 
@@ -214,19 +211,10 @@ def check_known_support(problem: Problem, policy: Policy) -> None:
     if problem.log is not None and problem.log.propensity is not None:
         return
     if problem.behavior_is_estimated:
-        raise CertificateRefused(
-            "the behavior policy is only estimated, and weights relative to an estimate prove "
-            "nothing; expected the policy that made the log, or the probability of each row's "
-            "action",
-            code="behavior-estimated",
-        )
-    arrays.refuse_where(
+        raise CertificateRefused(Statement("behavior-not-known"))
+    common.refuse_where(
+        "policy-beyond-behavior",
         unsupported_pairs(policy, problem.behavior) & ~problem.counts.terminal[pairs.state],
-        lambda k: (
-            f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
-            "but the behavior policy never does; expected a policy that does only what the "
-            "behavior policy may do"
-        ),
         "pair",
-        partial(CertificateRefused, code="policy-beyond-behavior"),
+        lambda k: {"pair": pairs.pair_name(k), "chance": policy.probability[k]},
     )

@@ -229,10 +229,11 @@ class Posterior:
         used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
         try:
             models = model_draws(problem, self, self.priors_for(problem))
-            every = models.apart()
+            cells = [expected_cells(models, used)] * models.priors
             if models.others:  # and one against a policy
-                every.append(replace(every[0], rows=models.rows._replace(weight=ADVERSE)))
-            return [expected_cells(each, used) for each in every]
+                against = replace(models, rows=models.rows._replace(weight=ADVERSE))
+                cells.append(expected_cells(against, used))
+            return cells
         except CertificateRefused:  # then nothing is drawn
             return [int(counts.successor.size)]
 

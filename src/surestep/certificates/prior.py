@@ -25,6 +25,7 @@ from scipy.special import gammaln
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows, startable
+from surestep.certificates.reward_draws import different_rows
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
@@ -95,22 +96,26 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     """
     counts, support = problem.counts, problem.support
     if name == "own" and (support is None or support.weight is None):
-        raise CertificateRefused(
-            "prior is 'own', but the problem has no weights of successors; expected "
-            "Problem(support=Successors(…, weight=…)), or another prior",
-            code="no-successor-weights",
-        )
+        raise CertificateRefused(Statement("no-successor-weights"))
     if name == "empirical-bayes":
         weight = likeliest_weight(counts, problem.support_sizes())
     fixed = FIXED_ALPHA.get(name)
     alpha, total = fixed, None if name == "own" or fixed is not None else weight
+    nothing, size = np.zeros(0), problem.num_states
     if support is not None:
-        rows = rows_given(counts, support, weights_of(support, counts, name, weight))
-    elif name == "pooled":
-        rows = pooled_rows(counts, weight)
-    else:
-        total = weight if fixed is None else fixed * problem.num_states
-        rows, alpha = even_rows(counts, total), total / problem.num_states
+        weights = weights_of(support, counts, name, weight)
+        steps = (support.offsets, support.successor, support.times(counts))
+        rows = PriorRows(*steps, weights, 0.0, nothing, nothing)
+    else:  # about all states
+        total = weight if fixed is None else fixed * size
+        elsewhere: FloatArray = np.arange(1, size + 1) / size
+        if name == "pooled":
+            pooled, every = base_of(counts, weight)
+            elsewhere = np.cumsum(every)
+        else:
+            pooled, alpha = np.zeros(counts.pairs.num_pairs), total / size
+        steps = (counts.offsets, counts.successor, counts.times)
+        rows = PriorRows(*steps, nothing, total, pooled, elsewhere)
     return Prior(
         rows=rows,
         alpha=alpha,
@@ -120,35 +125,15 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     )
 
 
-def rows_given(counts: Counts, support: Successors, weight: FloatArray) -> PriorRows:
-    """Rows about given successors, with weights [T']."""
-    nothing = np.zeros(0)
-    times = support.times(counts)
-    return PriorRows(support.offsets, support.successor, times, weight, 0.0, nothing, nothing)
+def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
+    """Returns n(s,·) / (n(s,·) + c) of each pair [K], and g [S], of a pooled prior.
 
-
-def even_rows(counts: Counts, weight: float) -> PriorRows:
-    """Rows in which a weight is shared evenly among all states."""
-    size, nobody = counts.pairs.num_states, np.zeros(counts.pairs.num_pairs)
-    steps = (counts.offsets, counts.successor, counts.times)
-    return PriorRows(*steps, np.zeros(0), weight, nobody, np.arange(1, size + 1) / size)
-
-
-def pooled_rows(counts: Counts, weight: float) -> PriorRows:
-    """Rows with the prior c · m: a pair does what pairs of its state do.
-
+    Its rows have the prior c · m, where a pair does what pairs of its state do:
     m(s'|s,a) = (n(s,·,s') + c g(s')) / (n(s,·) + c), g(s') = (n(·,·,s') + c/|S|) / (n + c), where n
     counts steps: each is the mean of a Dirichlet posterior whose prior has the weight c. A pair's
     own steps count in both. Left out, two actions that were seen less than c times would each be
     taken for what the other one showed, and so the better for the worse.
     """
-    pooled, elsewhere = base_of(counts, weight)
-    steps = (counts.offsets, counts.successor, counts.times)
-    return PriorRows(*steps, np.zeros(0), weight, pooled, np.cumsum(elsewhere))
-
-
-def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
-    """Returns n(s,·) / (n(s,·) + c) of each pair [K], and g [S]; see `pooled_rows`."""
     pairs = counts.pairs
     visits = arrays.run_sums(counts.visits, pairs.offsets)
     into = np.bincount(counts.successor, counts.times, pairs.num_states)
@@ -183,12 +168,10 @@ def likeliest_weight(counts: Counts, sizes: IntArray) -> float:
     """
     visits, rows = np.unique(counts.visits, return_counts=True)
     seen = counts.times > 0
-    alike = np.stack([counts.times[seen], sizes[arrays.run_owners(counts.offsets)[seen]]])
-    alike = alike[:, np.lexsort(alike)]
-    new: BoolArray = np.ones(alike.shape[1], np.bool_)
-    new[1:] = np.diff(alike).any(axis=0)
-    cells = np.diff(np.append(np.flatnonzero(new), new.size))
-    times, size = alike[:, new]
+    allowed = sizes[arrays.run_owners(counts.offsets)[seen]]
+    alike, place = different_rows(np.column_stack([allowed, counts.times[seen]]).astype(float))
+    cells = np.bincount(place, minlength=len(alike))
+    size, times = alike.T
 
     def log_likelihood(weight: float) -> float:
         of_rows = gammaln(weight) - gammaln(weight + visits)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
@@ -27,41 +26,54 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
     slack = SAME * max(abs(low), abs(high))
     below = least < low - slack
     single = counts.rewards.known or counts.rewards.least is not None
-    arrays.refuse_where(
+    common.refuse_where(
+        "rewards-beyond-bounds",
         seen & (below | (greatest > high + slack)),
-        lambda i: (
-            f"{'a' if single else 'the mean'} reward of {name_of(counts, i)} is "
-            f"{least[i] if below[i] else greatest[i]}, expected reward_low = {low} "
-            f"to reward_high = {high}: wider bounds of rewards"
-        ),
         counts.rewards.per,
-        partial(RefutedBounds, code="rewards-beyond-bounds"),
+        lambda i: {
+            "what": f"{'a' if single else 'the mean'} reward of {name_of(counts, i)}",
+            "reward": least[i] if below[i] else greatest[i],
+            "low": low,
+            "high": high,
+        },
+        RefutedBounds,
     )
 
 
-def check_observed(problem: Problem) -> None:
-    """Refuses value bounds that the mean reward of a visited pair contradicts.
+def check_values(problem: Problem, *, ends: bool = True) -> None:
+    """Refuses value bounds that the mean reward of a visited pair contradicts, or an end.
 
     V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min, where r
     is a mean: where rewards vary, the one that was observed shows nothing for certain.
     """
     counts, (low, high) = with_ends(problem), problem.value_bounds
     pairs, discount = counts.pairs, problem.single_discount
-    least, most = low - discount * high, high - discount * low
     slack = SAME * max(abs(low), abs(high), SAME)
-    if not always_alike(counts, slack):
-        return
-    smallest, largest = exact_means(counts)
-    arrays.refuse_where(
-        (counts.visits > 0) & ((smallest > most + slack) | (largest < least - slack)),
-        lambda k: (
-            f"{pairs.pair_name(k)} earns {smallest[k]:.10g} to {largest[k]:.10g}, but "
-            f"values between value_bounds = ({low}, {high}) allow only {least:.10g} to "
-            f"{most:.10g}; expected wider bounds"
-        ),
-        "pair",
-        partial(RefutedBounds, code="earnings-beyond-values"),
-    )
+
+    def check(
+        some: BoolArray, least: FloatArray, most: FloatArray, allowed: tuple[float, float]
+    ) -> None:
+        common.refuse_where(
+            "earnings-beyond-values",
+            some & ((least > allowed[1] + slack) | (most < allowed[0] - slack)),
+            "pair",
+            lambda k: {
+                "pair": pairs.pair_name(k),
+                "least": least[k],
+                "most": most[k],
+                "low": low,
+                "high": high,
+                "allowed_low": allowed[0],
+                "allowed_high": allowed[1],
+            },
+            RefutedBounds,
+        )
+
+    if always_alike(counts, slack):
+        step = low - discount * high, high - discount * low
+        check(counts.visits > 0, *exact_means(counts), step)
+    ending = counts.unseen_reward()
+    check(counts.terminal[pairs.state] & ends, ending, ending, (low, high))
 
 
 def always_alike(counts: Counts, slack: float) -> bool:
@@ -89,23 +101,6 @@ def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
     return smallest, largest
 
 
-def check_ends(problem: Problem) -> None:
-    """Refuses value bounds outside of which an episode ends."""
-    counts, (low, high) = problem.counts, problem.value_bounds
-    pairs, slack = counts.pairs, SAME * max(abs(low), abs(high), SAME)
-    ending = counts.unseen_reward()
-    over = counts.terminal[pairs.state]
-    arrays.refuse_where(
-        over & ((ending < low - slack) | (ending > high + slack)),
-        lambda k: (
-            f"{pairs.pair_name(k)} ends the episode with {ending[k]:.10g}, outside of value_bounds "
-            f"= ({low}, {high}); expected wider bounds"
-        ),
-        "pair",
-        partial(RefutedBounds, code="endings-beyond-values"),
-    )
-
-
 def check_returns(
     problem: Problem, log: DecisionLog, bounds: tuple[float, float], *, rests: bool = False
 ) -> None:
@@ -121,14 +116,17 @@ def check_returns(
     later[offsets[:-1]] = False
     least, most = np.where(later, min(low, 0.0), low), np.where(later, max(high, 0.0), high)
     over = np.repeat(over_at_last(log), arrays.run_lengths(offsets)) & (rests | ~later)
-    arrays.refuse_where(
+    common.refuse_where(
+        "returns-beyond-bounds",
         over & ((earned < least - slack) | (earned > most + slack)),
-        lambda i: (
-            f"from {row_name(offsets, i)} on, {earned[i]:.10g} is earned, expected {least[i]} to "
-            f"{most[i]}: wider bounds of returns"
-        ),
         "step",
-        partial(RefutedBounds, code="returns-beyond-bounds"),
+        lambda i: {
+            "row": row_name(offsets, i),
+            "earned": earned[i],
+            "low": least[i],
+            "high": most[i],
+        },
+        RefutedBounds,
     )
 
 

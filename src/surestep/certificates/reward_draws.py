@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep.certificates.common import refuse_where
 from surestep.certificates.episodes import with_ends
 from surestep.certificates.ranges import Ranges
 from surestep.certificates.refuting import (
-    check_ends,
-    check_observed,
     check_reward_bounds,
+    check_values,
     mean_rewards,
     name_of,
 )
@@ -33,16 +32,15 @@ SHOWN = 5.0  # unusual rewards that noise would have shown on average: none come
 
 def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) -> RewardDraws:
     """Returns the rewards of drawn models, once data and settings are known to suit each other."""
-    check_observed(problem)
-    check_ends(problem)
+    check_values(problem)
     counts = problem.counts
     rewards = counts.rewards
     per_pair, num_pairs = rewards.per == "pair", counts.pairs.num_pairs
     bounds = () if ranges is None else ranges.rewards
     if all_known(problem):
-        earned = (
-            np.where(ends_left_out(counts), rewards.values, np.nan) if per_pair else rewards.values
-        )
+        earned = rewards.values
+        if per_pair:  # known ends of episodes have no row
+            earned = np.where(counts.terminal[counts.pairs.state], np.nan, earned)
         return RewardDraws.known(earned, per_pair, num_pairs)
     if bounds and not rewards.known:
         check_reward_bounds(counts, bounds)
@@ -51,11 +49,7 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
     mean, observed = mean_rewards(counts)
     observed |= rewards.known
     if not observed.any() and not bounds:
-        raise CertificateRefused(
-            "no reward was ever observed, so none can be drawn; expected some data, known rewards, "
-            "or reward_low and reward_high",
-            code="no-reward-observed",
-        )
+        raise CertificateRefused(Statement("no-reward-observed"))
     seen = np.zeros((mean.size, 5))
     seen[:, LOW] = np.where(observed, mean, np.nan)
     kin, others = kin_of(counts, mean, observed), 0.0
@@ -222,13 +216,7 @@ def all_known(problem: Problem) -> bool:
     if not counts.rewards.known or counts.rewards.per == "pair":
         return counts.rewards.known
     partial = problem.stored_sizes() < problem.support_sizes()
-    return not partial[ends_left_out(counts)].any()
-
-
-def ends_left_out(counts: Counts) -> BoolArray:
-    """Returns the pairs [K] that have a row: not those of known ends of episodes."""
-    going_on: BoolArray = ~counts.terminal[counts.pairs.state]
-    return going_on
+    return not partial[~counts.terminal[counts.pairs.state]].any()
 
 
 def reward_statements(
@@ -261,12 +249,9 @@ def check_deterministic(problem: Problem) -> None:
     """
     counts = with_ends(problem)
     least, greatest = counts.observed_rewards()
-    arrays.refuse_where(
+    refuse_where(
+        "rewards-not-deterministic",
         greatest - least > SAME * largest_of(least, greatest),
-        lambda i: (
-            f"{name_of(counts, i)} earned {least[i]} and {greatest[i]} in the log, so its reward "
-            "is not deterministic; expected rewards='bounded' with reward_low and reward_high"
-        ),
         counts.rewards.per,
-        partial(CertificateRefused, code="rewards-not-deterministic"),
+        lambda i: {"what": name_of(counts, i), "least": least[i], "most": greatest[i]},
     )

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -284,15 +283,13 @@ def check_value_bounds(problem: Problem, least: FloatArray, most: FloatArray) ->
     low, high = problem.value_bounds
 
     def refuse(wrong: BoolArray, value: FloatArray, side: str) -> None:
-        arrays.refuse_where(
+        said: dict[str, Scalar] = {"low": low, "high": high, "side": side}
+        common.refuse_where(
+            "values-beyond-bounds",
             wrong,
-            lambda s: (
-                f"value_bounds is {problem.value_bounds}, but by the data a value of "
-                f"{problem.counts.pairs.state_name(s)} is {side} {value[s]:.6g}; expected bounds "
-                "on the values of all policies in all states"
-            ),
             "state",
-            partial(RefutedBounds, code="values-beyond-bounds"),
+            lambda s: said | {"state": problem.counts.pairs.state_name(s), "value": value[s]},
+            RefutedBounds,
         )
 
     refuse(least > high, least, "at least")

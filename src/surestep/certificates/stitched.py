@@ -73,7 +73,7 @@ from surestep.certificates.bets import limits_of
 from surestep.certificates.common import End, Needs, Seed, Share
 from surestep.certificates.episodes import Logger
 from surestep.certificates.protocol import Bound, Claim, Question
-from surestep.certificates.refuting import check_ends, check_observed, check_returns
+from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import (
     Way,
     course_of,
@@ -196,7 +196,7 @@ class Stitched:
 
     def training_folds(self, training: Problem, policies: Sequence[Policy]) -> dict[int, Planning]:
         """Returns how each policy but π_b is planned for on the steps of a training part."""
-        check_level(self.delta)
+        common.check_delta(self.delta, "a bet", SMALLEST_LEVEL)
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
         foreseen = grown(training, 1 + ratio) if self.may_have_tails(training, log) else training
@@ -237,7 +237,7 @@ class Stitched:
         for place, (certifier, problem, policy) in enumerate(asked):
             key = replace(certifier, delta=0.5), id(problem), id(policy)
             try:
-                check_level(certifier.delta)
+                common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
                 if key not in same:
                     same[key] = certifier.judging_of(problem, policy)
                 judging = same[key]._replace(certifier=certifier)
@@ -263,8 +263,7 @@ class Stitched:
         if changed:  # where nothing is, nothing is compared with the estimate
             check_estimate(problem, folds)
         limits = self.limits(problem)
-        check_observed(problem)
-        check_ends(problem)
+        check_values(problem)
         check_returns(problem, log, limits)
         figures: dict[str, Scalar] = {
             "episodes": folds.second.starts.size,
@@ -335,32 +334,17 @@ class Stitched:
         A log that is one stream is split by its steps, and a start of the second part is no start.
         """
         stream = log.num_episodes == 1
-        if stream and not self.known_start:
-            raise CertificateRefused(
-                "the log is one episode, which shows one start; expected more episodes, or "
-                "known_start=True where the counts say how episodes start",
-                code="one-start",
-            )
-        if stream and self.logger == "fixed":
-            raise CertificateRefused(
-                "the log is one episode, which can only be split in time; expected "
-                "logger='adaptive'",
-                code="one-episode",
-            )
-        what, whole = ("steps", log.num_steps) if stream else ("episodes", log.num_episodes)
+        if stream and (not self.known_start or self.logger == "fixed"):
+            raise CertificateRefused(Statement("one-episode"))
         first, second = episodes.parts_of_log(log, *self.split())
-        sizes = [
+        what, whole = ("steps", log.num_steps) if stream else ("episodes", log.num_episodes)
+        train, test = (
             0 if part is None else part.num_steps if stream else part.starts.size
             for part in (first, second)
-        ]
-        if first is None or second is None or min(sizes) < FEWEST[what]:
-            raise CertificateRefused(
-                f"the log has {whole} {what}, {sizes[0]} to choose and plan and {sizes[1]} to "
-                f"certify; expected at least {FEWEST[what]} each: take more {what}, or another "
-                "train_share",
-                code="too-few-episodes",
-            )
-        return Folds(first, second, sizes[1] / sizes[0])
+        )
+        if first is None or second is None or min(train, test) < FEWEST[what]:
+            raise episodes.too_few(what, whole, train, test, FEWEST[what])
+        return Folds(first, second, test / train)
 
     def assumptions(self, problem: Problem, robust: bool) -> tuple[Statement, ...]:
         """Returns what must hold for the claim, with robust tails or without."""
@@ -508,12 +492,9 @@ def check_rounds(way: Way, rounds: Rounds, course: Course) -> None:
         least = least_of(who, course)
         worst = float(values.min(initial=least))
         if worst < least:
-            raise RefutedBounds(
-                f"rollouts come to {worst:.10g}, but returns between {course.limits[0]} and "
-                f"{course.limits[1]} allow {least:.10g} at the least; expected wider bounds of "
-                "returns",
-                code="rollouts-beyond-returns",
-            )
+            low, high = course.limits
+            said = {"worst": worst, "low": low, "high": high, "least": least}
+            raise RefutedBounds(Statement("rollouts-beyond-returns", said))
 
 
 def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
@@ -555,21 +536,7 @@ def grown(problem: Problem, factor: float) -> Problem:
 def usable_log(problem: Problem) -> DecisionLog:
     """Returns the log of a problem with one discount; refused where there is none."""
     common.usable_discount(problem)
-    if problem.log is None:
-        raise CertificateRefused(
-            "the problem has no log, but the claim needs the order of visits, which counts do not "
-            "tell; give it as Problem(log=…)",
-            code="no-log",
-        )
-    return problem.log
-
-
-def check_level(delta: float) -> None:
-    """Refuses a δ that no capital of doubles can reach."""
-    if delta < SMALLEST_LEVEL:
-        raise CertificateRefused(
-            f"delta is {delta}, expected at least {SMALLEST_LEVEL}", code="delta-too-small"
-        )
+    return episodes.log_of(problem)
 
 
 def check_estimate(problem: Problem, folds: Folds) -> None:
@@ -586,8 +553,4 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
     }
     for part, counts in parts.items():
         if (behavior.probability == estimate_behavior(counts).probability).all():
-            raise CertificateRefused(
-                f"the behavior policy is estimated from the {part} that is to certify; expected an "
-                "estimate from the training part",
-                code="behavior-from-judging-part",
-            )
+            raise CertificateRefused(Statement("behavior-from-judging-part", {"part": part}))

@@ -7,7 +7,7 @@ certifies, never sees which of them would have been best on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +96,10 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
         cases.append(different[key])
     levels, sides = Levels.of(folds), (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
-    lengths = [horizons_of(fold, number) for fold in folds]
+    lengths = [  # of fewer than others have, the last one comes again
+        own + own[-1:] * (number - len(own))
+        for own in (horizons(fold.course.discount) for fold in folds)
+    ]
     ways = [[Way(who, steps, steps) for who in sides for steps in own] for own in lengths]
     tallies = tally_each(cases, ways, PLANNING, runs)
     alone = bets_alone(levels, np.repeat(sides, number).tolist(), tallies)
@@ -107,25 +110,13 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
     ]
     in_turn = bets_in_turn(levels, tally_each(cases, ways_in_turn, PLANNING, runs))
     best_in_turn = in_turn.score.argmax(axis=1).tolist()
-    return [
-        clearly_best(
-            alone.plan(fold, ways[f][best[f][0]], (f, best[f][0])),
-            in_turn.plan(fold, ways_in_turn[f][best_in_turn[f]], (f, best_in_turn[f])),
-            fold.course,
-        )
-        for f, fold in enumerate(folds)
-    ]
-
-
-def horizons_of(fold: Fold, number: int) -> tuple[int | None, ...]:
-    """Returns so many horizons of a fold; of fewer than that, the last one comes again."""
-    own = horizons(fold.course.discount)
-    return own + own[-1:] * (number - len(own))
-
-
-def clearly_best(paired: BetPlan, in_turn: BetPlan, course: Course) -> BetPlan:
-    """Returns the bet on both policies at once, or the one in turn where that is clearly better."""
-    return in_turn if in_turn.score > paired.score + CLEARLY * span_of(course) else paired
+    plans = []
+    for f, fold in enumerate(folds):
+        paired = alone.plan(fold, ways[f][best[f][0]], (f, best[f][0]))
+        turned = in_turn.plan(fold, ways_in_turn[f][best_in_turn[f]], (f, best_in_turn[f]))
+        clearly = turned.score > paired.score + CLEARLY * span_of(fold.course)
+        plans.append(turned if clearly else paired)
+    return plans
 
 
 class Levels(NamedTuple):
@@ -135,28 +126,28 @@ class Levels(NamedTuple):
     goal: FloatArray  # ln(q/δ)
     goal_together: FloatArray  # ln(q/wδ)
     closest: FloatArray  # to the least value that a mean is taken to lie
-    variance: FloatArray  # of rounds, at the least
-    least: dict[int, FloatArray]  # that a round of each kind can give
+    least: FloatArray  # [3, F, 1] that a round of BOTH, OURS and THEIRS can give
 
     @classmethod
     def of(cls, folds: Sequence[Fold]) -> Levels:
         """Returns the figures of folds."""
+        figures = [
+            (
+                fold.ratio,
+                log_goal(fold.delta),
+                log_goal(fold.delta * TOGETHER),
+                SMALLEST_SPREAD * span_of(fold.course),
+                *(least_of(who, fold.course) for who in (BOTH, OURS, THEIRS)),
+            )
+            for fold in folds
+        ]
+        ratio, goal, together, closest, *least = np.array(figures).T[..., np.newaxis]
+        return cls(ratio, goal, together, closest, np.array(least))
 
-        def column(figures: Iterable[float]) -> FloatArray:
-            return np.array([*figures])[:, np.newaxis]
-
-        closest = [SMALLEST_SPREAD * span_of(fold.course) for fold in folds]
-        return cls(
-            column(fold.ratio for fold in folds),
-            column(log_goal(fold.delta) for fold in folds),
-            column(log_goal(fold.delta * TOGETHER) for fold in folds),
-            column(closest),
-            column(smallest**2 for smallest in closest),
-            {
-                who: column(least_of(who, fold.course) for fold in folds)
-                for who in (BOTH, OURS, THEIRS)
-            },
-        )
+    @property
+    def variance(self) -> FloatArray:
+        """Returns that of rounds, at the least."""
+        return self.closest**2
 
     def largest_stake(self, above_least: FloatArray) -> FloatArray:
         """Returns the largest stake on means that lie so far above the least value."""

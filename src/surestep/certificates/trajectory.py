@@ -21,13 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
 
-import surestep._arrays as arrays
 import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
@@ -36,7 +34,7 @@ from surestep._settings import Delta, check_settings
 from surestep.certificates.common import LARGEST, End, Needs, Seed, Share
 from surestep.certificates.episodes import Logger
 from surestep.certificates.known import Known, ends
-from surestep.certificates.refuting import check_observed, check_returns
+from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import (
     CertificateRefused,
     InvalidParameter,
@@ -153,10 +151,11 @@ class Trajectory:
             values = self._differences(problem, policy, weights)
             lower = self._bound(problem, policy, values, train)
         except UnsupportedPolicy as reason:
-            raise CertificateRefused(str(reason), code="policy-beyond-log") from None
+            said = Statement("policy-beyond-log", {"reason": str(reason)})
+            raise CertificateRefused(said) from None
         after = self._after_steps(problem)
         if after > 0:
-            check_observed(problem)
+            check_values(problem, ends=False)  # which are worth 0
         low, high = problem.value_bounds
         total = weights.total
         figures: dict[str, Scalar] = {
@@ -213,12 +212,7 @@ class Trajectory:
             return offpolicy.student_t(values, self.delta)
         if self.interval == "bca":
             rng = np.random.default_rng(self.seed)
-            if self.delta < SMALLEST_RESAMPLED:
-                raise CertificateRefused(
-                    f"delta is {self.delta}, expected at least {SMALLEST_RESAMPLED} for a "
-                    "bootstrap, or another interval",
-                    code="delta-too-small",
-                )
+            common.check_delta(self.delta, "a bootstrap", SMALLEST_RESAMPLED)
             resamples = max(2000, math.ceil(20 / self.delta))
             return offpolicy.bca_bootstrap(
                 offpolicy.MeanEstimate(values), self.delta, rng, resamples
@@ -256,23 +250,15 @@ class Trajectory:
     def _most(self, problem: Problem, policy: Policy, least: float) -> float:
         """Returns the largest one: with all weight that the policies allow in as many steps."""
         if problem.log is not None and problem.log.propensity is not None:
-            raise CertificateRefused(
-                "the log names the probability of each row's action, and nobody knows how small "
-                "others may be, so that weights have no largest one; expected another interval "
-                "than hoeffding",
-                code="no-largest-weight",
-            )
+            raise CertificateRefused(Statement("no-largest-weight"))
         behavior, steps = problem.behavior.probability, self.horizon or 1
         going_on = ~problem.counts.terminal[problem.counts.pairs.state]
         taken = (behavior > 0) & going_on
         ratio = float((policy.probability[taken] / behavior[taken]).max(initial=1.0))
         logarithm = steps * math.log(ratio)
         if logarithm > math.log(LARGEST / max(-least, 1.0)):
-            raise CertificateRefused(
-                f"weights of {steps} steps can be as large as {ratio:.6g}^{steps}, too large for "
-                "hoeffding; expected a policy nearer to the behavior policy, or another interval",
-                code="weights-too-large",
-            )
+            said = Statement("weights-too-large", {"steps": steps, "ratio": ratio})
+            raise CertificateRefused(said)
         return math.expm1(logarithm) * -least
 
     def _after_steps(self, problem: Problem) -> float:
@@ -347,24 +333,22 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
     if discount == 1 and (
         settings.estimator == "dr" or (settings.claim != "horizon" and not whole)
     ):
-        raise CertificateRefused(
-            "discount is 1; expected less, or another estimator than dr and a claim about a "
-            "horizon, or about whole episodes: with an asymptotic interval, or estimator='is' with "
-            "return_low and return_high",
-            code="discount-1",
-        )
+        raise CertificateRefused(Statement("discount-1"))
 
 
 def check_rewards(log: DecisionLog, low: float, high: float) -> None:
     """Refuses a log with a reward outside of its bounds."""
-    arrays.refuse_where(
+    common.refuse_where(
+        "rewards-beyond-bounds",
         (log.reward < low) | (log.reward > high),
-        lambda i: (
-            f"the reward of {row_name(log.episode_offsets, i)} is {log.reward[i]}, expected "
-            f"reward_low = {low} to reward_high = {high}"
-        ),
         "step",
-        partial(RefutedBounds, code="rewards-beyond-bounds"),
+        lambda i: {
+            "what": f"the reward of {row_name(log.episode_offsets, i)}",
+            "reward": log.reward[i],
+            "low": low,
+            "high": high,
+        },
+        RefutedBounds,
     )
 
 
@@ -378,11 +362,7 @@ def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None
     )
     sizes = [0 if part is None else part.num_episodes for part in (train, test)]
     if test is None or sizes[1] < 2 or (settings.train_share > 0 and sizes[0] < 2):
-        raise CertificateRefused(
-            f"the log has {log.num_episodes} episodes, {sizes[0]} for training and {sizes[1]} for "
-            "the test; expected at least 2 each: take more episodes, or another train_share",
-            code="too-few-episodes",
-        )
+        raise episodes.too_few("episodes", log.num_episodes, sizes[0], sizes[1], 2)
     return train, test
 
 

@@ -10,12 +10,12 @@ are fixed before the data; what the data happens to show decides nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.certificates.confidence import (
     MOST_VISITS,
@@ -27,6 +27,7 @@ from surestep.certificates.refuting import check_reward_bounds
 from surestep.errors import CertificateRefused
 from surestep.model.counts import Counts
 from surestep.model.problem import Problem
+from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 from surestep.planning.rectangular import (
     Earnings,
@@ -102,12 +103,9 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
     unknown_rewards = 0 if counts.rewards.known else int(np.count_nonzero(~ends))
     parts = unknown_rows + unknown_rewards + (0 if terms.known_start else 1)
     share = terms.delta / max(parts, 1)
-    if share / counts.pairs.num_states < SMALLEST_LEVEL:
-        raise CertificateRefused(
-            f"delta is {terms.delta}, and {parts} parts share it; expected a larger one",
-            code="delta-too-small",
-        )
     size = counts.pairs.num_states
+    smallest = SMALLEST_LEVEL * size * max(parts, 1)
+    common.check_delta(terms.delta, f"the {parts} parts that share it", smallest)
     low, high = (
         over_support(earned, counts, problem.support)
         for earned in earnings(counts, ends, share, terms)
@@ -202,31 +200,19 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
     """Refuses counts that the set cannot be built from: too many, or with rewards left open."""
     counts = problem.counts
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
-        raise CertificateRefused(
-            f"the counts add up to more than {MOST_VISITS:.0e}, beyond which the intervals are not "
-            "accurate",
-            code="too-many-visits",
-        )
+        raise CertificateRefused(Statement("too-many-visits", {"most": MOST_VISITS}))
     pairs, rewards = counts.pairs, counts.rewards
     stored, sizes = problem.stored_sizes(), problem.support_sizes()
-    needed = "reward_low and reward_high, the range of all rewards"
     if terms.reward_range is not None:
         check_reward_bounds(counts, terms.reward_range)
     elif not rewards.known:
-        raise CertificateRefused(
-            f"the rewards are not known, only what was observed of them; expected {needed}",
-            code="rewards-not-known",
-        )
+        raise CertificateRefused(Statement("rewards-not-known"))
     elif rewards.per == "transition":
-        arrays.refuse_where(
+        common.refuse_where(
+            "rewards-partly-known",
             ~ends & (stored < sizes),
-            lambda k: (
-                f"the known rewards of {pairs.pair_name(k)} are given for {stored[k]} of "
-                f"{sizes[k]} states only, and it may lead to any of them; expected known rewards "
-                f"for all, or {needed}"
-            ),
             "pair",
-            partial(CertificateRefused, code="rewards-partly-known"),
+            lambda k: {"pair": pairs.pair_name(k), "known": stored[k], "all": sizes[k]},
         )
 
 

@@ -9,7 +9,7 @@ import click
 
 from surestep.cli import options
 from surestep.cli.terminal import say
-from surestep.description import BY_DEFAULT, DEFAULTS, HELP, SUFFIX, assignment, described, merged
+from surestep.description import DEFAULTS, HELP, SUFFIX, assignment, described, merged
 
 
 @click.command("describe", short_help="Look at a log, and write a description to go on with.")
@@ -38,7 +38,7 @@ def command(
     if keys:
         for path, words in HELP.items():
             name = path.rpartition(".")[2]
-            usual = BY_DEFAULT.get(name, DEFAULTS.get(name))
+            usual = DEFAULTS.get(name)
             say(f"{path}: {words}{'' if usual is None else f'  [default: {usual}]'}")
         return
     if not logs:

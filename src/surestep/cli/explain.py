@@ -12,11 +12,7 @@ from surestep.cli import options
 from surestep.cli.terminal import say_json, terminal, visible
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from surestep.pipeline import Explanation
-
-UNCHANGED = 1e-12  # chances this close are the same
 
 
 @click.command("explain", short_help="Explain why a policy does what it does in a state.")
@@ -61,23 +57,13 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
     return dict(named) or given
 
 
-def chances(before: float, after: float) -> tuple[str, Text]:
-    """Returns both chances of an action as cells; the new one is bold where it is another one."""
-    from rich.text import Text
-
-    from surestep._words import number
-
-    changed = abs(after - before) > UNCHANGED
-    return number(before), Text(number(after), style="bold" if changed else "")
-
-
 def print_explanation(explanation: Explanation) -> None:
     """Prints the actions side by side, then what decides between them."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    from surestep._words import Scale
+    from surestep._words import Scale, number
     from surestep.pipeline import in_words
 
     console = terminal(highlight=False)
@@ -102,17 +88,18 @@ def print_explanation(explanation: Explanation) -> None:
                 more = "" if reason.more_visits is None else f"{reason.more_visits:,}"
                 table.add_row(
                     *(Text(visible(label)) for label in reason.called),
-                    *chances(reason.behavior, reason.probability),
+                    number(reason.behavior),
+                    number(reason.probability),
                     f"{reason.visits:,}",
                     values.number(reason.q) if reason.visits else "unknown",
                     gains.signed(reason.advantage) if reason.visits else "",
                     "not allowed" if reason.allowed is False else more,
                 )
         if untried:
-            before_all = sum(action.behavior for action in untried)
-            after_all = sum(action.probability for action in untried)
+            before_all = number(sum(action.behavior for action in untried))
+            after_all = number(sum(action.probability for action in untried))
             name = [f"{len(untried):,} others", *[""] * (len(explanation.action_columns) - 1)]
-            table.add_row(*name, *chances(before_all, after_all), "never", "unknown")
+            table.add_row(*name, before_all, after_all, "never", "unknown")
         console.print(table)
     for sentence in in_words(explanation):
         console.print(Text(visible(sentence)))

@@ -12,7 +12,7 @@ from surestep.cli import options
 from surestep.cli.options import Grouped, Option, described
 from surestep.cli.progress import task_progress
 from surestep.cli.terminal import say, terminal
-from surestep.description import ASKING, IMPROVING, LABELS, READING, Description
+from surestep.description import ASKING, IMPROVING, READING, Description
 
 if TYPE_CHECKING:
     from surestep.pipeline import Effort
@@ -105,6 +105,6 @@ def print_answer(findings: Findings) -> None:
     columns = "; ".join(f"{role} {', '.join(names)}" for role, names in named.items() if names)
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
-    names = [LABELS.get(name, name) for name in findings.record.defaults]
-    if names:
-        say(f"By default: {', '.join(names)} (“How to repeat it” in the report)", dim=True)
+    if findings.record.defaults:
+        names = ", ".join(findings.record.defaults)
+        say(f"By default: {names} (“How to repeat it” in the report)", dim=True)

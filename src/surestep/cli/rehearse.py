@@ -84,7 +84,7 @@ def command(
         if output is not None:
             check_can_begin(output)
         asked = Terms.of(description)
-        worlds = USUAL_WORLDS if asked.worlds is None else asked.worlds
+        worlds = USUAL_WORLDS if asked.method.worlds is None else asked.method.worlds
         source = open_source(description, memory_limit=memory_limit)
 
         def tell_plan(seconds: float) -> None:

@@ -11,10 +11,9 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch
-from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP, read_discount, read_initial
 from surestep.model.pairs import Pairs, check_same_pairs
-from surestep.model.transitions import read_successors, transition_name
+from surestep.model.transitions import read_successors, transition_name, united
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +40,7 @@ class MDPBatch:
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
         pairs = self.pairs
-        if not isinstance(pairs, Pairs):
-            raise InvalidModel(f"pairs is of type {type(pairs).__name__}, expected Pairs")
+        arrays.expect("pairs", pairs, Pairs, InvalidModel)
         offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
         probability = arrays.floats("probability", self.probability, None, InvalidModel)
         if probability.ndim != 2 or probability.shape[0] == 0:
@@ -65,14 +63,15 @@ class MDPBatch:
         probability = arrays.normalised_runs(
             probability, offsets, words, InvalidModel, zeros_allowed=True
         )
-        discount = read_discount(pairs, self.discount)
-        set_field = object.__setattr__
-        set_field(self, "offsets", offsets)
-        set_field(self, "successor", successor)
-        set_field(self, "probability", arrays.freeze(probability))
-        set_field(self, "expected_reward", arrays.freeze(reward))
-        set_field(self, "discount", arrays.freeze(discount))
-        set_field(self, "initial", arrays.freeze(read_initial(pairs, self.initial)))
+        arrays.keep(
+            self,
+            offsets=offsets,
+            successor=successor,
+            probability=probability,
+            expected_reward=reward,
+            discount=read_discount(pairs, self.discount),
+            initial=read_initial(pairs, self.initial),
+        )
 
     @classmethod
     def from_models(cls, models: Sequence[FiniteMDP]) -> MDPBatch:
@@ -130,16 +129,3 @@ class MDPBatch:
             np.where(lengths == 0, reward, 0.0),
             endless=None,
         )
-
-
-def united(
-    pairs: Pairs, parts: Sequence[FiniteMDP | Counts]
-) -> tuple[IntArray, IndexArray, list[IntArray]]:
-    """Returns the successors that any part has, by pair, and where those of each part are."""
-    size = np.int64(pairs.num_states)
-    keys = [arrays.run_owners(part.offsets) * size + part.successor for part in parts]
-    union = np.concatenate(keys)
-    if not (np.diff(union) > 0).all():  # as those of one model mostly do
-        union = np.unique(union)
-    offsets = arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))
-    return offsets, (union % size).astype(np.int32), [np.searchsorted(union, key) for key in keys]

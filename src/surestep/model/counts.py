@@ -15,7 +15,7 @@ from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
 from surestep.model.pairs import Labels, Pairs, check_same_pairs
-from surestep.model.transitions import read_successors, transition_name
+from surestep.model.transitions import read_successors, transition_name, united
 
 LARGEST_TOTAL = 2**61  # two totals can be added in 64 bits
 MEAN_SLACK = 1e-9  # relative to the largest reward: what adding up may be off
@@ -150,41 +150,24 @@ class Counts:
         )
         rows = cube[pairs.state, pairs.action]  # [K, S]
         known = rewards is not None
-        what, table = ("rewards", rewards) if known else ("reward_sums", reward_sums)
-        values = arrays.numbers(what, table, InvalidCounts)
-        ends = [arrays.numbers("reward_ranges", end, InvalidCounts) for end in reward_ranges or ()]
-        for end in ends:
-            if end.shape != values.shape:
-                raise InvalidCounts(
-                    f"reward_ranges has a table of shape {end.shape}, expected {values.shape}"
-                )
-        # Known rewards per transition are kept for transitions never seen, with a count of 0.
-        stored = np.full(rows.shape, known and values.shape == cube.shape) | (rows != 0)
-        pair, successor = np.nonzero(stored)
-        logged: LoggedRewards
-        if values.shape == cube.shape:
-            chosen = values[pairs.state, pairs.action]
-            if not known:
-                arrays.refuse_where(
-                    (rows == 0) & (chosen != 0),
-                    lambda i: (
-                        f"reward_sums holds {chosen.flat[i]} for "
-                        f"{pairs.pair_name(i // pairs.num_states)} → "
-                        f"{pairs.state_name(i % pairs.num_states)}, which was never observed; "
-                        "expected 0"
-                    ),
-                    "value",
-                    InvalidCounts,
-                )
-            ends = [end[pairs.state, pairs.action][pair, successor] for end in ends]
-            logged = LoggedRewards(chosen[pair, successor], "transition", known, *ends)
-        elif values.shape == cube.shape[:2]:
-            ends = [pairs.flat("reward_ranges", end, InvalidCounts) for end in ends]
-            logged = LoggedRewards(pairs.flat(what, values, InvalidCounts), "pair", known, *ends)
+        named = [("rewards", rewards) if known else ("reward_sums", reward_sums)]
+        named += [("reward_ranges", end) for end in reward_ranges or ()]
+        tables = [(name, arrays.numbers(name, table, InvalidCounts)) for name, table in named]
+        stored = rows != 0
+        if tables[0][1].ndim == 3:
+            cubes = [
+                arrays.shaped(name, values, cube.shape, InvalidCounts)[pairs.state, pairs.action]
+                for name, values in tables
+            ]
+            # Known rewards are kept for transitions never seen, with a count of 0. So are sums of
+            # such, which are refused by name.
+            stored |= known or np.any([values != 0 for values in cubes], axis=0)
+            flat = [values[stored] for values in cubes]
         else:
-            raise InvalidCounts(
-                f"{what} has shape {values.shape}, expected {cube.shape[:2]} or {cube.shape}"
-            )
+            flat = [pairs.flat(name, values, InvalidCounts) for name, values in tables]
+        pair, successor = np.nonzero(stored)
+        per: Literal["pair", "transition"] = "transition" if tables[0][1].ndim == 3 else "pair"
+        logged = LoggedRewards(flat[0], per, known, *flat[1:])
         if starts is None:
             starts = np.eye(1, pairs.num_states, dtype=np.int64)[0]
         return cls(
@@ -208,9 +191,13 @@ class Counts:
         rewards = self.rewards
         if rewards.known:
             return rewards.values
-        observed = self.visits if rewards.per == "pair" else self.times
-        means: FloatArray = rewards.values / np.maximum(observed, 1)
+        means: FloatArray = rewards.values / np.maximum(self.observed, 1)
         return means
+
+    @property
+    def observed(self) -> IntArray:
+        """Counts the observations of each pair [K] or transition [T] that rewards are about."""
+        return self.visits if self.rewards.per == "pair" else self.times
 
     def observed_rewards(self) -> tuple[FloatArray, FloatArray]:
         """Returns the least and greatest reward seen of each pair [K] or transition [T]; else 0.
@@ -248,80 +235,66 @@ def merge(first: Counts, second: Counts) -> Counts:
         raise ShapeMismatch(
             f"the first counts have {describe_rewards(ours)}, the second {describe_rewards(theirs)}"
         )
-    pair = np.concatenate([arrays.run_owners(first.offsets), arrays.run_owners(second.offsets)])
-    successor = np.concatenate([first.successor, second.successor])
-    order = np.lexsort((successor, pair))
-    pair, successor = pair[order], successor[order]
-    new = arrays.first_of_equal(pair, successor)
-    groups = np.append(np.flatnonzero(new), pair.size)
-    times = np.concatenate([first.times, second.times])[order]
-    offsets = arrays.offsets_of(np.bincount(pair[new], minlength=first.pairs.num_pairs))
-    ends: tuple[FloatArray, ...] = ()
-    if ours.least is not None:
-        ends = merged_ends(first, second, order, groups)
-    if ours.per == "transition":
-        logged = np.concatenate([ours.values, theirs.values])[order]
-        if ours.known:
-            conflict = ~new & (logged != np.roll(logged, 1))
-            arrays.refuse_where(
-                conflict,
-                lambda t: (
-                    f"the known reward of {first.pairs.pair_name(int(pair[t]))} → "
-                    f"{first.pairs.state_name(int(successor[t]))} is {logged[t - 1]} in the first "
-                    f"counts and {logged[t]} in the second"
-                ),
-                "transition",
-                ShapeMismatch,
-            )
-            values = logged[new]
-        else:
-            with np.errstate(over="ignore"):  # an infinite sum is refused by name below
-                values = arrays.run_sums(logged, groups)
-    elif ours.known:
+    offsets, successor, places = united(first.pairs, (first, second))
+    times: IntArray = np.zeros(successor.size, np.int64)
+    for counts, place in zip((first, second), places, strict=True):
+        times[place] += counts.times
+    size = first.pairs.num_pairs if ours.per == "pair" else successor.size
+
+    def both(values: FloatArray, others: FloatArray, absent: float) -> tuple[FloatArray, ...]:
+        """Returns what both counts have for each pair or transition of either."""
+        if ours.per == "pair":
+            return values, others
+        spread = np.full(size, absent), np.full(size, absent)
+        spread[0][places[0]], spread[1][places[1]] = values, others
+        return spread
+
+    if ours.known:
+        here, there = both(ours.values, theirs.values, np.nan)
         arrays.refuse_where(
-            ours.values != theirs.values,
-            lambda k: (
-                f"the known reward of {first.pairs.pair_name(k)} is {ours.values[k]} in the first "
-                f"counts and {theirs.values[k]} in the second"
+            (here != there) & ~np.isnan(here) & ~np.isnan(there),
+            lambda i: (
+                "the known reward of "
+                f"{name_of_reward(first.pairs, ours.per, offsets, successor, i)} is {here[i]} in "
+                f"the first counts and {there[i]} in the second"
             ),
-            "pair",
+            ours.per,
             ShapeMismatch,
         )
-        values = ours.values
+        values = np.where(np.isnan(here), there, here)
     else:
-        with np.errstate(over="ignore"):
-            values = ours.values + theirs.values
+        with np.errstate(over="ignore"):  # an infinite sum is refused by name below
+            values = np.add(*both(ours.values, theirs.values, 0.0))
+    ends = list[FloatArray]()
+    if ours.least is not None:
+        for least, others, sign in zip(
+            first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True
+        ):
+            # What was never observed is beyond every reward: the other one counts.
+            here, there = (
+                np.where(part.observed > 0, sign * end, np.inf)
+                for part, end in ((first, least), (second, others))
+            )
+            end = np.minimum(*both(here, there, np.inf))
+            ends.append(np.where(np.isinf(end), 0.0, sign * end))
     return Counts(
         with_labels_of_both(first.pairs, second.pairs),
         offsets,
-        successor[new],
-        arrays.run_sums(times, groups),
+        successor,
+        times,
         LoggedRewards(values, ours.per, ours.known, *ends),
         first.starts + second.starts,
         first.terminal | second.terminal,
     )
 
 
-def merged_ends(
-    first: Counts, second: Counts, order: IntArray, groups: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Returns the least and greatest reward of both; `order`, `groups` put transitions together."""
-    per_pair = first.rewards.per == "pair"
-    observed = [counts.visits if per_pair else counts.times for counts in (first, second)]
-    ends = zip(first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True)
-    merged = list[FloatArray]()
-    for ours, theirs, sign in ends:
-        # What was never observed is beyond every reward: the other one counts.
-        both = [
-            np.where(seen > 0, sign * end, np.inf)
-            for seen, end in zip(observed, (ours, theirs), strict=True)
-        ]
-        if per_pair:
-            least = np.minimum(*both)
-        else:
-            least = np.minimum.reduceat(np.append(np.concatenate(both)[order], 0.0), groups)[:-1]
-        merged.append(np.where(np.isinf(least), 0.0, sign * least))
-    return merged[0], merged[1]
+def name_of_reward(
+    pairs: Pairs, per: str, offsets: IntArray, successor: IndexArray, index: int
+) -> str:
+    """Returns the name of the pair or transition whose reward has that place."""
+    if per == "pair":
+        return pairs.pair_name(index)
+    return transition_name(pairs, offsets, successor, index)
 
 
 def with_labels_of_both(first: Pairs, second: Pairs) -> Pairs:
@@ -343,14 +316,11 @@ def describe_rewards(rewards: LoggedRewards) -> str:
 def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
     """Finite rewards of the right length; sums are 0 where nothing was observed."""
     arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
-    pairs = counts.pairs
+    observed = counts.observed
 
     def name(index: int) -> str:
-        if rewards.per == "pair":
-            return pairs.pair_name(index)
-        return transition_name(pairs, counts.offsets, counts.successor, index)
+        return name_of_reward(counts.pairs, rewards.per, counts.offsets, counts.successor, index)
 
-    observed = counts.visits if rewards.per == "pair" else counts.times
     what = "reward" if rewards.known else "reward sum"
     values = arrays.floats(what, rewards.values, observed.shape, InvalidCounts, name)
     if not rewards.known:

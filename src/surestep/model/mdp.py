@@ -147,27 +147,17 @@ class FiniteMDP:
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         rows = cube[pairs.state, pairs.action]  # [K, S]
         pair, successor = np.nonzero(rows)  # NaN is not zero and is refused below
-        rewards = arrays.numbers("R", R, InvalidModel)
-        if rewards.shape == cube.shape:
-            reward = rewards[pairs.state, pairs.action][pair, successor]
-            per_pair: FloatArray = np.zeros(pairs.num_pairs)
-        elif rewards.shape == cube.shape[:2]:
-            per_pair = pairs.flat("R", rewards, InvalidModel)
-            reward = per_pair[pair]
-        else:
-            raise InvalidModel(
-                f"R has shape {rewards.shape}, expected {cube.shape[:2]} or {cube.shape}"
-            )
-        lengths = np.count_nonzero(rows, axis=1)
+        offsets = arrays.offsets_of(np.count_nonzero(rows, axis=1))
+        reward, ending = spread_rewards(pairs, offsets, successor, R)
         return cls(
             pairs,
-            arrays.offsets_of(lengths),
+            offsets,
             successor,
             rows[pair, successor],
             reward,
             spread_discount(pairs, discount),
             spread_initial(pairs, initial),
-            np.where(lengths == 0, per_pair, 0.0),
+            ending,
         )
 
     @classmethod
@@ -187,29 +177,35 @@ class FiniteMDP:
         `R` is a table [S, A] or one sparse matrix [S, S] an action (0 where nothing is stored);
         everything else is as in `from_dense`.
         """
-        from surestep.model.sparse import read_matrices, rewards_at, stacked
+        from surestep.model.sparse import read_matrices
 
-        matrices = read_matrices("P", P)
-        pairs = dense_pairs(
-            (matrices[0].shape[0], len(matrices)), enabled, state_labels, action_labels
-        )
-        lengths, successor, probability = stacked(matrices, pairs)
-        offsets = arrays.offsets_of(lengths)
+        stacked = read_matrices("P", P)
+        states = stacked.shape[1]
+        pairs = dense_pairs((states, len(P)), enabled, state_labels, action_labels)
+        row = pairs.action.astype(np.int64) * states + pairs.state
+        chances = stacked[row]
+        chances.eliminate_zeros()
+        offsets, successor = chances.indptr.astype(np.int64), chances.indices
         if isinstance(R, Sequence) and len(R) > 0 and hasattr(R[0], "tocsr"):
-            per_pair: FloatArray = np.zeros(pairs.num_pairs)
-            reward = rewards_at(read_matrices("R", R), pairs, offsets, successor)
+            rewards = read_matrices("R", R)
+            if rewards.shape != stacked.shape:
+                raise InvalidModel(
+                    f"R has {len(R)} matrices of {rewards.shape[1]} states, expected {len(P)} of "
+                    f"{states}"
+                )
+            reward: FloatArray = rewards[row[arrays.run_owners(offsets)], successor]
+            ending = None
         else:
-            per_pair = pairs.flat("R", R, InvalidModel)
-            reward = np.repeat(per_pair, lengths)
+            reward, ending = spread_rewards(pairs, offsets, successor, R)
         return cls(
             pairs,
             offsets,
             successor,
-            probability,
+            chances.data,
             reward,
             spread_discount(pairs, discount),
             spread_initial(pairs, initial),
-            np.where(lengths == 0, per_pair, 0.0),
+            ending,  # type: ignore[arg-type]
         )
 
     def dense(self) -> DenseMDP:
@@ -249,16 +245,7 @@ class FiniteMDP:
 
         Rewards of transitions [T] are given as `dataclasses.replace(mdp, reward=...)`.
         """
-        pairs, lengths = self.pairs, arrays.run_lengths(self.offsets)
-        rewards = arrays.numbers("R", R, InvalidModel)
-        if rewards.shape == (pairs.num_states, pairs.num_actions, pairs.num_states):
-            per_pair: FloatArray = np.zeros(pairs.num_pairs)
-            owner = arrays.run_owners(self.offsets)
-            reward = rewards[pairs.state[owner], pairs.action[owner], self.successor]
-        else:
-            per_pair = pairs.flat("R", rewards, InvalidModel)
-            reward = np.repeat(per_pair, lengths)
-        ending = np.where(lengths == 0, per_pair, 0.0)
+        reward, ending = spread_rewards(self.pairs, self.offsets, self.successor, R)
         return replace(self, reward=reward, ending_reward=ending)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -341,6 +328,19 @@ def dense_pairs(
     if mask.shape != shape:
         raise InvalidModel(f"enabled has shape {mask.shape}, expected {shape}")
     return Pairs.from_enabled(mask, state_labels=state_labels, action_labels=action_labels)
+
+
+def spread_rewards(
+    pairs: Pairs, offsets: IntArray, successor: AnyArray, R: object
+) -> tuple[FloatArray, FloatArray]:
+    """Returns rewards [S, A] or [K], or [S, A, S] where ends earn 0, as [T], and of ends as [K]."""
+    rewards = arrays.numbers("R", R, InvalidModel)
+    owner, lengths = arrays.run_owners(offsets), arrays.run_lengths(offsets)
+    if rewards.shape == (pairs.num_states, pairs.num_actions, pairs.num_states):
+        reward = rewards[pairs.state[owner], pairs.action[owner], successor]
+        return reward, np.zeros(pairs.num_pairs)
+    per_pair = pairs.flat("R", rewards, InvalidModel)
+    return per_pair[owner], np.where(lengths == 0, per_pair, 0.0)
 
 
 def spread_discount(pairs: Pairs, discount: object) -> FloatArray:

@@ -22,6 +22,7 @@ from surestep.model.plan import Plan
 from surestep.model.policy import Policy
 from surestep.model.statements import Statement, read_statements
 from surestep.model.successors import Successors, check_support
+from surestep.model.transitions import transition_name, united
 
 UnseenRule = Literal["terminal", "pessimistic"]
 
@@ -233,21 +234,18 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     pairs = counts.pairs
     check_same_pairs("the counts", pairs, "the log", log.pairs)
     logged = log.counts()
-    size = np.int64(pairs.num_states)
-    keys = [arrays.run_owners(part.offsets) * size + part.successor for part in (counts, logged)]
-    union = np.unique(np.concatenate(keys))
+    offsets, successor, places = united(pairs, (counts, logged))
 
-    def spread(values: AnyArray, key: IntArray) -> AnyArray:
-        result = np.zeros(union.size, values.dtype)
-        result[np.searchsorted(union, key)] = values
+    def spread(values: AnyArray, place: IntArray) -> AnyArray:
+        result = np.zeros(successor.size, values.dtype)
+        result[place] = values
         return result
 
     def transition(i: int) -> str:
-        pair, successor = divmod(int(union[i]), pairs.num_states)
-        return f"{pairs.pair_name(pair)} → {pairs.state_name(successor)}"
+        return transition_name(pairs, offsets, successor, i)
 
-    times = spread(logged.times, keys[1])
-    must_agree("count", transition, spread(counts.times, keys[0]), times)
+    times = spread(logged.times, places[1])
+    must_agree("count", transition, spread(counts.times, places[0]), times)
     must_agree("starts", pairs.state_name, counts.starts, logged.starts)
     arrays.refuse_where(
         logged.terminal & ~counts.terminal,
@@ -268,10 +266,10 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     ends = least_and_greatest(known.reward, known.pair, pairs.num_pairs)
     if rewards.per == "transition":
         name, seen = transition, times
-        rewards = rewards.changed(lambda values: spread(values, keys[0]))
-        sums = spread(logged.rewards.values, keys[1])
+        rewards = rewards.changed(lambda values: spread(values, places[0]))
+        sums = spread(logged.rewards.values, places[1])
         least, greatest = logged.observed_rewards()
-        ends = spread(least, keys[1]), spread(greatest, keys[1])
+        ends = spread(least, places[1]), spread(greatest, places[1])
     must_agree("reward sum", name, rewards.values, sums, slack * seen)
     if rewards.least is not None and rewards.greatest is not None:
         must_agree("least reward", name, rewards.least, ends[0], slack)

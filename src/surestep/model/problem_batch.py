@@ -11,12 +11,11 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts
-from surestep.model.batch import united
-from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_ends, read_terminal
+from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, UnseenRule, most_actions
-from surestep.model.transitions import read_successors, transition_name
+from surestep.model.transitions import read_successors, united
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +23,8 @@ class CountsBatch:
     """The counts of B data sets over one set of pairs and successors.
 
     `rewards` are known, the same for all data sets ([K] or [T]), or sums of what each observed
-    ([B, K] or [B, T]).
+    ([B, K] or [B, T]). Samplers and `ProblemBatch.from_problems` make them of what was checked:
+    only the first data set is checked again, when the problem is.
     """
 
     pairs: Pairs
@@ -42,48 +42,19 @@ class CountsBatch:
     __setstate__ = arrays.restore_frozen
 
     def __post_init__(self) -> None:
-        """Checks everything once and freezes the arrays."""
-        arrays.expect("pairs", self.pairs, Pairs)
-        arrays.expect("rewards", self.rewards, LoggedRewards)
-        offsets, successor = read_successors(
-            self.pairs, self.offsets, self.successor, InvalidCounts
+        """Counts the visits, and freezes the arrays."""
+        ends, runs = self.terminal, (self.offsets, self.successor)
+        offsets, successor = read_successors(self.pairs, *runs, InvalidCounts)
+        arrays.keep(
+            self,
+            offsets=offsets,
+            successor=successor,
+            times=self.times,
+            rewards=self.rewards.changed(arrays.freeze),
+            starts=self.starts,
+            terminal=np.zeros(self.pairs.num_states, np.bool_) if ends is None else ends,
+            visits=arrays.own(arrays.run_sums(self.times, offsets)),
         )
-        times = arrays.whole_numbers("count", self.times, None, InvalidCounts)
-        if times.ndim != 2 or times.shape[0] == 0 or times.shape[1] != successor.size:
-            raise InvalidCounts(
-                f"times has shape {times.shape}, expected [data sets, {successor.size}]"
-            )
-        size = times.shape[0]
-        starts = arrays.whole_numbers(
-            "starts", self.starts, (size, self.pairs.num_states), InvalidCounts
-        )
-        for name, values in (("count", times), ("starts", starts)):
-            arrays.refuse_where(
-                values < 0,
-                lambda i, name=name, values=values: (  # type: ignore[misc]
-                    f"{name} {values.flat[i]} of data set {i // values.shape[1]} is negative"
-                ),
-                "value",
-                InvalidCounts,
-            )
-            if values.astype(np.float64).sum(axis=1).max() > LARGEST_TOTAL:
-                raise InvalidCounts(f"{name} of a data set add up to more than {LARGEST_TOTAL}")
-        arrays.refuse_where(
-            starts.sum(axis=1) == 0,
-            lambda b: f"starts of data set {b} add up to 0, expected at least 1 episode",
-            "data set",
-            InvalidCounts,
-        )
-        visits = arrays.run_sums(times, offsets)
-        terminal = read_terminal(self.pairs, visits.max(axis=0), self.terminal)
-        set_field = object.__setattr__
-        set_field(self, "offsets", offsets)
-        set_field(self, "successor", successor)
-        set_field(self, "times", arrays.freeze(times))
-        set_field(self, "starts", arrays.freeze(starts))
-        set_field(self, "visits", arrays.own(visits))
-        set_field(self, "terminal", arrays.freeze(terminal))
-        set_field(self, "rewards", read_batch_rewards(self))
 
     @property
     def num_data_sets(self) -> int:
@@ -113,34 +84,6 @@ class CountsBatch:
             return np.where(seen, logged.values if logged.known else logged.values / visits, 0.0)
         earned = self.times * logged.values if logged.known else logged.values
         return np.where(seen, arrays.run_sums(earned, self.offsets) / visits, 0.0)
-
-
-def read_batch_rewards(counts: CountsBatch) -> LoggedRewards:
-    """Finite rewards of the right shape; sums are 0 where a data set observed nothing."""
-    rewards = counts.rewards
-    observed = counts.visits if rewards.per == "pair" else counts.times
-    shape = observed.shape[1:] if rewards.known else observed.shape
-    values = arrays.floats("reward", rewards.values, shape, InvalidCounts)
-
-    def name(index: int) -> str:
-        if rewards.per == "pair":
-            return counts.pairs.pair_name(index % observed.shape[1])
-        return transition_name(
-            counts.pairs, counts.offsets, counts.successor, index % observed.shape[1]
-        )
-
-    if not rewards.known:
-        arrays.refuse_where(
-            (observed == 0) & (values != 0),
-            lambda i: (
-                f"reward sum of {name(i)} in data set {i // observed.shape[1]} "
-                f"is {values.flat[i]}, but it was never observed; expected 0"
-            ),
-            "value",
-            InvalidCounts,
-        )
-    ends = read_ends(rewards, values, observed, name)
-    return LoggedRewards(arrays.freeze(values), rewards.per, bool(rewards.known), *ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

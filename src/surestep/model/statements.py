@@ -212,7 +212,83 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "no-guarantee": no_guarantee,
     # whatever else somebody states
     OWN_WORDS: own_words,
-    # refusals, which begin in the middle of a line, after what was asked for
+    # refusals, which begin in the middle of a line, after what was asked for: of settings
+    "delta-too-small": "delta is {delta}, expected at least {least:.3g} for {what}",
+    "discount-0-or-1": "discount is {discount}, but the bounds divide by 1 − γ and are about γ "
+    "above 0; expected more than 0 and less than 1",
+    "discount-1": "discount is 1; expected less, or another estimator than dr and a claim about a "
+    "horizon, or about whole episodes: with an asymptotic interval, or estimator='is' with "
+    "return_low and return_high",
+    "discount-per-pair": "the problem has a discount for each pair, but the claim has only one γ; "
+    "expected one number as discount",
+    "value-bounds-unusable": "value_bounds is ({low}, {high}), expected bounds that are not both "
+    "0, with a finite difference",
+    "no-successor-weights": "prior is 'own', but the problem has no weights of successors; "
+    "expected Problem(support=Successors(…, weight=…)), or another prior",
+    "no-claim": "a certificate of the kind {kind!r} claims nothing; expected one that does",
+    "unknown-kind": "kind is {kind!r}, which cannot be verified here; expected one of {known}",
+    "mismatch": "{path} is {claimed} in the certificate, but {computed} when computed from this "
+    "problem and this policy; expected the problem and the policy that were certified",
+    # … of how much there is
+    "no-log": "the problem has no log, and counts do not tell what followed what; expected whole "
+    "episodes, as Problem(log=…)",
+    "nothing-held-out": "train_share is {share}, which leaves none of {episodes} episodes to judge "
+    "by; expected less",
+    "one-episode": "the log is one episode, which shows one start and can only be split in time; "
+    "expected more episodes, or logger='adaptive' and, where the counts say how episodes start, "
+    "known_start=True",
+    "too-few-episodes": "the log has {whole} {what}, {train} to choose and plan and {test} to "
+    "judge; expected at least {least} each: take more {what}, or another train_share",
+    "truncated-early": "episode {episode} is truncated after {steps} steps, and nobody knows what "
+    "would have followed; expected a horizon of at most {most}, fixed without looking at "
+    "returns{others}",
+    "too-few-visits": "{does} {pair}, which the data visits {visits} times; the bound {bound} "
+    "needs {needs}; expected more data, or a policy that keeps to π_b there{others}",
+    "too-many-visits": "the counts add up to more than {most:.0e}, beyond which the intervals are "
+    "not accurate; expected less data",
+    "too-little-memory": "one drawn model takes {takes:.0f} MiB, expected at most {most:.0f}; take "
+    "a smaller prior weight, or more memory",
+    "never-ends": "in a drawn model an episode never ends, at discount 1; expected less than 1",
+    # … of who acted
+    "behavior-not-known": "the behavior policy is only estimated, and weights relative to an "
+    "estimate prove nothing; expected the policy that made the log, or the probability of each "
+    "row's action",
+    "behavior-from-judging-part": "the behavior policy is estimated from the {part} that is to "
+    "certify; expected an estimate from the training part",
+    "policy-beyond-behavior": "the policy takes {pair} with probability {chance:.10g}, but the "
+    "behavior policy never does; expected a policy that does only what the behavior policy may "
+    "do{others}",
+    "policy-beyond-log": "weights do not tell what the policy earns: {reason}",
+    "no-largest-weight": "the log names the probability of each row's action, and nobody knows how "
+    "small others may be, so that weights have no largest one; expected another interval than "
+    "hoeffding",
+    "weights-too-large": "weights of {steps} steps can be as large as {ratio:.6g}^{steps}, too "
+    "large for hoeffding; expected a policy nearer to the behavior policy, or another interval",
+    # … of rewards and values
+    "no-reward-observed": "no reward was ever observed, so none can be drawn; expected some data, "
+    "known rewards, or reward_low and reward_high",
+    "rewards-not-known": "the rewards are not known, only what was observed of them; expected "
+    "reward_low and reward_high, the range of all rewards",
+    "rewards-partly-known": "the known rewards of {pair} are given for {known} of {all} states "
+    "only, and it may lead to any of them; expected known rewards for all, or reward_low and "
+    "reward_high, the range of all rewards{others}",
+    "rewards-not-deterministic": "{what} earned {least} and {most} in the log, so its reward is "
+    "not deterministic; expected rewards='bounded' with reward_low and reward_high{others}",
+    "rewards-beyond-bounds": "{what} is {reward}, expected reward_low = {low} to reward_high = "
+    "{high}: wider bounds of rewards{others}",
+    "rewards-beyond-ranges": "{where}, expected {running_low:g} to {running_high:g} where it goes "
+    "on and {ending_low:g} to {ending_high:g} where it ends: declare wider ranges "
+    "({which}){others}",
+    "returns-beyond-bounds": "from {row} on, {earned:.10g} is earned, expected {low} to {high}: "
+    "wider bounds of returns{others}",
+    "rollouts-beyond-returns": "rollouts come to {worst:.10g}, but returns between {low} and "
+    "{high} allow {least:.10g} at the least; expected wider bounds of returns",
+    "earnings-beyond-values": "{pair} earns {least:.10g} to {most:.10g}, but values between "
+    "value_bounds = ({low}, {high}) allow only {allowed_low:.10g} to {allowed_high:.10g}; expected "
+    "wider bounds{others}",
+    "values-beyond-bounds": "value_bounds is ({low}, {high}), but by the data a value of {state} "
+    "is {side} {value:.6g}; expected bounds on the values of all policies in all states{others}",
+    # … of what a policy was made from, and of a stress test
     "made-from-some-of-log": "a file of this log is one that the policy was made from, so that "
     "its episodes cannot judge it; expected episodes that had no part in it",
     "made-from-log": "the policy was chosen from this very log, so that its episodes cannot judge "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 import surestep._arrays as arrays
@@ -48,3 +51,17 @@ def dense_cube(
     pair = arrays.run_owners(offsets)
     cube[pairs.state[pair], pairs.action[pair], successor] = values
     return cube
+
+
+def united(pairs: Pairs, parts: Sequence[Any]) -> tuple[IntArray, IndexArray, list[IntArray]]:
+    """Returns the successors that any part has, by pair, and where those of each part are.
+
+    Parts are models or counts.
+    """
+    size = np.int64(pairs.num_states)
+    keys = [arrays.run_owners(part.offsets) * size + part.successor for part in parts]
+    union = np.concatenate(keys)
+    if not (np.diff(union) > 0).all():  # as those of one model mostly do
+        union = np.unique(union)
+    offsets = arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))
+    return offsets, (union % size).astype(np.int32), [np.searchsorted(union, key) for key in keys]

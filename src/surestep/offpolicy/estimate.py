@@ -91,7 +91,12 @@ class RatioEstimate:
             ended = np.bincount(lengths, last, minlength=size + 1)[:size]
             totals = np.cumsum(ended, dtype=np.float64)
             totals += np.bincount(step, self.weight, minlength=size)
-            check_weights(totals)
+            if (gone := ~(totals > 0)).any():
+                raise UnsupportedPolicy(
+                    f"at step {np.argmax(gone)} no episode of the log has any weight left: the "
+                    "policy would not have acted like any of them; expected more episodes, or an "
+                    "estimator without weighted means"
+                )
             ratio = sums / totals
             scale = lengths.size / totals
             later = np.append(np.cumsum((ratio * scale)[::-1])[::-1], 0.0)
@@ -125,20 +130,10 @@ class RatioEstimate:
         return estimates
 
 
-def check_weights(totals: FloatArray) -> None:
-    """Refuses a log none of whose episodes has any weight left at some step."""
-    if not (totals > 0).all():
-        step = int(np.argmax(~(totals > 0)))
-        raise UnsupportedPolicy(
-            f"at step {step} no episode of the log has any weight left: the policy would not have "
-            "acted like any of them; take more episodes, or an estimator without weighted means"
-        )
-
-
 def check_finite(values: FloatArray) -> None:
     """Refuses an estimate that no double holds."""
     if not np.isfinite(values).all():
         raise UnsupportedPolicy(
             "importance weights and rewards are so large that the estimate is no finite number; "
-            "the policy is too far from the behavior policy for episodes this long"
+            "expected a policy nearer to the behavior policy, for episodes this long"
         )

@@ -7,7 +7,7 @@ records: until the process ends, or until the recording is cut off.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from surestep.offpolicy.weights import ImportanceWeights
 class Estimator(Protocol):
     """An estimator: its settings, and one method."""
 
-    unbiased: ClassVar[bool]  # its values are independent and each has the right mean
-
     def estimate(self, weights: ImportanceWeights, discount: float) -> Estimate:
         """Returns the estimate for the policy of the weights."""
         ...
@@ -32,8 +30,6 @@ class Estimator(Protocol):
 @dataclass(frozen=True, slots=True)
 class ImportanceSampling:
     """IS: the mean over the episodes of w · G, the whole weight times the discounted return."""
-
-    unbiased: ClassVar = True
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
         """(1/E) Σ_i w_i G_i."""
@@ -45,8 +41,6 @@ class ImportanceSampling:
 @dataclass(frozen=True, slots=True)
 class PerDecision:
     """PDIS: each reward with the weight of the decisions before it (Precup, Sutton, Singh 2000)."""
-
-    unbiased: ClassVar = True
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
         """(1/E) Σ_i Σ_t γ^t w_{i,0:t} r_it."""
@@ -60,8 +54,6 @@ class PerDecision:
 @dataclass(frozen=True, slots=True)
 class WeightedImportanceSampling:
     """WIS: the mean of the returns weighted with w. Biased, but consistent, and rarely wild."""
-
-    unbiased: ClassVar = False
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> RatioEstimate:
         """Σ_i w_i G_i / Σ_i w_i."""
@@ -80,8 +72,6 @@ class WeightedPerDecision:
     The older form that divides by one total over all steps is not consistent.
     """
 
-    unbiased: ClassVar = False
-
     def estimate(self, weights: ImportanceWeights, discount: float) -> RatioEstimate:
         """Σ_t γ^t Σ_i w_{i,0:t} r_it / Σ_i w_{i,0:t}."""
         earned = discounted_rewards(weights, discount)
@@ -99,8 +89,6 @@ class DoublyRobust:
     """
 
     q: FloatArray  # [K] or [S, A] Q̂
-
-    unbiased: ClassVar = True
 
     __repr__ = short_repr("q")
 

@@ -90,22 +90,22 @@ def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> Fl
 
 def check_horizon(weights: ImportanceWeights, discount: float, horizon: object) -> None:
     """Refuses a horizon that is none, or that the log does not reach or does not keep."""
-    if not (arrays.is_number(horizon) and horizon >= 1 and horizon in (np.floor(horizon), np.inf)):
-        raise InvalidParameter(f"horizon is {horizon!r}, expected a whole number of 1 or more")
-    if discount == 1 and horizon == np.inf:
-        raise InvalidParameter("horizon is inf, expected a finite one where the discount is 1")
+    if (
+        not arrays.is_number(horizon)
+        or not (horizon >= 1 and horizon == np.floor(horizon))
+        or (discount == 1 and horizon == np.inf)
+    ):
+        raise InvalidParameter(
+            f"horizon is {horizon!r}, expected a whole number of 1 or more, or inf with a discount "
+            "below 1"
+        )
     log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
+    over = log.terminated[log.episode_offsets[1:] - 1]
     arrays.refuse_where(
-        lengths > horizon,
-        lambda e: f"episode {e} has {lengths[e]} steps, expected at most horizon = {horizon}",
-        "episode",
-        InvalidParameter,
-    )
-    arrays.refuse_where(
-        ~log.terminated[log.episode_offsets[1:] - 1] & (lengths < horizon),
+        (lengths > horizon) | (~over & (lengths < horizon)),
         lambda e: (
-            f"episode {e} is truncated after {lengths[e]} steps, before the horizon {horizon}: "
-            "nobody knows what would have followed; expected a horizon that the recording reaches"
+            f"episode {e} is {'over' if over[e] else 'truncated'} after {lengths[e]} steps; "
+            f"expected horizon = {horizon}, or less where it is over"
         ),
         "episode",
         InvalidParameter,

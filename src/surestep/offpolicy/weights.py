@@ -63,7 +63,7 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
         ~(np.isfinite(ratio) & np.isfinite(cumulative)),
         lambda i: (
             f"the importance weight of {row_name(log.episode_offsets, i)} is too large for a "
-            "double; the policy is too far from the behavior policy for episodes this long"
+            "double; expected a policy nearer to the behavior policy, for episodes this long"
         ),
         "step",
         UnsupportedPolicy,

@@ -18,6 +18,7 @@ from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.known import Split
 from surestep.certificates.ranges import Ranges, hull
+from surestep.description import RANGES, described
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.behavior import propensities_vary
@@ -25,7 +26,7 @@ from surestep.io.labels.label_tables import PairTable
 from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
-from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps, gather, of_recording
+from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps, assemble, of_recording
 from surestep.pipeline.improve import problem_of
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_declared
@@ -185,20 +186,15 @@ class SavedPolicy:
             InputFile.of("log", path).sha256 in used for path in source.files
         )
         if declared is not None:
-            running, ending, returns = declared
-            terms = replace(terms, running=running, ending=ending, returns=returns)
+            stakes = dict(zip(RANGES, declared, strict=True), discount=terms.discount)
+            terms = replace(terms, stakes=described({"stakes": stakes}).stakes)
         facts = DataFacts.of(counts)
         if not same_log and "running" in record.defaults:
             # Nobody declared what steps may earn: what the log of the result shows, they may too.
             shown = (record.parameters[name] for name in Ranges._fields)
             both = zip(facts.ranges, shown, strict=True)
             facts = facts._replace(ranges=Ranges(*map(hull, both)))
-        if same_log:
-            assembly = gather(CountsSource(counts), objects=given_in(saved)).assembly
-            learnt = [Statement("states-learnt")] if saved.table.vocabulary.learnt else []
-            assembly = replace(assembly, premises=(*assembly.premises, *learnt))
-        else:
-            assembly = other_log(saved, counts)
+        assembly = assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts)
         told = terms.certifier_settings(facts)
         splits = set()
         if same_log:
@@ -266,14 +262,15 @@ def log_again(
     return source
 
 
-def given_in(saved: Result) -> dict[str, object]:
+def given_in(saved: Result) -> dict[str, Any]:
     """Returns what was given beside the log of a result, as it stands in the folder."""
     parameters, table = saved.record.parameters, saved.table
     words, kind = table.vocabulary, parameters["behavior"]
     states = words.states[: table.num_deciding]
     inside = {"states": states, "actions": words.actions, "possible": pairs_in(saved)}
     listed = {name: each for name, each in inside.items() if parameters[name] == "listed"}
-    return {"behavior": table_of(saved) if kind == "table" else kind, **listed}
+    behavior = table_of(saved) if kind == "table" else kind
+    return {"behavior": behavior, "learnt": words.learnt, **listed}
 
 
 def table_of(saved: Result) -> PairTable:

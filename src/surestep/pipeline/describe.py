@@ -34,14 +34,6 @@ LATER = (
     *HINTS["reward"], *COSTS, "died", "dead", "death", "mortality", "survived", "outcome", "result",
     "success", "converted", "conversion", "churned", "readmitted", "recovered",
 )  # fmt: skip
-# How text files may be written: the setting of the reader, and texts that speak for it. One NULL is
-# enough; of the others most values have to be such.
-WRITINGS = {
-    "nullstr=NULL": "(?i)null|n/?a|nan",
-    "decimal_separator=,": "[+-]?[0-9.]*[0-9],[0-9]{1,2}",
-    "timestampformat=%d/%m/%Y": "[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*",
-    "timestampformat=%Y-%m": "[0-9]{4}-[0-9]{2}",
-}
 
 
 class Column(NamedTuple):
@@ -55,7 +47,6 @@ class Column(NamedTuple):
     least: float | None
     greatest: float | None
     repeated: bool  # some value is there twice
-    writings: tuple[str, ...]  # settings of the reader that may be missing
 
 
 class Guess(NamedTuple):
@@ -65,6 +56,7 @@ class Guess(NamedTuple):
     why: str
 
 
+BY_NAME = "a guess by its name"
 NOTHING = Guess((), "")
 
 
@@ -84,34 +76,20 @@ def describe(description: Description, folder: Path) -> str:
 def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:
     """Returns what each column holds, in the first rows."""
     parts, form = list[str](), description.reader.timestampformat
-    all_text = set(types.values()) == {"VARCHAR"}  # as those of text files are
     for name, kind in types.items():
         text = plain_text(description, name)
         number = decimal_sql(text) if kind == "VARCHAR" else number_sql(name, kind)
-        stamp = stamp_sql(name, kind, form)
-        there = f"count({sql_name(name)})"
-        odd = [
-            f"CASE WHEN count_if(regexp_full_match(trim({sql_name(name)}), {sql_text(sign)})) > "
-            f"{0 if setting.startswith('nullstr') else f'{there} / 2'} THEN {sql_text(setting)} END"
-            for setting, sign in WRITINGS.items()
-            if all_text and setting.partition("=")[0] not in description.reader.given()
-        ]
-        parts += [
-            f"count(DISTINCT {sql_name(name)})",
-            f"count(*) - {there}",
+        there, different = f"count({sql_name(name)})", f"count(DISTINCT {sql_name(name)})"
+        facts = (
+            *(sql_text(name), different, f"count(*) - {there}"),
             f"count({number}) = {there} AND {there} > 0",
-            f"count({stamp}) = {there} AND {there} > 0",
-            f"min({number})",
-            f"max({number})",
-            f"count(DISTINCT {sql_name(name)}) < {there}",
-            f"[{', '.join(odd)}]",
-        ]
+            f"count({stamp_sql(name, kind, form)}) = {there} AND {there} > 0",
+            *(f"min({number})", f"max({number})", f"{different} < {there}"),
+        )
+        parts.append(f"row({', '.join(facts)})")
     rows = f"(SELECT * FROM log LIMIT {LOOKED_AT})"
-    facts = database.execute(f"SELECT {', '.join(parts)} FROM {rows}").fetchone()
-    return [
-        Column._make((name, *facts[8 * i : 8 * i + 7], tuple(filter(None, facts[8 * i + 7]))))
-        for i, name in enumerate(types)
-    ]
+    found = database.execute(f"SELECT {', '.join(parts)} FROM {rows}").fetchone()
+    return [Column._make(facts) for facts in found]
 
 
 def guess(columns: Sequence[Column]) -> dict[str, Guess]:
@@ -131,16 +109,16 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
         likely = [each for each in free.values() if has_hint(each.name, hints) and fits(role, each)]
         if role == "step":
             likely = likely if "episode" in guesses else []
-            dates = [each for each in free.values() if is_date(each)]
+            dates = [each for each in free.values() if each.stamps]
             likely = sorted([*dates, *likely], key=lambda each: not has_hint(each.name, hints))
         if role == "episode":
             likely.sort(key=lambda each: not has_hint(each.name, ("id",)))
         if role == "action":
             likely.sort(key=lambda each: each.name.lower() not in hints)
         if likely:
-            guesses[role] = Guess((likely[0].name,), "a guess by its name")
+            guesses[role] = Guess((likely[0].name,), BY_NAME)
             free.pop(likely[0].name)
-        elif role == "step" and guesses.get("episode", NOTHING).why.startswith("a guess"):
+        elif role == "step" and guesses.get("episode", NOTHING).why == BY_NAME:
             named = guesses.pop("episode").columns  # of no use without steps
             free |= {each.name: each for each in columns if each.name in named}
     if "state" not in guesses:
@@ -148,7 +126,7 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
         fit = [
             column.name
             for column in free.values()
-            if column.distinct > 1 and column.name not in following and not is_date(column)
+            if column.distinct > 1 and column.name not in following and not column.stamps
             and not has_hint(column.name, LATER)
             and (column.distinct <= FEW or (column.numbers and not has_hint(column.name, NO_STATE)))
         ]  # fmt: skip
@@ -161,16 +139,11 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
 def fits(role: str, column: Column) -> bool:
     """Tells whether a column holds what columns of a role hold."""
     if role == "episode":
-        return column.distinct > 1 and column.repeated and not is_date(column)
+        return column.distinct > 1 and column.repeated and not column.stamps
     if role == "step":  # numbers with few gaps between them
         known = column.numbers and column.least is not None and column.greatest is not None
         return known and column.greatest - column.least < 2 * column.distinct  # type: ignore[operator]
     return role != "reward" or column.numbers
-
-
-def is_date(column: Column) -> bool:
-    """Tells whether a column seems to hold dates or times, however they are written."""
-    return column.stamps or any(each.startswith("timestamp") for each in column.writings)
 
 
 def has_hint(name: str, hints: Sequence[str]) -> bool:
@@ -190,13 +163,6 @@ def text_of(
     if description.reader.given():
         lines.append(f"reader = {written(description.reader.given())}")
     lines += ['# query = "SELECT * FROM log WHERE …"  # where rows need preparing: docs/recipes.md']
-    for setting in WRITINGS:
-        where = [column.name for column in columns if setting in column.writings]
-        if where:
-            lines.append(
-                f"# {', '.join(map(written, where))} may be written in another way: if so, "
-                f"describe the log again with the key reader.{setting}"
-            )
     told = {"terminated", "truncated", "next_state"} & guesses.keys()
     if "episode" in guesses and not told:
         lines += [

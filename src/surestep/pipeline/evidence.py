@@ -34,7 +34,7 @@ from surestep.io.labels.behavior import (
 )
 from surestep.io.labels.label import Label
 from surestep.io.labels.label_tables import PairTable
-from surestep.io.labels.learnt_states import learn, returns_of
+from surestep.io.labels.learnt_states import LearntStates, learn, returns_of
 from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.groups import STOPPED, UNFINISHED
@@ -119,9 +119,7 @@ class LoadedSteps:
 
 
 # What an improvement takes beside the log: the paths of their keys in a description.
-SOURCES = {"behavior": "behavior.policy"} | {
-    name: f"limits.{name}" for name in ("states", "actions", "possible", "allowed")
-}
+SOURCES = {name: keys.PATHS[name] for name in ("behavior", *keys.Limits.__struct_fields__)}
 
 
 def gather(
@@ -139,11 +137,10 @@ def gather(
     given |= objects or {}
     asked = log.description.given()
     for role in objects or {}:  # which no description can name
-        part, _, key = SOURCES[role].partition(".")
-        asked.get(part, {}).pop(key, None)
-    if isinstance(log, LogSource) and terms is not None:
-        log = with_learnt_states(with_edges(log, terms), terms.discount)
+        keys.put(asked, SOURCES[role], None)
     source = log if isinstance(log, LogSource) else None
+    if source is not None and terms is not None:
+        log = source = with_learnt_states(with_edges(source, terms), terms.discount)
     counts = log.counts()
     behavior = behavior_of(given["behavior"], counts)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
@@ -161,11 +158,8 @@ def gather(
     for role, name in (*given.items(), *(("tables", name) for name in log.tables)):
         if isinstance(name, str | os.PathLike) and not keys.is_word(SOURCES.get(role, role), name):
             files += [(role, path) for path in matching(read_path(name))]
-    assembly = assemble(counts, behavior, **lists, possible=possible)
-    if source is not None and source.learnt:
-        words = replace(assembly.vocabulary, learnt=source.learnt)
-        premises = (*assembly.premises, Statement("states-learnt"))
-        assembly = replace(assembly, vocabulary=words, premises=premises)
+    learnt = {} if source is None else source.learnt
+    assembly = assemble(counts, behavior, **lists, possible=possible, learnt=learnt)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
@@ -192,7 +186,7 @@ def with_edges(log: LogSource, terms: Terms) -> LogSource:
         )
     if not by_quantile or log.columns.episode is None or not terms.splits:
         return log
-    if terms.said_of_split("logger") == "fixed":
+    if terms.of_split("logger") == "fixed":
         raise InvalidParameter(
             f"the bins of {by_quantile[0]!r} follow from the part of the log that chooses the "
             "policy, but with the logger 'fixed' that part is drawn at random; expected edges of "
@@ -247,20 +241,12 @@ def open_source(
 ) -> LogSource | CountsSource:
     """Opens a log in files or in memory, or the counts of one that `surestep count` wrote."""
     files = tuple(map(read_path, keys.several(description.files)))
-    hold_counts = [*map(is_counts_file, files)]
-    if not isinstance(frame, LabelledCounts) and not any(hold_counts):
+    if not isinstance(frame, LabelledCounts) and not any(map(is_counts_file, files)):
         return open_log(description, frame, memory_limit)
-    if not all(hold_counts):
-        has, lacks = (files[hold_counts.index(holds)] for holds in (True, False))
+    for name in {*keys.HOW_TO_READ} & {*description.given()}:
         raise InvalidParameter(
-            f"{has} holds counts, but {lacks} does not; expected a log or counts, not both"
+            f"{name} is given beside counts, which were read already; expected no way to read a log"
         )
-    for name in keys.HOW_TO_READ:
-        if name in description.given():
-            raise InvalidParameter(
-                f"{name} is given beside counts, which were read already; expected no way to read "
-                "a log"
-            )
     if isinstance(frame, LabelledCounts):
         return CountsSource(frame, description=description)
     return CountsSource(merge_counts([*map(read_counts, files)]), files, description)
@@ -268,8 +254,6 @@ def open_source(
 
 def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferred:
     """Returns the table that is given, or how π_b is found without one."""
-    if isinstance(behavior, PairTable):
-        return behavior
     logged = counts.transitions.lowest is not None
     if behavior is None and not logged:
         return "estimate"
@@ -290,20 +274,18 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferre
 def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, ...] | None:
     """Reads the labels in a file or table, or in a list of them."""
     columns = getattr(counts, f"{role}_columns")
+    if isinstance(given, list | tuple):
+        labels = [(label,) if isinstance(label, str) else label for label in given]
+        return read_labels(role, columns, labels)
     if given is None:
         return None
-    if not isinstance(given, list | tuple):
-        return label_tables.read_label_list(given, role, columns, counts.binnings)
-    labels = [(label,) if isinstance(label, str) else label for label in given]
-    return read_labels(role, columns, labels)
+    return label_tables.read_label_list(given, role, columns, counts.binnings)
 
 
 def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
     """Reads the pairs in a file or table; None where none are given."""
-    if given is None or isinstance(given, PairTable):
-        return given
     columns = counts.state_columns, counts.action_columns
-    return label_tables.read_pairs(given, *columns, counts.binnings)
+    return None if given is None else label_tables.read_pairs(given, *columns, counts.binnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +321,7 @@ def assemble(
     states: Sequence[Label] | None = None,
     actions: Sequence[Label] | None = None,
     possible: PairTable | None = None,
+    learnt: Mapping[str, LearntStates] | None = None,
 ) -> Assembly:
     """Numbers for the labels, the counts over them, and the behavior policy."""
     tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
@@ -362,7 +345,7 @@ def assemble(
     resting = [label for label in everywhere if label not in known]
     labels = (*deciding, *resting), tuple(taken)
     columns = counts.state_columns, counts.action_columns
-    vocabulary = Vocabulary(*columns, *labels, counts.binnings)
+    vocabulary = Vocabulary(*columns, *labels, counts.binnings, learnt=learnt or {})
     quiet = arrays.freeze(np.arange(len(vocabulary.states)) >= len(deciding))
     alone = np.stack([np.flatnonzero(quiet), np.zeros(len(resting), np.int64)])
     pairs = vocabulary.pairs_of(np.concatenate([enabled, alone], axis=1).T)
@@ -370,12 +353,15 @@ def assemble(
     if isinstance(behavior, PairTable):
         certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
         policy = Policy(pairs, np.concatenate([behavior.probability, certain]))
-        return Assembly(vocabulary, observed, policy, quiet, premises)
-    policy, said = inferred_policy(behavior, counts, observed)
-    found = [name for name, listed in (("states", states), ("actions", actions)) if listed is None]
-    beyond = (Statement("nothing-beyond-observed", {"what": name}) for name in found)
-    nothing_else = [AS_DECLARED] if tables else [*beyond]
-    return Assembly(vocabulary, observed, policy, quiet, (*nothing_else, *premises, *said))
+    else:
+        policy, said = inferred_policy(behavior, counts, observed)
+        found = [
+            what for what, given in (("states", states), ("actions", actions)) if given is None
+        ]
+        beyond = [Statement("nothing-beyond-observed", {"what": what}) for what in found]
+        premises = (*([AS_DECLARED] if tables else beyond), *premises, *said)
+    premises += (Statement("states-learnt"),) if learnt else ()
+    return Assembly(vocabulary, observed, policy, quiet, premises)
 
 
 def within(assembly: Assembly, limits: PairTable) -> Assembly:

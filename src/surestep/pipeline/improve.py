@@ -117,8 +117,7 @@ def improve(
         **{"unseen": unseen, "train_share": train_share, "worlds": worlds, "names": names},
     )
     # Types that are registered nowhere are known by their objects alone.
-    own = {"algorithm": algorithm, "certificates": certificates}
-    terms = Terms.of(description, **{name: kind for name, kind in own.items() if kind is not None})
+    terms = Terms.of(description, algorithm=algorithm, certificates=certificates)
     reach(engine, address)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,9 +14,8 @@ from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.algorithms.registry import settings_of
 from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.checks import Check
-from surestep.description import command, described, in_words, merged, plain, without_folders
-from surestep.errors import InvalidParameter
-from surestep.extensions import SINGULAR, Shelf, versions_of
+from surestep.description import command, described, in_words, merged, without_folders
+from surestep.extensions import Shelf, versions_of
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.model import Problem
 from surestep.pipeline.evidence import Evidence
@@ -59,7 +59,7 @@ def record_of(
         said = merged(said, in_words(worlds=rehearsal.worlds))
     description = described(said)
     return Record(
-        versions_with(parts_of(parameters), words.learnt),
+        versions_with(shelved(settled.algorithm.name, parameters["certificates"]), words.learnt),
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),
@@ -89,8 +89,9 @@ def parameters_of(
     by the data or by other terms.
     """
     split = terms.certifier_settings(evidence.facts).split if terms.splits else None
+    stakes = terms.stakes
     ranges: dict[str, Any] = {"running": None, "ending": None}
-    if terms.returns is None or terms.running is not None or terms.ending is not None:
+    if stakes.returns is None or stakes.running is not None or stakes.ending is not None:
         ranges = terms.ranges(evidence.facts)._asdict()
     seeds = {"certificates": SEED}  # and those that are no settings of a certificate
     seeds |= {"algorithm": settled.algorithm.seed} if hasattr(settled.algorithm, "seed") else {}
@@ -101,11 +102,11 @@ def parameters_of(
         algorithm=settings_of(settled.algorithm),
         n_wedge=settled.improvement.n_wedge,
         n_wedge_chosen_by=None if chosen_by is None else chosen_by.name,
-        zeta=terms.zeta,
+        zeta=terms.method.zeta,
         least_visits=terms.floor,
         delta=terms.level,
         **ranges,
-        returns=terms.returns,
+        returns=stakes.returns,
         unseen=terms.used("unseen"),
         **evidence.kinds,
         columns={role: list(names) for role, names in evidence.columns.items()},
@@ -117,7 +118,7 @@ def parameters_of(
         sizes=list(rehearsal.sizes),
         time_limit=rehearsal.time_limit,
     )
-    content: dict[str, Any] = plain(msgspec.to_builtins(used))
+    content: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(used)))
     return content
 
 
@@ -150,27 +151,9 @@ def shelved(algorithm: object, kinds: Iterable[str]) -> list[tuple[Shelf[Any], s
     return [(ALGORITHMS, str(algorithm)), *parts]
 
 
-def parts_of(parameters: Mapping[str, Any]) -> list[tuple[Shelf[Any], str]]:
-    """Returns the names that stand in the parameters of a record."""
-    return shelved(parameters["algorithm"].get("algorithm"), parameters["certificates"])
-
-
 def versions_with(
     parts: list[tuple[Shelf[Any], str]], learnt: Collection[str] = ()
 ) -> dict[str, str]:
     """Returns the versions here of all that a result is made with, and its states are learnt by."""
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
     return versions_here() | learner | versions_of(parts)
-
-
-def check_extensions(record: Record) -> None:
-    """Refuses a result that was made with an extension that is not here."""
-    for shelf, name in parts_of(record.parameters):
-        if shelf.find(name) is None:
-            others = record.versions.keys() - versions_here().keys()
-            named = ", ".join(f"{package} {record.versions[package]}" for package in sorted(others))
-            raise InvalidParameter(
-                f"there is no {SINGULAR[shelf.sort]} {name!r} here, with which the result was "
-                "made; expected its extension to be installed or registered"
-                + (f": the result names {named}" if named else "")
-            )

@@ -8,19 +8,13 @@ from fractions import Fraction
 import numpy as np
 
 from surestep.certificates.ranges import Ranges, single_rewards
-from surestep.certificates.refuting import (
-    SAME,
-    check_ends,
-    check_observed,
-    check_returns,
-)
+from surestep.certificates.refuting import SAME, check_returns, check_values
 from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.label import joined
 from surestep.io.logs.groups import UNFINISHED
 from surestep.io.logs.source import LogSource
-from surestep.model import Problem
-from surestep.pipeline.certifiers import DataFacts
+from surestep.model import Problem, Statement
 from surestep.pipeline.evidence import LoadedSteps
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
@@ -31,22 +25,25 @@ def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
 
     Returns are added up where the log has whole episodes, step by step.
     """
-    if terms.running is not None or terms.ending is not None:
-        check_ranges(terms.ranges(DataFacts.of(steps.counts)), steps.counts, steps.source)
-    if terms.returns is None:
+    if terms.declared_ranges is not None:
+        check_ranges(terms.declared_ranges, steps.counts, steps.source)
+    returns = terms.stakes.returns
+    if returns is None:
         return
-    source, single = steps.source, single_rewards(terms.returns, terms.discount)
+    single = single_rewards(returns, terms.discount)
     earned = dropped_beyond(single, steps.counts, SAME * max(*map(abs, single.running), SAME))
     if earned:
-        raise RefutedBounds(
-            f"{earned}, expected {single.running[0]:g} to {single.running[1]:g}, as returns are "
-            f"declared: declare wider ones ({said('returns', '--returns')})",
-            code="rewards-beyond-ranges",
-        )
-    if source is not None and steps.counts.episodes.recorded:
-        check_returns(problem, steps.log, terms.returns, rests=True)
-    check_observed(problem)
-    check_ends(problem)
+        raise beyond_ranges(earned, single, said("returns", "--returns"))
+    if steps.source is not None and steps.counts.episodes.recorded:
+        check_returns(problem, steps.log, returns, rests=True)
+    check_values(problem)
+
+
+def beyond_ranges(where: str, ranges: Ranges, which: str, others: str = "") -> RefutedBounds:
+    """Returns the refusal of ranges that a row exceeds, with the setting that declares them."""
+    ends = ranges.statement(declared=True).values
+    values = {**ends, "where": where, "which": which, "others": others}
+    return RefutedBounds(Statement("rewards-beyond-ranges", values))
 
 
 def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | None) -> None:
@@ -79,13 +76,8 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
         )
     number = int(beyond.sum())
     others = f"; {number:,} of {beyond.size:,} transitions are affected" if number > 1 else ""
-    (a, b), (c, d) = ranges
-    raise RefutedBounds(
-        f"{where}, expected {a:g} to {b:g} where it goes on and {c:g} to {d:g} where it ends: "
-        f"declare wider ranges ({said('running', '--running')}, {said('ending', '--ending')})"
-        f"{others}",
-        code="rewards-beyond-ranges",
-    )
+    which = f"{said('running', '--running')}, {said('ending', '--ending')}"
+    raise beyond_ranges(where, ranges, which, others)
 
 
 def dropped_beyond(ranges: Ranges, counts: LabelledCounts, slack: float = 0.0) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from surestep._files import read_path
 from surestep.description import command, described
 from surestep.errors import InvalidParameter
@@ -77,7 +79,8 @@ def rehearse_log(
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
     evidence = gather(log, terms=terms)
-    terms = replace(terms, worlds=worlds, has_episodes=evidence.has_episodes)
+    method = msgspec.structs.replace(terms.method, worlds=worlds)
+    terms = replace(terms, method=method, has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
     rehearsed = (question.problem, question.algorithm, question.rehearsed)
     seconds = work_of(*rehearsed, worlds, sizes) / STEPS_A_SECOND

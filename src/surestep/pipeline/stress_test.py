@@ -69,7 +69,7 @@ def planned(terms: Terms, question: Question) -> Rehearsed:
     """Plans the rehearsal of the whole: as asked for, or by default as far as is affordable."""
     if obstacle := terms.asked[0].why_not_rehearsed:
         return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
-    if terms.worlds == 0:
+    if terms.method.worlds == 0:
         return Rehearsed(0, why_none=DECLINED)
 
     work = work_in(question.problem, question.algorithm, question.rehearsed)
@@ -80,7 +80,7 @@ def planned(terms: Terms, question: Question) -> Rehearsed:
     most, least = MOST_WORK / STEPS_A_SECOND, terms.least_worlds
     usual = max(USUAL_WORLDS, least)
     sizes = SIZES if seconds(usual, SIZES) <= most else OWN_SIZE
-    worlds = terms.worlds
+    worlds = terms.method.worlds
     if worlds is None:
         affordable = (many for many in range(usual, least - 1, -1) if seconds(many, sizes) <= most)
         worlds = next(affordable, 0)

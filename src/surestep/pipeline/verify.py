@@ -24,7 +24,7 @@ from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.source import LogSource, given_as
 from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import draft, result_of
-from surestep.pipeline.recording import check_extensions, made_from_log, terms_of
+from surestep.pipeline.recording import made_from_log, terms_of
 from surestep.pipeline.stress_test import Progress
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import Record
@@ -137,7 +137,6 @@ def open_again(
             f"log is a {type(frame).__name__}, expected files or a table, which are read with the "
             "columns and bins of the result"
         )
-    check_extensions(record)
     counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, keys.several(own.files)))
     if counted == made_from_log(record):
         then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.errors import InvalidParameter, InvalidPolicy, NotConverged
+from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels._device import Machine, brought_home, machine_for
 from surestep.kernels.backup import gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
@@ -43,7 +43,6 @@ from surestep.planning.total import best_ending, ending_iteration, may_last
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
 Range = tuple[float, float]  # the smallest and the largest entry
 ValueUpdate = Callable[[FloatArray, FloatArray, Range], FloatArray]
-Sweep = Literal["jacobi", "gauss-seidel"]
 
 ITERATION_LIMIT = 1_000
 SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a large model
@@ -182,26 +181,18 @@ def modified_policy_iteration(
 def value_iteration(
     mdp: FiniteMDP,
     *,
-    sweep: Sweep = "jacobi",
     tolerance: float | None = None,
     limit: int | None = None,
 ) -> Plan:
     """Value iteration with a sound stopping rule: V* lies within `error_bound`, provably.
 
-    A "jacobi" sweep reads the old values only, on all cores; a "gauss-seidel" sweep uses each new
-    value at once, on one core. The limit is by default the number of sweeps after which another
-    one cannot help.
+    The limit is by default the number of sweeps after which another one cannot help.
     """
-    if sweep not in get_args(Sweep):
-        raise InvalidParameter(f"sweep is {sweep!r}, expected one of {', '.join(get_args(Sweep))}")
     if limit is not None:
         arrays.expect_count("limit", limit)
     rule = rule_for_all(mdp, tolerance)
     allowed = sweep_limit(rule, limit)
-    if sweep == "gauss-seidel":
-        plan = gauss_seidel(mdp, rule, allowed)
-    else:
-        plan = jacobi(mdp, rule, allowed, slowest=np.inf)
+    plan = jacobi(mdp, rule, allowed, slowest=np.inf)
     if plan is None:
         raise NotConverged(f"value iteration stopped after {allowed} sweeps, the limit")
     return plan
@@ -242,25 +233,6 @@ def swept(
             backup, looked = pruned(backup, value, bracket), len(sizes) - 1
         if rule.horizon.uniform:  # all states are off by nearly the same number
             after += bracket.middle - sum(residuals) / 2
-        value, after = after, value
-    return None
-
-
-def gauss_seidel(mdp: FiniteMDP, rule: StoppingRule, limit: int) -> Plan | None:
-    """Value iteration in place, each sweep followed by one that proves what has been reached.
-
-    The plan, or None where the limit came first.
-    """
-    backup = Backup.of(mdp)
-    value, after = np.zeros(mdp.num_states), np.empty(mdp.num_states)
-    for sweeps in range(1, limit, 2):
-        backup.best(value, after)
-        residuals = difference_range(after, value)
-        bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        if bracket.good or largest(residuals) <= bracket.floor:
-            return planned(mdp, backup, Reached(value, sweeps, residuals, bracket), rule)
-        # Backwards, because auxiliary states stand behind the states that lead to them.
-        gauss_seidel_sweep(backup, False, after)
         value, after = after, value
     return None
 

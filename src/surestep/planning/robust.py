@@ -51,68 +51,48 @@ MOST_ROUNDS = 1_000  # many times what has been seen
 MOST_SWEEPS = 10_000  # without a discount: more make a lower bound hardly larger
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class L1Ball:
-    """All MDPs whose rows lie within `radius` of those of `center`, in the L1 distance.
+def l1_ball(
+    center: FiniteMDP,
+    radius: FloatArray,
+    outside_reward: FloatArray,
+    lowest: FloatArray,
+    highest: FloatArray,
+) -> RectangularSet:
+    """Returns all MDPs whose rows lie within `radius` [K] of those of `center`, in L1 distance.
 
-    Mass may go to any state; to one that is no stored successor it earns `outside_reward`. A pair
-    without successors is worth `lowest` at worst and `highest` at best.
+    Mass may go to any state; to one that is no stored successor it earns `outside_reward` [K]. A
+    pair without successors is worth `lowest` [K] at worst and `highest` [K] at best. Refuses
+    discounts under which the worst case need not be finite.
     """
-
-    center: FiniteMDP
-    radius: FloatArray  # [K] 0 to 2
-    outside_reward: FloatArray  # [K]
-    lowest: FloatArray  # [K]
-    highest: FloatArray  # [K]
-
-    def __post_init__(self) -> None:
-        """Refuses discounts under which the worst case need not be finite."""
-        pairs = self.center.pairs
-        arrays.refuse_where(
-            self.center.discount == 1.0,
-            lambda k: (
-                f"discount of {pairs.pair_name(k)} is 1, expected less: mass may go to any state, "
-                "so that at worst episodes never end"
-            ),
-            "pair",
-            InvalidParameter,
-        )
-
-    def rectangular(self) -> RectangularSet:
-        """Returns the ball as a set of rows and rewards."""
-        mdp = self.center
-        ends = arrays.run_lengths(mdp.offsets) == 0
-        low, high = (
-            Earnings(mdp.reward, self.outside_reward, ending)
-            for ending in (self.lowest, self.highest)
-        )
-        rows = L1Rows.of(mdp.offsets, mdp.successor, mdp.probability, self.radius, ends)
-        return RectangularSet(mdp.pairs, mdp.discount, rows, low, high)
+    arrays.refuse_where(
+        center.discount == 1.0,
+        lambda k: (
+            f"discount of {center.pairs.pair_name(k)} is 1, expected less: mass may go to any "
+            "state, so that at worst episodes never end"
+        ),
+        "pair",
+        InvalidParameter,
+    )
+    ends = arrays.run_lengths(center.offsets) == 0
+    low, high = (Earnings(center.reward, outside_reward, ending) for ending in (lowest, highest))
+    rows = L1Rows.of(center.offsets, center.successor, center.probability, radius, ends)
+    return RectangularSet(center.pairs, center.discount, rows, low, high)
 
 
-def robust_optimal(models: RectangularSet | L1Ball) -> Plan:
+def robust_optimal(models: RectangularSet) -> Plan:
     """Returns the policy with the best worst case, and that worst case as its value."""
-    return fixed_point(rectangular(models), None, None)
+    return fixed_point(models, None, None)
 
 
-def worst_value(
-    models: RectangularSet | L1Ball, policy: Policy, floor: FloatArray | None = None
-) -> Plan:
+def worst_value(models: RectangularSet, policy: Policy, floor: FloatArray | None = None) -> Plan:
     """Evaluates a policy in its worst case over the set; no value is known to be below `floor`."""
-    return fixed_point(rectangular(models), policy, floor)
+    return fixed_point(models, policy, floor)
 
 
-def best_value(
-    models: RectangularSet | L1Ball, policy: Policy, ceiling: FloatArray | None = None
-) -> Plan:
+def best_value(models: RectangularSet, policy: Policy, ceiling: FloatArray | None = None) -> Plan:
     """Evaluates a policy in its best case over the set; no value is known to be above `ceiling`."""
-    mirrored = rectangular(models).mirrored()
-    return negated(worst_value(mirrored, policy, None if ceiling is None else -ceiling))
-
-
-def rectangular(models: RectangularSet | L1Ball) -> RectangularSet:
-    """Returns the set itself, or the one that a ball is."""
-    return models.rectangular() if isinstance(models, L1Ball) else models
+    floor = None if ceiling is None else -ceiling
+    return negated(worst_value(models.mirrored(), policy, floor))
 
 
 def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Plan:

@@ -97,20 +97,6 @@ def solve_slowly(
     return value
 
 
-def solve_by_sweeps(
-    chain: Chain,
-    start: FloatArray,
-    target: float,
-    horizon: Horizon,
-    good_enough: GoodEnough,
-) -> FloatArray:
-    """Solves by sweeps alone, which need no row a second time before all others."""
-    value, residual = solve_fast_sweeps(chain, start, target, horizon)
-    if not good_enough(value, residual):
-        value, _ = solve_sweeps(chain, value, target, most_sweeps(horizon))
-    return value
-
-
 def most_sweeps(horizon: Horizon) -> int:
     """Returns the number of sweeps after which another one cannot help, or would never come."""
     return int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any
 
+import msgspec
 import numpy as np
 from scipy.special import betaincinv
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, freeze, restore_frozen
-from surestep._json import converted
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze, restore_frozen
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidParameter, InvalidResult
@@ -29,18 +28,15 @@ LIMITS = (
 )
 
 
-class Rate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rate:
     """A share of worlds, with the 95 % Clopper–Pearson interval of its chance."""
 
+    share: float
     happened: int
     total: int
     low: float
     high: float
-
-    @property
-    def share(self) -> float:
-        """The observed share."""
-        return self.happened / self.total
 
     @classmethod
     def of(cls, happened: BoolArray) -> Rate:
@@ -49,11 +45,7 @@ class Rate(NamedTuple):
         tail = (1 - LEVEL) / 2
         low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
         high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - tail))
-        return cls(count, total, low, high)
-
-    def in_json(self) -> dict[str, float]:
-        """For JSON."""
-        return {"share": self.share, **self._asdict()}
+        return cls(count / total, count, total, low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +63,6 @@ class SizeSummary:
     mean_gain: float
     gain_quantiles: tuple[float, ...]  # at 5, 25, 50, 75 and 95 %
     median_claim: float | None
-
-    def in_json(self) -> dict[str, Any]:
-        """For JSON."""
-        content = {name: getattr(self, name) for name in self.__slots__}
-        return {
-            name: value.in_json() if isinstance(value, Rate) else value
-            for name, value in content.items()
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,12 +100,12 @@ class Rehearsal:
     __setstate__ = restore_frozen
 
     def __post_init__(self) -> None:
-        """Freezes the arrays."""
-        names = ("member", "gain", "claim", "calibrated_claim", "outside", "luck")
-        for name in (*names, "belief", "lucky_belief"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, freeze(value))
+        """Freezes the arrays; those of every world have a column for each size."""
+        for name in ("gain", "claim", "calibrated_claim", "outside", "belief"):
+            if (table := getattr(self, name)) is not None:
+                object.__setattr__(self, name, freeze(table.reshape(-1, len(self.sizes))))
+        for name in ("member", "luck", "lucky_belief"):
+            object.__setattr__(self, name, freeze(getattr(self, name)))
 
     @property
     def worlds(self) -> int:
@@ -211,74 +195,32 @@ class Rehearsal:
         return max(0, math.ceil((math.exp(needed) - 1) * self.own_episodes - 1e-6))
 
     def to_json(self) -> str:
-        """Everything as JSON; what is not there is null."""
-        calibration = self.calibration
-        content = {
-            "kind": self.kind,
-            "delta": self.delta,
-            "own_episodes": self.own_episodes,
-            "sizes": self.sizes,
-            "episodes": self.episodes,
-            "horizon": self.horizon,
-            "family": self.family,
-            "limits": self.limits,
-            "calibration": None
-            if calibration is None
-            else {
-                "draws": calibration.draws,
-                "rank_of_prior": calibration.rank_of_prior,
-                "rank": calibration.rank,
-                "ranks": dict(zip(calibration.family, calibration.ranks, strict=True)),
-                "refused": calibration.rank == 0,
-            },
+        """Everything as JSON, and summaries for readers; what is not there is null."""
+        content = {part.name: getattr(self, part.name) for part in fields(self)} | {
             "more_episodes_for_half": self.more_episodes(),
-            "tolerance": self.tolerance,
-            "outside_value_bounds": np.argwhere(self.outside).tolist(),
             "summary": {
-                name: [self.summary(size, kind).in_json() for size in self.sizes]
-                for name, kind in [("all", None), *((kind, kind) for kind in self.family)]
+                kind or "all": [self.summary(size, kind) for size in self.sizes]
+                for kind in (None, *self.family)
                 if self.worlds > 0
             },
-            "luck": without_nan(self.luck[np.newaxis])[0],
-            "belief": without_nan(self.belief),
-            "lucky_belief": without_nan(self.lucky_belief[np.newaxis])[0],
-            "member": self.member.tolist(),
-            "gain": self.gain.tolist(),
-            "claim": without_nan(self.claim),
-            "calibrated_claim": None
-            if self.calibrated_claim is None
-            else without_nan(self.calibrated_claim),
         }
-        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+        return msgspec.json.encode(content, enc_hook=np.ndarray.tolist).decode()
 
 
 def rehearsal_from_json(text: str) -> Rehearsal:
-    """Returns the rehearsal that `to_json` wrote; the summary in it is for readers."""
+    """Returns the rehearsal that `to_json` wrote."""
     try:
-        content = json.loads(text)
-        shape = len(content["member"]), len(content["sizes"])
-        outside = np.zeros(shape, np.bool_)
-        for world, size in content["outside_value_bounds"]:
-            outside[world, size] = True
-        calibration, later = content["calibration"], content["calibrated_claim"]
-        arrays = {
-            "member": np.array(content["member"], np.int64),
-            "outside": outside,
-            "calibrated_claim": None if later is None else with_nan(later, shape[1]),
-            **{name: with_nan(content[name], shape[1]) for name in ("gain", "claim", "belief")},
-            **{name: np.array(content[name], np.float64) for name in ("luck", "lucky_belief")},
-        }
-        ranks = calibration and {
-            "ranks": [*calibration["ranks"].values()],
-            "family": [*calibration["ranks"]],
-        }
-        parts = content | arrays | {"calibration": calibration and calibration | ranks}
-        rehearsal: Rehearsal = converted(parts, Rehearsal)
-        if json.loads(rehearsal.to_json()) != content:
+        rehearsal = msgspec.json.decode(text, type=Rehearsal, dec_hook=read_array)
+        if rehearsal.to_json() != text:
             raise ValueError("its parts do not fit together")
         return rehearsal
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as problem:
+    except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as problem:
         raise InvalidResult(f"this is no rehearsal that surestep wrote: {problem!r}") from None
+
+
+def read_array(kind: Any, values: list[object]) -> AnyArray:
+    """Returns an array of JSON, in which null is NaN."""
+    return np.array(values, {IntArray: np.int64, BoolArray: np.bool_}.get(kind, np.float64))
 
 
 def luck_limit(luck: FloatArray, delta: float) -> float | None:
@@ -287,13 +229,3 @@ def luck_limit(luck: FloatArray, delta: float) -> float | None:
     if not 1 <= place <= luck.size or np.isnan(luck).all():
         return None
     return float(np.sort(np.nan_to_num(luck, nan=-np.inf))[place - 1])
-
-
-def with_nan(table: list[list[float | None]], columns: int) -> FloatArray:
-    """Returns the table behind `without_nan`, which has so many columns, and perhaps no row."""
-    return np.array(table, np.float64).reshape(len(table), columns)  # None is NaN
-
-
-def without_nan(table: FloatArray) -> list[list[float | None]]:
-    """A table for JSON, in which null stands for no number."""
-    return [[None if math.isnan(value) else value for value in row] for row in table.tolist()]

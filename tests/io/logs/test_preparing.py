@@ -122,7 +122,7 @@ CLOCK = {"ends": "clock"}
             "found column 'terminated' that does so too",
         ),
         ({"done": ["0", "1"]}, {"ends": "complete"}, "found column 'done' that does so too"),
-        ({}, {"ends": "over"}, "ends is 'over', expected one of complete, clock"),
+        ({}, {"ends": "over"}, "ends is 'over', expected another word"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes, reading, says):
