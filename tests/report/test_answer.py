@@ -83,7 +83,7 @@ KEEP = "Keep what you do"
         ([PROOF], {"named": False}, "not shown to be better", "caution", KEEP,
          "who keeps the best of several has proved nothing"),
         ([PROOF], {"checks": [failing("markov-next-state")]}, "proved better", "caution",
-         "Settle the failed assumption first", "An assumption failed: The next situation depends"),
+         "Settle the failed check first", "One assumption failed the test: “The next situation"),
         ([PROOF], {"changed": False}, "nothing changed", "plain", KEEP, "is the current one"),
     ],
 )  # fmt: skip
@@ -162,8 +162,8 @@ def test_a_failed_check_comes_first_and_a_belief_is_no_green():
     against, changes = answer.parts
     assert (against.name, against.mood, changes.name) == ("against", "bad", "top")
     wrong = [check for check in findings.record.checks if check.outcome == "failed"]
-    assert [item.title for item in against.items] == [title(check) for check in wrong]
-    assert answer.title == "Settle the failed assumption first"
+    assert [item.title for item in against.items] == [f"Failed: {title(check)}" for check in wrong]
+    assert answer.title == "Settle the failed check first"
     assert all(title(check) in answer.sentences[0] for check in wrong[:2])
     assert tone_of(PROOF) == "green"
     for weaker in (BELIEF, NO_PROOF, claim("asymptotic", 0.2), claim("proved", 0.2, SEEN)):

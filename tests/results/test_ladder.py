@@ -160,8 +160,11 @@ def test_a_belief_is_shown_with_how_often_such_are_wrong():
     wrong = found.wrong_beliefs
     assert (wrong.happened, wrong.total) == (1, 18)
     words = verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=found).why
-    assert "In 18 simulated worlds without any benefit, this method believed in one in 1." in words
-    assert "is believed, with 90\u202f%, and not proved" in words
+    assert (
+        "In 18 simulated worlds without any benefit, this method wrongly believed in a gain in 1."
+        in (words)
+    )
+    assert "Not proved, but believed with 90\u202f%: a gain of at least" in words
     none = rehearsal_of([np.nan] * 9)
     assert none.wrong_beliefs is None
     for untold in (None, none):
