@@ -56,7 +56,7 @@ def test_stitched_certificates_of_several_logs_are_those_of_each_alone(asked):
     policies.append(SPIBB(n_wedge=5).improve(problems[-1]).policy)
     problems += [problems[1], replace(problems[1], log=None)]
     policies += [problems[1].behavior, policies[1]]
-    certifiers = [Stitched(seed=seed, logger="fixed") for seed in range(len(problems))]
+    certifiers = [Stitched(seed=seed, logger="fixed", series=96) for seed in range(len(problems))]
     *found, refused = certify_many(problems, policies, certifiers)
     for claim, *each in zip(found, problems, policies, certifiers, strict=False):
         assert claim == certify(*each)

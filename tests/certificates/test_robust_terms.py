@@ -23,7 +23,7 @@ from surestep.certificates.confidence import mean_interval
 from surestep.certificates.robust import (
     Comparison,
     check_value_bounds,
-    values_or_refusal,
+    compare,
     with_lower,
 )
 from surestep.certificates.uncertainty import earnings
@@ -282,14 +282,14 @@ def plan_with(value, error_bound):
 def test_a_comparison_is_less_all_that_its_values_may_be_off():
     first = SimpleNamespace(least_start=lambda value: float(value[0]))  # is known to be the start
     floor = np.array([0.6, 3.0])
-    both = Comparison(None, None, floor, None, 0.125)
-    found = with_lower(both, plan_with([1.0, 4.0], 0.5), first)
+    both = Comparison(SimpleNamespace(models=first), None, None, floor, None, 0.125)
+    found = with_lower(both, plan_with([1.0, 4.0], 0.5))
     assert found.lower == pytest.approx(0.6)  # more than 1 − ½
     assert found.error == pytest.approx(0.625)
-    found = with_lower(both, plan_with([2.0, 4.0], 0.5), first)
+    found = with_lower(both, plan_with([2.0, 4.0], 0.5))
     assert found.lower == pytest.approx(1.5)
     # Ten terms of up to 2⁵², each of which is rounded.
-    found = with_lower(both, plan_with([1.0, 2.0**52], 0.0), first)
+    found = with_lower(both, plan_with([1.0, 2.0**52], 0.0))
     assert found.lower == 1.0 - 10.0
     assert found.error == 10.125
 
@@ -302,7 +302,7 @@ def test_a_floor_is_rounded_down(monkeypatch):
     case = SimpleNamespace(problem=problem, models=SimpleNamespace(models=None), policy=policy)
     ours, theirs = plan_with([2.0**52, 7.0], 1.0), plan_with([-9.0, 2.0], 2.0)
     best = plan_with([-(2.0**52) + 4, 16.0], 3.0)
-    found = values_or_refusal(case, ours, theirs, best)
+    found = compare(case, ours, theirs, best)
     assert found.our_low.tolist() == [2.0**52 - 1, 6.0]
     assert found.their_high.tolist() == [-(2.0**52) + 7, 19.0]
     # 2⁵³ − 8, less a last bit of both: 2.

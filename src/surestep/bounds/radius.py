@@ -21,7 +21,7 @@ from scipy.special import betainccinv, betaincinv, ndtri_exp
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep._settings import Delta, check_setting, check_settings
+from surestep._settings import Delta, Settings, check_setting, check_settings
 from surestep.errors import InvalidParameter
 from surestep.model.certificate import Standing
 from surestep.model.problem import Problem
@@ -165,14 +165,10 @@ class SPIBBBound(Bound):
 
 
 @dataclass(frozen=True, slots=True)
-class KSuccessor(Bound):
+class KSuccessor(Settings, Bound):
     """k-successor MDPs (appendix): radius(N) = √((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""
 
     k: Annotated[int, Meta(ge=2)] = 3
-
-    def __post_init__(self) -> None:
-        """Checks k."""
-        check_settings(self)
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
         """√((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""

@@ -16,7 +16,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import FloatArray
-from surestep._settings import Delta, check_settings
+from surestep._settings import Delta, Settings
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
 from surestep.certificates.common import Needs
@@ -35,7 +35,7 @@ UNCHANGED = 1e-12  # probabilities this close are the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class APriori:
+class APriori(Settings):
     """The claim of a published bound, for policies that keep π_b wherever data is scarce.
 
     `n_wedge` is N∧; None takes the largest with which the policy is covered, one less than the
@@ -53,24 +53,17 @@ class APriori:
     needs: ClassVar = Needs(exact_rewards=True)
     may_choose: ClassVar = False
 
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_settings(self)
-
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L = gain − f(γ) · V_max · radius(N∧), less errors of evaluating and copying."""
-        discount = discount_of_bounds(problem)
+        check_discount(problem)
         check_values(problem)
-        low, high = problem.value_bounds
         change = np.abs(policy.probability - problem.behavior.probability)
         n_wedge, error = self.covering_n_wedge(problem, change), copying_error(problem, change)
         figures: dict[str, Scalar] = {
             "n_wedge": n_wedge,
             "states": problem.num_states,
             "actions": problem.num_actions,
-            "discount": discount,
-            "value_low": low,
-            "value_high": high,
+            **common.terms_of(problem),
             "visits": int(problem.counts.visits.sum()),
             "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
             "changed_pairs": int(np.count_nonzero(change > UNCHANGED)),
@@ -142,14 +135,13 @@ class APriori:
         return tuple(statements)
 
 
-def discount_of_bounds(problem: Problem) -> float:
-    """Returns γ, once the terms of the problem are known to suit the formula."""
+def check_discount(problem: Problem) -> None:
+    """Refuses terms of a problem that do not suit the formula."""
     discount = common.usable_discount(problem)
     if not 0 < discount < 1:
         raise CertificateRefused(Statement("discount-0-or-1", {"discount": discount}))
     if problem.value_bound == 0:
         raise CertificateRefused(Statement("value-bounds-unusable", {"low": 0.0, "high": 0.0}))
-    return discount
 
 
 def gain_terms(problem: Problem, policy: Policy) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from surestep.certificates.common import tried
 from surestep.certificates.episodes import split_of, training_part
 from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.protocol import Again, Bound, Certifier, Claim, Question
@@ -24,13 +25,7 @@ def claims_of(asked: Sequence[Question]) -> list[Claim]:
     if asked and hasattr(asked[0].certifier, "certify_many"):
         together: list[Claim] = asked[0].certifier.certify_many(asked)
         return together
-    claims: list[Claim] = []
-    for certifier, problem, policy in asked:
-        try:
-            claims.append(certifier.certify(problem, policy))
-        except CertificateRefused as refusal:
-            claims.append(refusal)
-    return claims
+    return [tried(judge.certify, problem, policy) for judge, problem, policy in asked]
 
 
 def lower_bounds(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from msgspec import Meta
@@ -19,6 +19,7 @@ from surestep.model.problem import Problem
 from surestep.model.scalars import Scalar
 from surestep.model.statements import Statement
 
+Made = TypeVar("Made")
 LARGEST = 1e150  # rewards up to here have squares that are doubles
 End = Annotated[float | None, Meta(ge=-LARGEST, le=LARGEST)]  # of a range; both, or neither
 Seed = Annotated[int, Meta(ge=0)]
@@ -79,6 +80,33 @@ def refuse_where(
     if wrong.any():
         others = {"others": arrays.affected(wrong, noun)}
         raise kind(Statement(code, values(int(np.argmax(wrong))) | others))
+
+
+def terms_of(problem: Problem) -> dict[str, Scalar]:
+    """Returns the figures of a claim about the discount and the value bounds."""
+    low, high = problem.value_bounds
+    return {"discount": problem.single_discount, "value_low": low, "value_high": high}
+
+
+def tried(make: Callable[..., Made], *given: Any) -> Made | CertificateRefused:
+    """Returns what is made of what is given, or why it is refused."""
+    try:
+        return make(*given)
+    except CertificateRefused as refusal:
+        return refusal
+
+
+def usable(answers: Iterable[Made | CertificateRefused]) -> list[Made]:
+    """Returns the answers that are no refusals."""
+    return [each for each in answers if not isinstance(each, CertificateRefused)]
+
+
+def answered(
+    before: Iterable[object], answers: Iterable[Made | CertificateRefused]
+) -> list[Made | CertificateRefused]:
+    """Returns for each that is usable what was made of it, and all refusals in their places."""
+    following = iter(answers)
+    return [each if isinstance(each, CertificateRefused) else next(following) for each in before]
 
 
 def claim_of(

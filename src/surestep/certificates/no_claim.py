@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surestep._settings import Delta, check_settings
+from surestep._settings import Delta, Settings
 from surestep.certificates.common import Needs, claim_of, values_statement
 from surestep.model.certificate import NO_CLAIM, Certificate
 from surestep.model.policy import Policy
@@ -14,7 +14,7 @@ from surestep.model.statements import Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoClaim:
+class NoClaim(Settings):
     """No L at all: a result without a guarantee.
 
     A result always carries a certificate. Where the one that was asked for is refused, this says
@@ -30,10 +30,6 @@ class NoClaim:
     value_figures: ClassVar = frozenset[str]()
     needs: ClassVar = Needs()
     may_choose: ClassVar = False
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_settings(self)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns a certificate without a claim, with the reason why there is none."""

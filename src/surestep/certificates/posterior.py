@@ -190,7 +190,6 @@ class Posterior:
         if not notes:
             (drawn,) = least_gains_each([question], self.draws, MEMORY)
         gains = np.sort(drawn.lower[0])
-        low, high = problem.value_bounds
         changed = policy.probability != problem.behavior.probability
         counts = problem.counts
         figures: dict[str, Scalar] = {
@@ -202,9 +201,7 @@ class Posterior:
             "alpha": priors[0].alpha,
             "total_prior_weight": priors[0].total,
             "states": problem.num_states,
-            "discount": problem.single_discount,
-            "value_low": low,
-            "value_high": high,
+            **common.terms_of(problem),
             "visits": int(counts.visits.sum()),
             "episodes": int(counts.starts.sum()),
             "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),

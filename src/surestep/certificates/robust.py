@@ -44,7 +44,7 @@ from surestep.certificates.common import End, Needs
 from surestep.certificates.known import Known, ends
 from surestep.certificates.protocol import Claim, Question
 from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
-from surestep.errors import CertificateRefused, RefutedBounds
+from surestep.errors import RefutedBounds
 from surestep.model.certificate import Certificate
 from surestep.model.plan import Plan
 from surestep.model.policy import Policy
@@ -97,22 +97,8 @@ class Robust:
         """
         if any(question.certifier != asked[0].certifier for question in asked):
             return [claim for question in asked for claim in Robust.certify_many([question])]
-        claims: dict[int, Claim] = {}
-        cases: dict[int, Case] = {}
-        for place, (certifier, problem, policy) in enumerate(asked):
-            try:
-                common.usable_discount(problem)
-                models = uncertainty_of(problem, certifier.terms())
-                cases[place] = Case(certifier, problem, policy, models)
-            except CertificateRefused as refusal:
-                claims[place] = refusal
-        for place, compared in zip(cases, comparisons([*cases.values()]), strict=True):
-            claims[place] = (
-                compared
-                if isinstance(compared, CertificateRefused)
-                else certificate_of(cases[place], compared)
-            )
-        return [claims[place] for place in range(len(asked))]
+        cases = [common.tried(Case.of, *question) for question in asked]
+        return common.answered(cases, claims_about(common.usable(cases)))
 
     def terms(self) -> SetTerms:
         """Returns the settings of the set of MDPs."""
@@ -152,18 +138,21 @@ class Case(NamedTuple):
     policy: Policy
     models: Uncertainty
 
+    @classmethod
+    def of(cls, certifier: Robust, problem: Problem, policy: Policy) -> Case:
+        """Returns the case; refused where there is no such set."""
+        common.usable_discount(problem)
+        return cls(certifier, problem, policy, uncertainty_of(problem, certifier.terms()))
 
-def certificate_of(case: Case, comparison: Comparison) -> Certificate:
+
+def certificate_of(comparison: Comparison) -> Certificate:
     """Returns the claim with its figures."""
-    certifier, problem, policy, models = case
-    low, high = problem.value_bounds
+    certifier, problem, policy, models = comparison.case
     counts, changed = problem.counts, policy.probability != problem.behavior.probability
     figures: dict[str, Scalar] = {
         "states": problem.num_states,
         "pairs": counts.pairs.num_pairs,
-        "discount": problem.single_discount,
-        "value_low": low,
-        "value_high": high,
+        **common.terms_of(problem),
         "reward_low": certifier.reward_low,
         "reward_high": certifier.reward_high,
         "visits": int(counts.visits.sum()),
@@ -192,6 +181,7 @@ def certificate_of(case: Case, comparison: Comparison) -> Certificate:
 class Comparison(NamedTuple):
     """The two policies over the whole set: all figures are on the safe side of their errors."""
 
+    case: Case
     our_low: FloatArray  # [S] V_low of π_I
     their_high: FloatArray  # [S] V_high of π_b
     floor: FloatArray  # [S] f
@@ -200,7 +190,7 @@ class Comparison(NamedTuple):
     lower: float = -np.inf  # L, once the difference is evaluated
 
 
-def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
+def claims_about(cases: Sequence[Case]) -> list[Claim]:
     """Evaluates both policies of each case, then their difference."""
     worlds = [case.models.models for case in cases]
     ours, theirs = [case.policy for case in cases], [case.problem.behavior for case in cases]
@@ -215,48 +205,37 @@ def comparisons(cases: Sequence[Case]) -> list[Comparison | CertificateRefused]:
         best_values(worlds, theirs, highs),
         strict=True,
     )
-    answers = [values_or_refusal(*evaluation) for evaluation in evaluated]
-    usable = {
-        place: both
-        for place, both in enumerate(answers)
-        if not isinstance(both, CertificateRefused)
-    }
+    answers = [common.tried(compare, *evaluation) for evaluation in evaluated]
+    compared = common.usable(answers)
     gaps = worst_values(
-        [both.difference for both in usable.values()],
-        [ours[place] for place in usable],
-        [both.floor for both in usable.values()],
+        [both.difference for both in compared],
+        [both.case.policy for both in compared],
+        [both.floor for both in compared],
     )
-    for (place, both), gap in zip(usable.items(), gaps, strict=True):
-        answers[place] = with_lower(both, gap, cases[place].models)
-    return answers
+    return common.answered(answers, map(certificate_of, map(with_lower, compared, gaps)))
 
 
-def with_lower(both: Comparison, gap: Plan, models: Uncertainty) -> Comparison:
+def with_lower(both: Comparison, gap: Plan) -> Comparison:
     """Returns the comparison with the difference of both values at the start, less all errors."""
     surely = np.maximum(gap.value - gap.error_bound, both.floor)
     rounding = (surely.size + 8) * ROUNDING * float(np.abs(surely).max())
-    lower = models.least_start(surely) - rounding
+    lower = both.case.models.least_start(surely) - rounding
     return both._replace(error=both.error + gap.error_bound + rounding, lower=lower)
 
 
-def values_or_refusal(
-    case: Case, ours: Plan, theirs: Plan, best: Plan
-) -> Comparison | CertificateRefused:
-    """Returns both values on the safe side of their errors; a refusal where bounds are wrong."""
+def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> Comparison:
+    """Returns both values on the safe side of their errors; refused where bounds are wrong."""
     problem, worlds = case.problem, case.models.models
     low, high = problem.value_bounds
     our_low, their_low = (np.maximum(plan.value - plan.error_bound, low) for plan in (ours, theirs))
     their_high = np.minimum(best.value + best.error_bound, high)
-    try:
-        check_value_bounds(problem, np.maximum(our_low, their_low), best.value + best.error_bound)
-    except CertificateRefused as refusal:
-        return refusal
+    check_value_bounds(problem, np.maximum(our_low, their_low), best.value + best.error_bound)
     # A difference of two doubles is rounded once.
     floor = our_low - their_high - ROUNDING * (np.abs(our_low) + np.abs(their_high))
     change = case.policy.probability - problem.behavior.probability
     gain = advantage(worlds, change, their_low, their_high)
     error = ours.error_bound + theirs.error_bound + best.error_bound
-    return Comparison(our_low, their_high, floor, difference_models(worlds, gain), error)
+    return Comparison(case, our_low, their_high, floor, difference_models(worlds, gain), error)
 
 
 def advantage(

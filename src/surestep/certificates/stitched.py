@@ -231,29 +231,24 @@ class Stitched:
 
         All plan at once, and all certify at once. What differs in δ alone shares its folds.
         """
-        claims: dict[int, Claim] = {}
-        judged: dict[int, Judging] = {}
         same: dict[tuple[Stitched, int, int], Judging] = {}
-        for place, (certifier, problem, policy) in enumerate(asked):
+
+        def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging:
+            common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
             key = replace(certifier, delta=0.5), id(problem), id(policy)
-            try:
-                common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
-                if key not in same:
-                    same[key] = certifier.judging_of(problem, policy)
-                judging = same[key]._replace(certifier=certifier)
-                if judging.figures["changed_pairs"]:
-                    judged[place] = judging
-                else:
-                    claims[place] = judging.certificate(0.0, {})
-            except CertificateRefused as refusal:
-                claims[place] = refusal
-        for place, found in zip(judged, lower_limits([*judged.values()]), strict=True):
-            claims[place] = (
-                found
-                if isinstance(found, CertificateRefused)
-                else judged[place].certificate(*found)
-            )
-        return [claims[place] for place in range(len(asked))]
+            if key not in same:
+                same[key] = certifier.judging_of(problem, policy)
+            return same[key]._replace(certifier=certifier)
+
+        judging = [common.tried(judging_of, *question) for question in asked]
+        judged = common.usable(judging)
+        found = iter(lower_limits([one for one in judged if one.figures["changed_pairs"]]))
+
+        def claim_of(one: Judging) -> Claim:
+            limit = next(found) if one.figures["changed_pairs"] else (0.0, {})
+            return limit if isinstance(limit, CertificateRefused) else one.certificate(*limit)
+
+        return common.answered(judging, map(claim_of, judged))
 
     def judging_of(self, problem: Problem, policy: Policy) -> Judging:
         """Returns what is to be judged by the log of a problem; refused where it cannot be."""
@@ -270,9 +265,7 @@ class Stitched:
             "training_episodes": folds.first.num_episodes,
             "steps": folds.second.num_steps,
             "training_steps": folds.first.num_steps,
-            "discount": problem.single_discount,
-            "value_low": problem.value_bounds[0],
-            "value_high": problem.value_bounds[1],
+            **common.terms_of(problem),
             "return_low": limits[0],
             "return_high": limits[1],
             "changed_pairs": changed,

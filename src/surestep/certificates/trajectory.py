@@ -101,38 +101,24 @@ class Trajectory:
         common.check_ranges(self, "reward", "return")
         proved, returns = self.interval in PROVED, self.return_low is not None
         rewards, no_horizon = self.reward_low is not None, self.horizon is None
-        for holds, refusal in (
-            (
-                proved and self.estimator not in PROVABLE,
-                f"interval is {self.interval!r} with estimator {self.estimator!r}, whose error "
-                "nothing bounds; expected is or pdis, or student-t or bca",
-            ),
-            (
-                proved and not rewards and not returns,
-                f"reward_low and reward_high are None, but {self.interval} needs to know what "
-                "rewards are possible; expected two numbers",
-            ),
-            (
-                not proved and (rewards or returns),
-                f"bounds of rewards or returns are given, but {self.interval} asks for no bounds; "
-                "expected none",
-            ),
-            (
-                returns and not (self.estimator == "is" and no_horizon),
-                "return_low and return_high bound whole episodes; expected estimator='is' and "
-                "horizon=None beside them",
-            ),
-            (
-                self.train_share == 0 and (self.interval == "bernstein" or self.estimator == "dr"),
-                "train_share is 0, but the threshold of bernstein and the model of dr come from "
-                "the training part; expected more",
-            ),
-            (
-                no_horizon and (self.claim == "horizon" or self.interval == "hoeffding"),
-                "horizon is None, but a claim about a horizon, and the largest weight of "
-                "hoeffding, need a number of steps",
-            ),
-        ):
+        wrong = {
+            f"interval is {self.interval!r} with estimator {self.estimator!r}, whose error "
+            "nothing bounds; expected is or pdis, or student-t or bca": proved
+            and self.estimator not in PROVABLE,
+            f"reward_low and reward_high are None, but {self.interval} needs to know what "
+            "rewards are possible; expected two numbers": proved and not rewards and not returns,
+            f"bounds of rewards or returns are given, but {self.interval} asks for no bounds; "
+            "expected none": not proved and (rewards or returns),
+            "return_low and return_high bound whole episodes; expected estimator='is' and "
+            "horizon=None beside them": returns and not (self.estimator == "is" and no_horizon),
+            "train_share is 0, but the threshold of bernstein and the model of dr come from "
+            "the training part; expected more": self.train_share == 0
+            and (self.interval == "bernstein" or self.estimator == "dr"),
+            "horizon is None, but a claim about a horizon, and the largest weight of "
+            "hoeffding, need a number of steps": no_horizon
+            and (self.claim == "horizon" or self.interval == "hoeffding"),
+        }
+        for refusal, holds in wrong.items():
             if holds:
                 raise InvalidParameter(refusal)
 
@@ -156,7 +142,6 @@ class Trajectory:
         after = self._after_steps(problem)
         if after > 0:
             check_values(problem, ends=False)  # which are worth 0
-        low, high = problem.value_bounds
         total = weights.total
         figures: dict[str, Scalar] = {
             "episodes": test.num_episodes,
@@ -168,9 +153,7 @@ class Trajectory:
             "least": self._least(problem.single_discount) if self.interval in PROVED else None,
             "largest_weight": float(total.max()),
             "effective_episodes": effective_number(total),
-            "discount": problem.single_discount,
-            "value_low": low,
-            "value_high": high,
+            **common.terms_of(problem),
         }
         return common.claim_of(
             self,

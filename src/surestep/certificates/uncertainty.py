@@ -9,7 +9,7 @@ are fixed before the data; what the data happens to show decides nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -225,12 +225,5 @@ def sorted_counts(counts: Counts) -> Counts:
     rewards = counts.rewards
     if rewards.per == "transition":
         rewards = rewards.changed(lambda values: values[order])
-    return Counts(
-        counts.pairs,
-        counts.offsets,
-        counts.successor[order],
-        counts.times[order],
-        rewards,
-        counts.starts,
-        counts.terminal,
-    )
+    successor, times = counts.successor[order], counts.times[order]
+    return replace(counts, successor=successor, times=times, rewards=rewards)
