@@ -431,7 +431,7 @@ def test_what_the_policy_never_does_is_refused():
         if (row["place"], row["level"]) == (taken["place"], taken["level"]):
             row["probability"] = 1 / len(same)
     frame = frame_of(gone, tuple(gone[0]))
-    with pytest.raises(ShapeMismatch, match="the log takes action .*, but the dict does not list"):
+    with pytest.raises(ShapeMismatch, match=r"the log takes action .*, but the dict does not list"):
         improve(source_of(rows), discount=0.9, behavior=frame)
 
 

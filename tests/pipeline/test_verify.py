@@ -340,7 +340,7 @@ def test_counts_confirm_what_was_made_of_counts(home, tmp_path):
         verify_result(tmp_path / "out", home / "log.csv")
     with pytest.raises(ResultMismatch, match="made from a log, and counts are given"):
         verify_result(home / "of log", counts)
-    with pytest.raises(SurestepError, match="log.csv"):
+    with pytest.raises(SurestepError, match=r"log\.csv"):
         open_source(described({"files": [counts, home / "log.csv"]}))
     with pytest.raises(InvalidParameter, match="columns is given beside counts"):
         open_source(described({"files": [counts], "columns": COLUMNS}))
