@@ -152,18 +152,6 @@ def with_condition(lines, condition):
     return [",".join([*row[:place], condition, *row[place + 1 :]]) for row in cells]
 
 
-def test_a_state_that_the_policy_does_not_know_is_refused(home, tmp_path):
-    new = with_condition(LINES[4:6], "brand new")
-    other = write_lines(tmp_path / "other.csv", [*LINES[:4], *new, *LINES[6:20]])
-    output = tmp_path / "claim.json"
-    result = run_surestep("certify", home / "out", other, "--kind", "robust", "-o", output)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith("Error: the log has the state 'brand new, ")
-    assert "which the policy does not have: no state has 'brand new' in column" in result.stderr
-    assert not output.exists()
-
-
 def test_a_log_that_had_a_part_in_the_policy_cannot_judge_it(home):
     kind = ("--kind", "trajectory:horizon=5,claim=horizon")
     logs = (home / "log.csv", home / "later.csv")
@@ -237,12 +225,3 @@ def test_a_belief_is_shown_with_the_stress_test_of_its_result(
     assert words in said
     assert headline in said
     assert (BELIEVED in said) == (headline == BELIEVED)
-
-
-def test_a_log_that_another_policy_made_is_refused(home, tmp_path):
-    other = tmp_path / "other.csv"
-    rows = [f"{line},0.25" for line in LINES[3013:3100]]
-    write_lines(other, [f"{LINES[0]},behavior_prob", *rows])
-    result = run_surestep("certify", home / "out", other, "--kind", "robust")
-    assert result.exit_code == 2
-    assert "expected a log that the same policy made" in result.stderr

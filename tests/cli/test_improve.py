@@ -91,18 +91,6 @@ def test_worlds_of_luck_alone_are_worlds_too(worlds, sizes, said):
     assert worlds_words({"worlds": worlds, "sizes": sizes}) == said
 
 
-@pytest.mark.parametrize("name", ["spibb-2s", "spibb-beta"])
-def test_both_n_wedge_are_on_the_page(name, logs, tmp_path):
-    arguments = (*PUMPS, *UNTESTED, "--algorithm", name, "--set", "method.n_wedge=5000")
-    arguments += ("-o", tmp_path / "out")
-    result = run_surestep("improve", logs / "log.csv", *arguments)
-    assert result.exit_code == 0, result.output
-    used = surestep.load(tmp_path / "out").record.parameters["n_wedge"]
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert f"(N∧ = {used:,}, given)" in page
-    assert "n_wedge = 5000" in page
-
-
 def test_counts_take_the_place_of_a_log(logs, tmp_path):
     counts = tmp_path / "counts.parquet"
     assert run_surestep("count", logs / "log.csv", *PUMPS[:6], "-o", counts).exit_code == 0

@@ -26,12 +26,6 @@ def test_the_same_bytes_are_confirmed(home):
     assert (result.exit_code, result.stdout) == (0, "confirmed: the same bytes in every file\n")
 
 
-def test_what_was_not_given_again_is_refused(home):
-    result = run_surestep("verify", home / "out", home / "log.csv")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "behavior.policy was 'table' when the result was made" in result.stderr
-
-
 def test_a_difference_is_named(home, tmp_path):
     out = shutil.copytree(home / "out", tmp_path / "out")
     record = json.loads((out / "run.json").read_text())

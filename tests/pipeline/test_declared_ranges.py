@@ -54,7 +54,7 @@ def improve(path, **terms):
 NUMBERS = st.fractions(-3, 3, max_denominator=4)
 
 
-@settings(max_examples=80)
+@settings(max_examples=25)
 @given(
     running=st.tuples(NUMBERS, NUMBERS).map(sorted),
     ending=st.tuples(NUMBERS, NUMBERS).map(sorted),

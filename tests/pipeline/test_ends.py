@@ -116,16 +116,17 @@ def test_a_recording_that_stops_for_what_comes_next_breaks_no_claim():
     assert better == 0
 
 
-def test_a_clock_breaks_no_claim_and_leaves_them_their_strength():
-    logs = [recorded(seed) for seed in range(LOGS)]
+@pytest.mark.parametrize("number", [40, pytest.param(LOGS, marks=pytest.mark.slow)])
+def test_a_clock_breaks_no_claim_and_leaves_them_their_strength(number):
+    logs = [recorded(seed) for seed in range(number)]
     by_clock = [log.rows(log.terminated | (log.step < 7)) for log in logs]  # where it led, is gone
     wrong, better = failures(by_clock)
-    assert wrong <= ALLOWED
+    assert wrong <= scipy.stats.binom.ppf(0.99, number, 0.1)
     assert better == 0
     careful = Policy.deterministic(machine()[0].pairs, [CARE, 0, 0])
-    long = [log.rows(log.terminated | (log.step < 7)) for log in map(recorded, range(8), [900] * 8)]
-    claims = certify_many([problem_of(log) for log in long], [careful] * 8, Stitched())
-    assert sum(claim.lower > 0 for claim in claims) >= 7
+    long = [log.rows(log.terminated | (log.step < 7)) for log in map(recorded, range(3), [900] * 3)]
+    claims = certify_many([problem_of(log) for log in long], [careful] * 3, Stitched())
+    assert all(claim.lower > 0 for claim in claims)
 
 
 def test_what_counts_leave_out_proves_nothing():

@@ -161,6 +161,7 @@ def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     log = frame_of(world(2, episodes=60).rows, (*NAMES, "behavior_prob"))
     terms = Terms.of(discount=0.9, worlds=1, certificates=FEW_SERIES)
     drafted = made(terms, read_log(log, columns=COLUMNS))
+    drafted = dataclasses.replace(drafted, how=drafted.how._replace(sizes=(0.5, 1.0)))
     result = result_of(drafted.finished(lambda *told: None))
     question, how = drafted.question, drafted.how
     expected = rehearse(

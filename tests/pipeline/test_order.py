@@ -68,7 +68,7 @@ def problem_of(log):
     )
 
 
-@pytest.mark.parametrize("number", [8, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [4, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_logger_who_learns_from_concurrent_episodes_is_read_in_the_order_of_decisions(number):
     """At δ = 10 %, more failures than are allowed come once in 100 tests; of 200 logs, a claim that
     fails in 20 % of them has more with 95 %.
@@ -82,7 +82,7 @@ def test_a_logger_who_learns_from_concurrent_episodes_is_read_in_the_order_of_de
         if seed < 8:  # episode by episode, the first part tells what came in the second
             problem = problem_of(replace(log, order=None))
             by_episode += certify(problem, told(problem, certifier), certifier).lower > 0
-    assert by_episode >= 6
+    assert by_episode >= 3
     assert wrong <= scipy.stats.binom.ppf(0.99, number, 0.1)
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from support.pump_commands import run_surestep, write_lines
+from support.pump_commands import write_lines
 from surestep import Counts, Policy, Problem, certify, improve, read_log
 from surestep.certificates import Posterior, Robust
 from surestep.errors import RefutedBounds
@@ -87,24 +87,6 @@ def test_bounds_among_the_settings_of_a_certificate_are_held_against_the_data_to
         improve(home / "log.csv", certificates=[setting], **terms)
     with pytest.raises(RefutedBounds, match="a reward of state 'here'"):
         improve(home / "log.csv", certificates=["a-priori", setting], **terms)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        ("improve", "log.csv", "--kind", "a-priori", "--discount", "0.5"),
-        ("rehearse", "log.csv", "--kind", "robust", "--discount", "0.5"),
-        ("certify", "out", "log.csv", "--kind", "a-priori"),
-    ],
-)
-def test_the_command_line_says_so_in_one_line(given, home, monkeypatch):
-    monkeypatch.chdir(home)
-    out = ("-o", "new") if given[0] != "certify" else ()
-    result = run_surestep(*given, *out, "--ending", "-0.001", "0.001")
-    assert result.exit_code == 2
-    assert "log.csv, row 1, column 'reward': '2', expected 0 to 0 where it goes on" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-    assert not (home / "new").exists()
 
 
 def test_bounds_that_the_data_touch_are_taken(home):

@@ -59,16 +59,15 @@ def results(each, seed, **terms):
 def test_renaming_states_and_actions_changes_nothing(seed):
     each = world(seed, states=5, actions=3, episodes=60)
     first = results(each, 0, worlds=0)
-    for renaming in range(1, 20):
+    for renaming in range(1, 5):
         assert results(each, 10 * renaming, worlds=0) == first
 
 
 @pytest.mark.parametrize("kinds", [["posterior:train_share=0"], ["robust"], ["a-priori"]])
-@pytest.mark.parametrize("seed", [3, 8])
-def test_kinds_that_need_no_episodes_are_called_alike_too(seed, kinds):
-    each = world(seed, states=5, actions=3, episodes=60)
+def test_kinds_that_need_no_episodes_are_called_alike_too(kinds):
+    each = world(3, states=5, actions=3, episodes=60)
     first = results(each, 0, worlds=0, certificates=kinds)
-    for renaming in range(1, 6):
+    for renaming in range(1, 3):
         assert results(each, 10 * renaming, worlds=0, certificates=kinds) == first
 
 

@@ -14,10 +14,11 @@ from surestep.errors import FileFailure, ResultMismatch
 from surestep.pipeline import Effort, Terms, draft, explain, gather, verify_result
 from surestep.pipeline.improve import prepared, result_of
 from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
-from surestep.rehearsal.rehearse import SIZES, rehearse
+from surestep.rehearsal.rehearse import rehearse
 from surestep.rehearsal.work import work_of
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
 
+SIZES = (0.5, 1.0)
 TERMS = Terms.of(discount=0.9, n_wedge=3, certificates=["robust", "a-priori"], worlds=6)
 
 
@@ -46,6 +47,14 @@ def found(made):
 def whole(found):
     """The files of its result."""
     return result_of(found).files()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_sizes():
+    """Collects only small logs in worlds: what is shown here does not depend on how many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surestep.pipeline.stress_test.SIZES", SIZES)
+        yield
 
 
 def interrupt_at(number):

@@ -61,7 +61,7 @@ def log(tmp_path):
 
 
 def test_a_log_of_survival_is_improved_certified_rehearsed_and_verified(log, tmp_path):
-    path = log(survival(400))
+    path = log(survival(200))
     result = surestep.improve(
         read_log(path),
         discount=1,

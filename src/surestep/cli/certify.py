@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -43,14 +44,11 @@ def command(
     result: Path,
     description: Description,
     kinds: tuple[str, ...],
-    delta: float | None,
-    running: tuple[float, float] | None,
-    ending: tuple[float, float] | None,
-    returns: tuple[float, float] | None,
     allow_query: bool,
     memory_limit: str | None,
     output: Path | None,
     check: Path | None,
+    **declared: Any,
 ) -> None:
     """Say what the data in LOG claim about the policy in the folder RESULT.
 
@@ -70,35 +68,19 @@ def command(
     from surestep.report.terminal import print_sections
     from surestep.results.result import certificates_to_json, read_certificates
 
+    how: dict[str, Any] = {"allow_query": allow_query, "memory_limit": memory_limit}
     if check is not None:
-        if kinds or output or any(g is not None for g in (delta, running, ending, returns)):
+        if kinds or output or any(given is not None for given in declared.values()):
             raise click.UsageError("--check makes what is in the file again, and takes no more")
         with task_progress() as progress:
-            check_certificates(
-                result,
-                description,
-                read_certificates(check),
-                allow_query=allow_query,
-                memory_limit=memory_limit,
-                progress=progress,
-            )
+            claims = read_certificates(check)
+            check_certificates(result, description, claims, progress=progress, **how)
         say("confirmed: the claims come out the same", fg="green", bold=True)
         return
     if not kinds:
         raise click.UsageError("expected at least one --certificate, or --check")
     with task_progress() as progress:
-        judged = certify_result(
-            result,
-            description,
-            kinds,
-            allow_query=allow_query,
-            delta=delta,
-            running=running,
-            ending=ending,
-            returns=returns,
-            memory_limit=memory_limit,
-            progress=progress,
-        )
+        judged = certify_result(result, description, kinds, progress=progress, **how, **declared)
     claims = judged.certificates
     if not judged.same_log:
         say("This is another log than the one that the policy was made from.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -38,10 +39,9 @@ def command(
     workers: int | None,
     repetitions: int | None,
     seed: int | None,
-    engine: str,
-    address: str | None,
     keep: bool,
     list_them: bool,
+    **cluster: Any,
 ) -> None:
     """Run the experiment NAME: one of the catalog, a folder of it, or a .toml file.
 
@@ -78,10 +78,9 @@ def command(
                 experiment,
                 directory,  # type: ignore[arg-type]
                 workers=workers or available_cores(),
-                engine=engine,
-                address=address,
                 keep=keep,
                 progress=partial(progress, experiment.title),
                 outdated=tell_outdated,
+                **cluster,
             )
         say(f"wrote {table}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,9 +18,7 @@ from surestep.description import Description
 @click.argument("output", type=click.Path(path_type=Path))
 @described("behavior.policy")
 @options.allow_query
-def command(
-    output: Path, description: Description, allow_query: bool, memory_limit: str | None
-) -> None:
+def command(output: Path, description: Description, **how: Any) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
     LOG is the log, or your own description of it: files are read that you name, no others.
@@ -35,13 +34,7 @@ def command(
     from surestep.pipeline import verify_result
 
     with task_progress() as progress:
-        verification = verify_result(
-            output,
-            description,
-            allow_query=allow_query,
-            memory_limit=memory_limit,
-            progress=progress,
-        )
+        verification = verify_result(output, description, progress=progress, **how)
     if verification.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)
         return

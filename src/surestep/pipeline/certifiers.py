@@ -17,7 +17,6 @@ from surestep.io.logs.groups import STOPPED, UNFINISHED
 from surestep.model import Certificate, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
-DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
 class DataFacts(NamedTuple):

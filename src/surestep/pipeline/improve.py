@@ -107,7 +107,10 @@ def improve(
     """
     beside = {"behavior": behavior, "states": states, "actions": actions}
     beside |= {"possible": possible, "allowed": allowed}
-    words = {name: value for name, value in beside.items() if isinstance(value, str | os.PathLike)}
+    words, objects = dict[str, Any](), dict[str, object]()
+    for name, value in beside.items():
+        if value is not None:
+            (words if isinstance(value, str | os.PathLike) else objects)[name] = value
     description, frame = given_as(
         source,
         **words,
@@ -121,9 +124,6 @@ def improve(
     reach(engine, address)
     tell = progress or (lambda what, done, total: None)
     tell("reading the log", 0, 1)
-    objects = {
-        name: value for name, value in beside.items() if name not in words and value is not None
-    }
     log = open_source(description, frame, memory_limit)
     made = draft(gather(log, terms=terms, objects=objects), terms, tell)
     return result_of(made.finished(tell, Effort(workers, engine, address, time_limit)))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import msgspec
 
-from surestep._files import read_path
 from surestep.description import command, described
 from surestep.errors import InvalidParameter
 from surestep.io.logs.source import LogSource
@@ -25,7 +23,7 @@ from surestep.rehearsal.work import STEPS_A_SECOND, work_of
 from surestep.report.result import rehearsal_page
 from surestep.results.findings import Findings
 from surestep.results.record import Record
-from surestep.results.unfinished import REHEARSAL, RUN, begin, finish, save
+from surestep.results.unfinished import REHEARSAL, RUN, begin, finish
 
 PAGE = "rehearsal.html"
 
@@ -48,10 +46,6 @@ class RehearsedLog:
         contents = {REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(), PAGE: self.page.encode()}
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
-
-    def save(self, directory: str | Path) -> None:
-        """Writes a new folder, whole or not at all."""
-        save(read_path(directory), self.files())
 
 
 def rehearse_log(
