@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidPolicy, NotConverged
-from surestep.kernels._device import Machine, brought_home, machine_for
+from surestep.kernels._device import brought_home, machine_for
 from surestep.kernels.backup import gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
@@ -35,7 +34,7 @@ from surestep.planning.evaluation import (
     q_values,
 )
 from surestep.planning.horizons import rule_for_all
-from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule, refuse
+from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, refuse
 from surestep.planning.pruning import Backup, averaged, best_of, pruned
 from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
 from surestep.planning.total import best_ending, ending_iteration, may_last
@@ -205,14 +204,6 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     `slowest` of the residual.
     """
     machine, whole = machine_for(Backup.of(mdp))
-    reached = swept(whole, machine, rule, limit, slowest)
-    return None if reached is None else planned(mdp, whole, reached, rule)
-
-
-def swept(
-    whole: Backup, machine: Machine, rule: StoppingRule, limit: int, slowest: float
-) -> Reached | None:
-    """Sweeps until the value is good enough, or doubles cannot prove more; None as in `jacobi`."""
     backup, size = whole, half_range if rule.horizon.uniform else largest
     value, after = machine.own(np.zeros(whole.num_states)), machine.empty(whole.num_states)
     sizes: list[float] = []
@@ -221,8 +212,15 @@ def swept(
         backup.best(value, after)
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        if bracket.good or largest(residuals) <= bracket.floor:
-            return Reached(value, len(sizes) + 1, residuals, bracket)
+        residual = largest(residuals)
+        if bracket.good or residual <= bracket.floor:
+            q, sweeps = whole.q(value), len(sizes) + 1  # of all pairs
+            policy = Policy(mdp.pairs, best_actions(mdp)(q))
+            error = bracket.error
+            plan = Plan(policy, brought_home(value), sweeps, residual, error, brought_home(q))
+            if not bracket.good:  # and doubles cannot prove more
+                refuse(bracket, rule.tolerance, plan=plan)
+            return plan
         sizes.append(size(residuals))
         window = min(len(sizes), 10)
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
@@ -240,26 +238,6 @@ def swept(
 def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
     """Returns the limit asked for, or the number of sweeps after which another one cannot help."""
     return int(min(SWEEPS_PER_STEP * rule.horizon.high, 1e9)) + 100 if limit is None else limit
-
-
-class Reached(NamedTuple):
-    """A value as good as it gets, and what is proven of it."""
-
-    value: FloatArray  # [S]
-    sweeps: int
-    residuals: Range
-    bracket: Bracket
-
-
-def planned(mdp: FiniteMDP, backup: Backup, reached: Reached, rule: StoppingRule) -> Plan:
-    """Returns the plan of a value that is good enough, with the greedy policy of all pairs."""
-    value, sweeps, residuals, bracket = reached
-    q = backup.q(value)
-    policy, residual = Policy(mdp.pairs, best_actions(mdp)(q)), largest(residuals)
-    plan = Plan(policy, brought_home(value), sweeps, residual, bracket.error, brought_home(q))
-    if not bracket.good:
-        refuse(bracket, rule.tolerance, plan=plan)
-    return plan
 
 
 def iterate(
