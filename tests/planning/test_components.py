@@ -16,7 +16,6 @@ from surestep import (
     Pairs,
     Policy,
     evaluate_with_bound,
-    modified_policy_iteration,
     optimal,
     policy_iteration,
     value_iteration,
@@ -32,7 +31,6 @@ PLANNERS = {
     "policy iteration": lambda mdp, **settings: policy_iteration(
         mdp, best_actions(mdp), Policy.uniform(mdp), **settings
     ),
-    "modified policy iteration": modified_policy_iteration,
     "value iteration": value_iteration,
 }
 

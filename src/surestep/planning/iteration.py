@@ -23,7 +23,7 @@ from surestep.kernels.extremes import difference_range
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan, negated
 from surestep.model.policy import Policy
-from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
+from surestep.planning.chain import FAST, half_range, largest, policy_chain
 from surestep.planning.components import Components
 from surestep.planning.ends import refuse_endless
 from surestep.planning.evaluation import (
@@ -152,29 +152,6 @@ def policy_iteration(
     value = evaluate_as_proven(mdp, start, method, tolerance).value
     update = evaluation_update(mdp, method, rule)
     return iterate(mdp, greedy_step, value, update, rule, limit)
-
-
-def modified_policy_iteration(
-    mdp: FiniteMDP,
-    greedy_step: GreedyStep | None = None,
-    *,
-    sweeps: int = 20,
-    tolerance: float | None = None,
-    limit: int = 100 * ITERATION_LIMIT,
-) -> Plan:
-    """Policy iteration in which each policy is evaluated by a few sweeps only (Puterman 1994, 6.5).
-
-    Without a greedy step, the best policy of all.
-    """
-    arrays.expect_count("sweeps", sweeps)
-    arrays.expect_count("limit", limit)
-
-    def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
-        return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)[0]
-
-    rule = rule_for_all(mdp, tolerance)
-    start = np.zeros(mdp.num_states)
-    return iterate(mdp, greedy_step or best_actions(mdp), start, update, rule, limit)
 
 
 def value_iteration(
