@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from surestep.planning import evaluate as evaluate
     from surestep.planning import evaluate_batch as evaluate_batch
     from surestep.planning import evaluate_with_bound as evaluate_with_bound
-    from surestep.planning import modified_policy_iteration as modified_policy_iteration
     from surestep.planning import occupancy as occupancy
     from surestep.planning import optimal as optimal
     from surestep.planning import optimal_batch as optimal_batch
@@ -62,7 +61,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "kernels._device": "device",
         "registering": "register",
         "rehearsal": "rehearse",
-        "planning": "evaluate evaluate_batch evaluate_with_bound modified_policy_iteration "
+        "planning": "evaluate evaluate_batch evaluate_with_bound "
         "occupancy optimal optimal_batch performance policy_iteration value_iteration",
         "sampling": "sample_counts sample_log",
         "transforms": "two_successor",

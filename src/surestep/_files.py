@@ -190,23 +190,17 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def held_folder() -> tuple[Path, IO[bytes]]:
-    """Returns a new temporary folder, and the open file whose lock says that somebody needs it."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
-        try:
-            held = (folder / HELD).open("xb")
-        except FileNotFoundError:  # another process found the folder empty, and removed it
-            continue
-        except OSError:
-            folder.rmdir()
-            raise
-        try:
-            mine = lock(held)
-        except OSError:  # no locks here: nobody will remove it, whatever becomes of us
-            return folder, held
-        if mine and os.fstat(held.fileno()).st_nlink > 0:
-            return folder, held
-        held.close()  # another process took it for a dead one's before it was locked
+    """Returns a new temporary folder, and the open file whose lock says that somebody needs it.
+
+    It gets its name once it is locked, so that nobody takes it for that of a dead process.
+    """
+    fresh = Path(tempfile.mkdtemp(prefix=BESIDE))
+    held = (fresh / HELD).open("xb")
+    try:
+        lock(held)
+    except OSError:  # no locks here: nobody will remove it, whatever becomes of us
+        return fresh, held
+    return fresh.rename(fresh.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")), held
 
 
 @cache  # once a process: whoever dies later is the next one's concern
@@ -218,12 +212,7 @@ def remove_leftovers(place: Path) -> None:
         with suppress(OSError):  # gone, or nothing to be done about it
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue
-            try:
-                held = (folder / HELD).open("r+b")
-            except FileNotFoundError:
-                folder.rmdir()  # which only removes what is empty
-                continue
-            with held:
+            with (folder / HELD).open("r+b") as held:
                 if lock(held):
                     remove_held(folder)
 

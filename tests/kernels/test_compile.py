@@ -41,7 +41,7 @@ import hashlib
 import numpy as np
 import numba
 from surestep import FiniteMDP, MDPBatch, Pairs, Policy
-from surestep import evaluate, evaluate_batch, modified_policy_iteration, optimal_batch
+from surestep import evaluate, evaluate_batch, optimal_batch
 from surestep import value_iteration
 from surestep.kernels._compile import ALL_KERNELS
 assert numba.get_num_threads() == THREADS
@@ -69,7 +69,6 @@ uniform = Policy.uniform(mdp)
 answers = [
     evaluate(mdp, uniform, method="iterative"),
     value_iteration(mdp, tolerance=1e-6).value,
-    modified_policy_iteration(mdp, tolerance=1e-6).value,
     evaluate_batch(batch, Policy.uniform(batch.pairs)).value,
     optimal_batch(batch).value,
 ]

@@ -16,7 +16,6 @@ from surestep import (
     Pairs,
     Policy,
     evaluate_with_bound,
-    modified_policy_iteration,
     optimal,
     policy_iteration,
     value_iteration,
@@ -32,7 +31,6 @@ PLANNERS = {
     "policy iteration": lambda mdp, **settings: policy_iteration(
         mdp, best_actions(mdp), Policy.uniform(mdp), **settings
     ),
-    "modified policy iteration": modified_policy_iteration,
     "value iteration": value_iteration,
 }
 
@@ -118,18 +116,19 @@ def textures(draw, size):
 @given(data=st.data())
 def test_components_are_scipys_and_stand_behind_all_they_lead_to(data):
     mdp = data.draw(textures(data.draw(st.sampled_from([1, 2, 5, 40]))))
-    found = Components.of(Backup.of(mdp))
+    components = Components.of(Backup.of(mdp))
+    found = components.found
     size, starts = mdp.num_states, mdp.offsets[mdp.pairs.offsets]
     rows = (np.ones(mdp.num_transitions), mdp.successor, starts)
     matrix = csr_array(rows, shape=(size, size), copy=True)
     matrix.sum_duplicates()  # SciPy never ends where an entry stands twice
     number, label = connected_components(matrix, connection="strong")
     own = np.empty(size, int)
-    own[found.order] = np.repeat(np.arange(found.number), np.diff(found.starts))
-    assert found.number == number == len(set(zip(own.tolist(), label.tolist(), strict=True)))
+    own[found.order] = np.repeat(np.arange(number), np.diff(found.starts))
+    assert components.number == number == len(set(zip(own.tolist(), label.tolist(), strict=True)))
     assert (own[mdp.successor] <= np.repeat(own, np.diff(starts))).all()
     assert (found.order[found.place] == np.arange(size)).all()
-    assert (np.concatenate([found.states(c) for c in range(number)]) == found.order).all()
+    assert (np.concatenate([components.states(c) for c in range(number)]) == found.order).all()
 
 
 @settings(max_examples=settings.default.max_examples // 2)

@@ -195,7 +195,7 @@ def test_a_loose_tolerance_is_kept_and_proven():
 
 def test_an_unknown_method_a_bad_tolerance_and_another_models_policy_are_refused():
     mdp, other = random_mdp(4, 2, 2, 0.9, seed=0), random_mdp(5, 2, 2, 0.9, seed=0)
-    with pytest.raises(InvalidParameter, match="'magic', expected one of auto, dense"):
+    with pytest.raises(InvalidParameter, match="'magic'; expected one of auto, dense"):
         evaluate(mdp, Policy.uniform(mdp), method="magic")
     for tolerance in (0.0, -1.0, float("nan")):
         with pytest.raises(InvalidParameter, match="tolerance"):

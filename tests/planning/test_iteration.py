@@ -16,7 +16,6 @@ from surestep import (
     Pairs,
     Policy,
     evaluate,
-    modified_policy_iteration,
     optimal,
     policy_iteration,
     value_iteration,
@@ -41,7 +40,6 @@ PLANNERS = {
     "policy iteration, iterative": lambda mdp, **settings: policy_iteration(
         mdp, best_actions(mdp), Policy.uniform(mdp), method="iterative", **settings
     ),
-    "modified policy iteration": modified_policy_iteration,
     "value iteration": value_iteration,
 }
 
@@ -144,15 +142,13 @@ def test_the_limit_raises():
     with pytest.raises(NotConverged, match="stopped after 3 sweeps, the limit"):
         value_iteration(mdp, limit=3)
     with pytest.raises(NotConverged, match="stopped after 1 rounds, the limit"):
-        modified_policy_iteration(mdp, limit=1)
-    with pytest.raises(NotConverged, match="stopped after 1 rounds, the limit"):
         policy_iteration(mdp, best_actions(mdp), Policy.uniform(mdp), limit=1)
 
 
 def test_a_limit_of_rounds_leaves_the_plan_of_the_last_one():
     mdp = wide_model(500)
     with pytest.raises(NotConverged) as told:
-        modified_policy_iteration(mdp, limit=5)
+        policy_iteration(mdp, best_actions(mdp), Policy.uniform(mdp), limit=2)
     best = optimal(mdp)
     assert np.abs(told.value.plan.value - best.value).max() <= told.value.plan.error_bound + 1e-8
 
@@ -245,9 +241,7 @@ def test_a_model_that_mixes_slowly_is_handed_over_to_policy_iteration():
 def test_bad_settings_and_a_greedy_step_that_is_no_policy_are_refused():
     mdp = wide_model(20)
     for count in (0, -1, 2.5, "5", True):
-        with pytest.raises(InvalidParameter, match="sweeps is"):
-            modified_policy_iteration(mdp, sweeps=count)
-        for planner in ("policy iteration", "modified policy iteration", "value iteration"):
+        for planner in ("policy iteration", "value iteration"):
             with pytest.raises(InvalidParameter, match="limit is"):
                 PLANNERS[planner](mdp, limit=count)
     with pytest.raises(InvalidPolicy, match="the greedy step gave no policy: probability has sh"):

@@ -37,15 +37,6 @@ def actions(*numbers, strings=None):
     return {"files": files}
 
 
-def valuations(variables, data, **more):
-    described = {"states": {"unique": True, "classes": [{"variables": variables}], **more}}
-    return {"index": {"valuations": described}, "files": {"valuations/states/valuations.bin": data}}
-
-
-def variable(name, kind, size, **more):
-    return {"name": name, "type": {"type": kind, "size": size}, **more}
-
-
 def good():
     more = {
         "index": annotation("rewards", "r", ["choices"]),

@@ -200,15 +200,12 @@ class Certificate:
             parameters=file.parameters,
             figures=file.figures,
         )
-        if file.zeta != certificate.zeta:
-            raise InvalidCertificate(
-                f"zeta is {file.zeta}, but lower is {certificate.lower}; expected zeta = −lower"
-            )
-        if file.says_nothing is not certificate.says_nothing:
-            raise InvalidCertificate(
-                f"says_nothing is {file.says_nothing}, expected {certificate.says_nothing}: zeta "
-                f"is {certificate.zeta}, span {certificate.span}"
-            )
+        for name in ("zeta", "says_nothing"):
+            if getattr(file, name) != getattr(certificate, name):
+                raise InvalidCertificate(
+                    f"{name} is {getattr(file, name)}, expected {getattr(certificate, name)}: "
+                    f"lower is {certificate.lower}, and span {certificate.span}"
+                )
         return certificate
 
     def __reduce__(self) -> tuple[object, ...]:

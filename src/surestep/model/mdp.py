@@ -105,8 +105,16 @@ class FiniteMDP:
         if self.endless not in (0.0, np.inf, -np.inf, None):
             raise InvalidModel(f"endless is {self.endless!r}, expected 0, ∞, −∞ or None")
         offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
-        probability = read_probability(pairs, offsets, successor, self.probability)
-        reward = read_reward(pairs, offsets, successor, self.reward)
+
+        def name(transition: int) -> str:
+            return transition_name(pairs, offsets, successor, transition)
+
+        remedy = " (or no successor at all, to end the episode)"
+        words = RunWords("transition probabilities", "pair", pairs.pair_name, name, remedy)
+        size = successor.shape
+        chances = arrays.floats("probability", self.probability, size, InvalidModel, name)
+        probability = arrays.normalised_runs(chances, offsets, words, InvalidModel)
+        reward = arrays.floats("reward", self.reward, size, InvalidModel, name)
         ending = read_ending_reward(pairs, offsets, self.ending_reward)
         arrays.keep(
             self,
@@ -364,36 +372,6 @@ def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
     distribution = np.zeros(pairs.num_states)
     distribution[int(state)] = 1.0
     return distribution
-
-
-def read_probability(
-    pairs: Pairs, offsets: IntArray, successor: IndexArray, values: object
-) -> FloatArray:
-    """Returns probabilities [T] of which each run that is not empty sums to 1."""
-
-    def name(transition: int) -> str:
-        return transition_name(pairs, offsets, successor, transition)
-
-    words = RunWords(
-        "transition probabilities",
-        "pair",
-        pairs.pair_name,
-        name,
-        " (or no successor at all, to end the episode)",
-    )
-    probability = arrays.floats("probability", values, (successor.size,), InvalidModel, name)
-    return arrays.normalised_runs(probability, offsets, words, InvalidModel)
-
-
-def read_reward(
-    pairs: Pairs, offsets: IntArray, successor: IndexArray, values: object
-) -> FloatArray:
-    """Returns the rewards of the transitions [T]."""
-
-    def name(transition: int) -> str:
-        return transition_name(pairs, offsets, successor, transition)
-
-    return arrays.floats("reward", values, (successor.size,), InvalidModel, name)
 
 
 def expected_rewards(

@@ -14,7 +14,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, IntArray
 from surestep.model.log import DecisionLog
-from surestep.model.pairs import Labels, Pairs
+from surestep.model.pairs import Pairs, picked_labels
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 
@@ -45,8 +45,8 @@ class Numbering(NamedTuple):
                 arrays.offsets_of(np.bincount(moved[0], minlength=pairs.num_states)),
                 moved[1][order],
                 pairs.num_actions,
-                labels_at(pairs.state_labels, state),
-                labels_at(pairs.action_labels, action),
+                picked_labels(pairs.state_labels, state),
+                picked_labels(pairs.action_labels, action),
             ),
         )
 
@@ -99,8 +99,3 @@ def places(former: IntArray) -> IntArray:
     place = np.empty_like(former)
     place[former] = np.arange(former.size)
     return place
-
-
-def labels_at(labels: Labels, order: IntArray) -> Labels:
-    """Returns labels in another order."""
-    return None if labels is None else tuple(labels[i] for i in order)

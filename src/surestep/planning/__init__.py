@@ -11,7 +11,6 @@ from surestep.planning.evaluation import (
     q_values,
 )
 from surestep.planning.iteration import (
-    modified_policy_iteration,
     optimal,
     policy_iteration,
     value_iteration,
@@ -25,7 +24,6 @@ __all__ = [
     "evaluate",
     "evaluate_batch",
     "evaluate_with_bound",
-    "modified_policy_iteration",
     "occupancy",
     "optimal",
     "optimal_batch",

@@ -15,7 +15,6 @@ from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
 from surestep.kernels.components import Order
 from surestep.kernels.extremes import difference_range
 from surestep.kernels.krylov import bicgstab_step
-from surestep.kernels.records import Model
 from surestep.planning.proof import Horizon
 from surestep.planning.pruning import Backup, RowModel
 
@@ -83,12 +82,7 @@ class Chain:
 
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
     """Makes the chain of a policy with probabilities [K]; linear in the transitions taken."""
-    return chain_of(Backup.of(mdp), policy)
-
-
-def chain_of(model: Model, policy: FloatArray) -> Chain:
-    """Makes the same of the arrays of a model, or of a block of its states."""
-    num_states = model.pair_offsets.size - 1
+    model, num_states = Backup.of(mdp), mdp.pairs.num_states
     lengths, reward = np.empty(num_states, np.int64), np.empty(num_states)
     chain_sizes(model, policy, lengths, reward)
     offsets = arrays.offsets_of(lengths)

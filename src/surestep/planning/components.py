@@ -23,31 +23,29 @@ class Components:
     """The strongly connected components of a model; those that others lead to come first."""
 
     model: Backup
-    order: IndexArray  # [S] the states, component by component
-    place: IndexArray  # [S] where each state stands in the order
-    starts: IntArray  # [C+1]
+    found: Order
 
     @classmethod
     def of(cls, model: Backup, found: Order | None = None) -> Components:
         """Finds the components, unless they are known."""
-        return cls(model, *(by_component(*model[:3]) if found is None else found))
+        return cls(model, by_component(*model[:3]) if found is None else found)
 
     @property
     def number(self) -> int:
         """Returns C, the number of components."""
-        return self.starts.size - 1
+        return self.found.starts.size - 1
 
     def states(self, component: int) -> IndexArray:
         """Returns the states of a component, in the order in which they are swept."""
-        return self.order[self.starts[component] : self.starts[component + 1]]
+        first, last = self.found.starts[component : component + 2]
+        return self.found.order[first:last]
 
     def settle(self, first: int, target: float, value: FloatArray) -> int:
         """Brings `value` [S] of the components from `first` on to a residual of `target`.
 
         The first one for which sweeps are too slow, or the number of components.
         """
-        by_component = Order(self.order, self.place, self.starts)
-        return settle_components(self.model, by_component, first, target, MOST_SWEEPS, value)
+        return settle_components(self.model, self.found, first, target, MOST_SWEEPS, value)
 
 
 def by_component(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> Order:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
-from surestep.errors import InvalidParameter, NotConverged
+from surestep._settings import check_setting
+from surestep.errors import NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
-from surestep.planning.chain import Chain, change_range, largest
+from surestep.planning.chain import change_range, largest
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup
-from surestep.planning.solving import GoodEnough, Method, solve
-
-Solver = Callable[[FloatArray, float, GoodEnough], tuple[FloatArray, Method]]
+from surestep.planning.solving import Method, solve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +64,7 @@ def evaluate_with_bound(
     reward and value, or what doubles can prove. One that cannot be proved raises NotConverged,
     whose `evaluation` is what was reached.
     """
-    check_method(method)
+    check_setting("method", method, Method)
     checked = check_inputs(mdp, policy)
     chain, horizon = chain_under(mdp, checked.probability)
     # A row of the chain adds up the successors of all actions in one sum.
@@ -77,14 +74,25 @@ def evaluate_with_bound(
     rule = StoppingRule.of(mdp, tolerance, horizon)
     rule = replace(rule, terms=max(rule.terms, longest + 8))
 
-    def solver(
-        start: FloatArray, target: float, good_enough: GoodEnough
-    ) -> tuple[FloatArray, Method]:
-        return solve(
-            chain, method, start, target=target, horizon=rule.horizon, good_enough=good_enough
-        )
+    def bracket(value: FloatArray, residuals: tuple[float, float]) -> Bracket:
+        return rule.bracket(residuals, float(np.abs(value).max()))
 
-    return proven(chain, rule, np.zeros(mdp.num_states), solver)
+    start = np.zeros(mdp.num_states)
+    first = bracket(start, (0.0, 0.0))
+    value, used = solve(
+        chain,
+        method,
+        start,
+        target=max(first.goal / rule.horizon.high / 2, first.floor),
+        horizon=rule.horizon,
+        good_enough=lambda value, _: bracket(value, change_range(chain, value)).good,
+    )
+    residuals = change_range(chain, value)
+    final = bracket(value, residuals)
+    evaluation = Evaluation(value, largest(residuals), final.error, used)
+    if not final.good:
+        refuse(final, rule.tolerance, evaluation=evaluation)
+    return evaluation
 
 
 def evaluate_as_proven(
@@ -97,26 +105,6 @@ def evaluate_as_proven(
         if not isinstance(problem.evaluation, Evaluation):
             raise
         return problem.evaluation
-
-
-def proven(chain: Chain, rule: StoppingRule, start: FloatArray, solver: Solver) -> Evaluation:
-    """Solves the chain by a solver, and proves how far its answer can be off."""
-
-    def bracket(value: FloatArray, residuals: tuple[float, float]) -> Bracket:
-        return rule.bracket(residuals, float(np.abs(value).max()))
-
-    first = bracket(start, (0.0, 0.0))
-    value, used = solver(
-        start,
-        max(first.goal / rule.horizon.high / 2, first.floor),
-        lambda value, _: bracket(value, change_range(chain, value)).good,
-    )
-    residuals = change_range(chain, value)
-    final = bracket(value, residuals)
-    evaluation = Evaluation(value, largest(residuals), final.error, used)
-    if not final.good:
-        refuse(final, rule.tolerance, evaluation=evaluation)
-    return evaluation
 
 
 def performance(
@@ -143,7 +131,7 @@ def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") ->
     together are at most 1e-9 · max w, with w the expected discounted number of steps, or what
     doubles can prove.
     """
-    check_method(method)
+    check_setting("method", method, Method)
     checked = check_inputs(mdp, policy)
     refuse_endless(mdp, checked.probability)  # a rest is worth 0, but has no number of visits
     chain, horizon = chain_under(mdp, checked.probability)
@@ -178,11 +166,3 @@ def check_inputs(mdp: FiniteMDP, policy: PolicyLike) -> Policy:
     checked = policy_of(policy, mdp)
     check_same_pairs("the model", mdp.pairs, "the policy", checked.pairs)
     return checked
-
-
-def check_method(method: str) -> None:
-    """Refuses what is no method."""
-    if method not in get_args(Method):
-        raise InvalidParameter(
-            f"method is {method!r}, expected one of {', '.join(get_args(Method))}"
-        )

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidPolicy, NotConverged
-from surestep.kernels._device import Machine, brought_home, machine_for
+from surestep.kernels._device import brought_home, machine_for
 from surestep.kernels.backup import gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
 from surestep.model.mdp import FiniteMDP
 from surestep.model.plan import Plan, negated
 from surestep.model.policy import Policy
-from surestep.planning.chain import FAST, half_range, largest, policy_chain, solve_sweeps
+from surestep.planning.chain import FAST, half_range, largest, policy_chain
 from surestep.planning.components import Components
 from surestep.planning.ends import refuse_endless
 from surestep.planning.evaluation import (
@@ -35,7 +34,7 @@ from surestep.planning.evaluation import (
     q_values,
 )
 from surestep.planning.horizons import rule_for_all
-from surestep.planning.proof import TIE_TOLERANCE, Bracket, StoppingRule, refuse
+from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, refuse
 from surestep.planning.pruning import Backup, averaged, best_of, pruned
 from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
 from surestep.planning.total import best_ending, ending_iteration, may_last
@@ -155,29 +154,6 @@ def policy_iteration(
     return iterate(mdp, greedy_step, value, update, rule, limit)
 
 
-def modified_policy_iteration(
-    mdp: FiniteMDP,
-    greedy_step: GreedyStep | None = None,
-    *,
-    sweeps: int = 20,
-    tolerance: float | None = None,
-    limit: int = 100 * ITERATION_LIMIT,
-) -> Plan:
-    """Policy iteration in which each policy is evaluated by a few sweeps only (Puterman 1994, 6.5).
-
-    Without a greedy step, the best policy of all.
-    """
-    arrays.expect_count("sweeps", sweeps)
-    arrays.expect_count("limit", limit)
-
-    def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
-        return solve_sweeps(policy_chain(mdp, policy), backed_up, 0.0, sweeps)[0]
-
-    rule = rule_for_all(mdp, tolerance)
-    start = np.zeros(mdp.num_states)
-    return iterate(mdp, greedy_step or best_actions(mdp), start, update, rule, limit)
-
-
 def value_iteration(
     mdp: FiniteMDP,
     *,
@@ -205,14 +181,6 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     `slowest` of the residual.
     """
     machine, whole = machine_for(Backup.of(mdp))
-    reached = swept(whole, machine, rule, limit, slowest)
-    return None if reached is None else planned(mdp, whole, reached, rule)
-
-
-def swept(
-    whole: Backup, machine: Machine, rule: StoppingRule, limit: int, slowest: float
-) -> Reached | None:
-    """Sweeps until the value is good enough, or doubles cannot prove more; None as in `jacobi`."""
     backup, size = whole, half_range if rule.horizon.uniform else largest
     value, after = machine.own(np.zeros(whole.num_states)), machine.empty(whole.num_states)
     sizes: list[float] = []
@@ -221,8 +189,15 @@ def swept(
         backup.best(value, after)
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
-        if bracket.good or largest(residuals) <= bracket.floor:
-            return Reached(value, len(sizes) + 1, residuals, bracket)
+        residual = largest(residuals)
+        if bracket.good or residual <= bracket.floor:
+            q, sweeps = whole.q(value), len(sizes) + 1  # of all pairs
+            policy = Policy(mdp.pairs, best_actions(mdp)(q))
+            error = bracket.error
+            plan = Plan(policy, brought_home(value), sweeps, residual, error, brought_home(q))
+            if not bracket.good:  # and doubles cannot prove more
+                refuse(bracket, rule.tolerance, plan=plan)
+            return plan
         sizes.append(size(residuals))
         window = min(len(sizes), 10)
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
@@ -240,26 +215,6 @@ def swept(
 def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
     """Returns the limit asked for, or the number of sweeps after which another one cannot help."""
     return int(min(SWEEPS_PER_STEP * rule.horizon.high, 1e9)) + 100 if limit is None else limit
-
-
-class Reached(NamedTuple):
-    """A value as good as it gets, and what is proven of it."""
-
-    value: FloatArray  # [S]
-    sweeps: int
-    residuals: Range
-    bracket: Bracket
-
-
-def planned(mdp: FiniteMDP, backup: Backup, reached: Reached, rule: StoppingRule) -> Plan:
-    """Returns the plan of a value that is good enough, with the greedy policy of all pairs."""
-    value, sweeps, residuals, bracket = reached
-    q = backup.q(value)
-    policy, residual = Policy(mdp.pairs, best_actions(mdp)(q)), largest(residuals)
-    plan = Plan(policy, brought_home(value), sweeps, residual, bracket.error, brought_home(q))
-    if not bracket.good:
-        refuse(bracket, rule.tolerance, plan=plan)
-    return plan
 
 
 def iterate(

@@ -100,7 +100,7 @@ def entry_paths(value, path=()):
 
 
 def full_archive(seed):
-    """An archive with everything that is read: rewards, labels, actions and valuations."""
+    """An archive with everything that is read: rewards, labels and actions."""
     rng = random.Random(seed)
     kind = {"type": "double"}
     index = {
@@ -117,19 +117,6 @@ def full_archive(seed):
                 for name in ("end", "start")
             },
         },
-        "valuations": {
-            "states": {
-                "unique": True,
-                "classes": [
-                    {
-                        "variables": [
-                            {"name": "x", "type": {"type": "uint", "size": 3}},
-                            {"padding": 5},
-                        ]
-                    }
-                ],
-            }
-        },
         "file-data": {
             "tool": rng.choice(["surestep", "Storm"]),
             "parameters": {"state-labels": ["s", "t"]},
@@ -142,7 +129,6 @@ def full_archive(seed):
         f"{folder}/branches/values.bin": bytes(32),
         "annotations/aps/end/states/values.bin": bytes([2]) + bytes(7),
         "annotations/aps/start/states/values.bin": bytes([2]) + bytes(7),
-        "valuations/states/valuations.bin": bytes([1, 2]),
         "actions/choices/values.bin": np.array([0, 1, 0], "<u4").tobytes(),
         "actions/choices/string-mapping.bin": np.array([0, 2, 4], "<u8").tobytes(),
         "actions/choices/strings.bin": b"gono",

@@ -1,4 +1,4 @@
-"""What the UMB format allows: rewards, labels, actions, valuations and numbers of all kinds."""
+"""What the UMB format allows: rewards, labels, actions and numbers of all kinds."""
 
 import numpy as np
 import pytest
@@ -14,9 +14,7 @@ from support.umb_parts import (
     annotation,
     doubles,
     read,
-    valuations,
     values,
-    variable,
 )
 from surestep import optimal
 from surestep.errors import InvalidModel
@@ -168,51 +166,6 @@ def test_actions_are_numbered(tmp_path, name):
     mdp = read(tmp_path, CHOICES, BRANCHES, actions=count, more=more)
     assert mdp.pairs.action.tolist() == numbers
     assert mdp.pairs.action_labels == labels
-
-
-VALUATIONS = {
-    "of bits": (
-        [variable("b", "bool", 1), variable("x", "uint", 2, offset=-3), {"padding": 5}],
-        bytes([0b110, 0b001]),
-        ("(b=false,x=0)", "(b=true,x=-3)"),
-    ),
-    "of signed numbers": (
-        [variable("x", "int", 3), variable("y", "int", 13)],
-        np.array([0b101 | (5 << 3), 0b011 | (0x1FFF << 3)], "<u2").tobytes(),
-        ("(x=-3,y=5)", "(x=3,y=-1)"),
-    ),
-    "of whole words": (
-        [variable("x", "uint", 64, offset=1), {"name": "y", "type": {"type": "int"}}],
-        np.array([2**64 - 1, 2**64 - 2, 0, 7], "<u8").tobytes(),
-        (f"(x={2**64},y=-2)", "(x=1,y=7)"),
-    ),
-    "that two states share": ([variable("x", "uint", 8)], bytes([1, 1]), None),
-    "of other types": ([variable("x", "double", 64)], doubles(1, 2), None),
-    "that may be missing": (
-        [variable("x", "uint", 7, **{"is-optional": True})],
-        bytes([1, 2]),
-        None,
-    ),
-    "that are said not to be missing": (
-        [variable("x", "uint", 8, **{"is-optional": None})],
-        bytes([1, 2]),
-        ("(x=1)", "(x=2)"),
-    ),
-    "with an offset that is no whole number": (
-        [variable("x", "uint", 8, offset=0.5)],
-        bytes([1, 2]),
-        None,
-    ),
-    "without a name": ([{"type": {"type": "uint", "size": 8}}], bytes([1, 2]), None),
-    "of padding": ([{"padding": 8}], bytes([1, 2]), None),
-}
-
-
-@pytest.mark.parametrize("name", VALUATIONS)
-def test_valuations_become_labels(tmp_path, name):
-    variables, data, labels = VALUATIONS[name]
-    mdp = read(tmp_path, CHOICES, BRANCHES, more=valuations(variables, data))
-    assert mdp.pairs.state_labels == labels
 
 
 def test_files_that_nobody_needs_are_not_read(tmp_path):

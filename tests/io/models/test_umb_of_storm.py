@@ -1,5 +1,6 @@
 """Models that Storm exports as UMB archives, read."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +63,12 @@ def test_storms_exports_are_read(tmp_path, compression):
     assert (mdp.num_states, mdp.num_pairs) == (storm.nr_states, storm.nr_choices)
     assert_allclose(optimal(mdp).value, storm_values(storm, 0.9, "reward"), atol=1e-7)
     assert np.flatnonzero(mdp.initial).tolist() == list(storm.initial_states)
-    assert mdp.pairs.state_labels[np.argmax(mdp.initial)] == "(tired=false,x=0)"
-    assert len(set(mdp.pairs.state_labels)) == mdp.num_states
     assert set(mdp.pairs.action_labels) == {"left", "right", "rest"}
-    assert mdp == from_prism(tmp_path / "walk.prism", 0.9, reward="reward")
+    # Storm's archives do not name states; the program does.
+    built = from_prism(tmp_path / "walk.prism", 0.9, reward="reward")
+    assert built.pairs.state_labels[np.argmax(mdp.initial)] == "(tired=false,x=0)"
+    assert len(set(built.pairs.state_labels)) == mdp.num_states
+    assert replace(built, pairs=replace(built.pairs, state_labels=None)) == mdp
 
 
 def test_a_chain_of_storms_has_a_single_action(tmp_path):

@@ -12,8 +12,6 @@ from support.umb_parts import (
     file,
     good,
     spoiled,
-    valuations,
-    variable,
 )
 from surestep.errors import InvalidModel
 from surestep.io import read_mdp
@@ -94,14 +92,6 @@ REFUSED = [
         file("branch-to-probability.bin", doubles(-0.25, 1.25, 1, 1)),
         "the probability of branch 0 is -0.25, expected 0 or more",
     ),
-    (
-        entry({"states": {"unique": True, "classes": [7]}}, "valuations"),
-        "index.json.valuations.states.classes[0]: expected object, got int, found 7",
-    ),
-    (
-        entry({"states": {"unique": True, "classes": [{"variables": [7]}]}}, "valuations"),
-        "classes[0].variables[0]: expected object, got int, found 7",
-    ),
     (file("state-is-initial.bin", None), "no state is marked as 'init', expected one to start in"),
     (
         file("state-is-initial.bin", bits([True, True])),
@@ -148,17 +138,6 @@ REFUSED = [
             }
         ),
         "actions/choices/strings.bin is not valid UTF-8",
-    ),
-    (
-        lambda i, f: (
-            i.update(valuations([variable("x", "uint", 16)], b"")["index"]),
-            f.update({"valuations/states/valuations.bin": b"123"}),
-        ),
-        "valuations/states/valuations.bin has 3 bytes, expected 4 (2 × 2)",
-    ),
-    (
-        lambda i, f: i.update(valuations([variable("x", "uint", 4)], b"")["index"]),
-        "a valuation has 4 bits, expected whole bytes",
     ),
     (
         entry({"tool": "surestep", "parameters": {"state-labels": ["a", "b", "c"]}}, "file-data"),

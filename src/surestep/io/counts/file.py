@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -56,7 +56,8 @@ def write_counts(
         in_memory(memory_limit, share=0.5, threads=1) as database,
     ):
         written = folder / "counts.parquet"
-        metadata = sql_text(json.dumps(asdict(Manifest.of(counts)), ensure_ascii=False))
+        manifest = Manifest.of(counts)
+        metadata = sql_text(json.dumps(asdict(manifest), ensure_ascii=False))
         database.register("states", labels_table(counts.states, counts.starts, counts.decided))
         nothing = np.zeros(len(counts.actions), np.int64)
         database.register("actions", labels_table(counts.actions, nothing, nothing > 0))
@@ -65,7 +66,7 @@ def write_counts(
         rows |= {name: np.asarray(rows[name].astype(str), object) for name in wide}
         database.register("transitions", {n: v for n, v in rows.items() if v is not None})
         database.execute(
-            f"COPY ({rows_sql(Layout.of(counts))}) TO {sql_text(str(written))} "
+            f"COPY ({rows_sql(manifest)}) TO {sql_text(str(written))} "
             f"(FORMAT parquet, KV_METADATA {{surestep: {metadata}}})"
         )
         write_together({target: chunks_of(written)})
@@ -152,6 +153,18 @@ class Manifest:
             edges=counts.edges,
         )
 
+    def names(self, role: str) -> list[str]:
+        """The columns of the labels of a role, 'state.ward'."""
+        names = self.action_columns if role == "action" else self.state_columns
+        return [f"{role}.{name}" for name in names]
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns but the kind of a row."""
+        texts = [name for role in ("state", "action", "next_state") for name in self.names(role)]
+        seen = ["lowest", "highest"] if self.behavior_prob else []
+        return [*texts, "terminated", "decided", "times", *REWARDS, *seen]
+
 
 def read_manifest(database: Any, path: Path) -> Manifest:
     """Reads and checks the manifest of a file of counts."""
@@ -181,13 +194,13 @@ def labels_table(labels: tuple[Label, ...], times: AnyArray, decided: AnyArray) 
     return {"number": np.arange(len(labels)), "times": times, "decided": decided, **columns}
 
 
-def rows_sql(layout: Layout) -> str:
+def rows_sql(manifest: Manifest) -> str:
     """All rows of the file: states, actions, transitions, each in their order."""
-    width, acting = len(layout.state), len(layout.action)
+    width, acting = len(manifest.state_columns), len(manifest.action_columns)
     none, no_action = ["NULL::VARCHAR"] * width, ["NULL::VARCHAR"] * acting
     here, there = ([f"{t}.text_{i}" for i in range(width)] for t in ("here", "there"))
     act = [f"act.text_{i}" for i in range(acting)]
-    seen = ["lowest", "highest"] if layout.behavior_prob else []
+    seen = ["lowest", "highest"] if manifest.behavior_prob else []
     unseen = ["NULL::DOUBLE"] * len(seen)
     nothing = ["0::DECIMAL(38, 0)"] * len(REWARDS)
     exact = [f"CAST({name} AS DECIMAL(38, 0))" for name in REWARDS]
@@ -202,7 +215,7 @@ def rows_sql(layout: Layout) -> str:
         "JOIN actions AS act ON act.number = action "
         "LEFT JOIN states AS there ON there.number = next_state",
     )
-    names = ["part", "number", "kind", *map(sql_name, layout.columns)]
+    names = ["part", "number", "kind", *map(sql_name, manifest.columns)]
     union = f"({' UNION ALL '.join(parts)}) AS rows({', '.join(names)})"
     return f"SELECT * EXCLUDE (part, number) FROM {union} ORDER BY part, number"
 
@@ -217,36 +230,10 @@ def chunks_of(path: Path) -> Iterator[bytes]:
 SUM_SLACK = 1e-12  # relative: doubles are compared
 
 
-class Layout(NamedTuple):
-    """The columns of a file of counts."""
-
-    state: tuple[str, ...]
-    action: tuple[str, ...]
-    behavior_prob: bool
-
-    @classmethod
-    def of(cls, counts: LabelledCounts) -> Layout:
-        """The layout that counts need."""
-        known = counts.transitions.lowest is not None
-        return cls(counts.state_columns, counts.action_columns, known)
-
-    def labels(self, role: str) -> list[str]:
-        """The columns of the labels of a role, 'state.ward'."""
-        return [f"{role}.{name}" for name in (self.action if role == "action" else self.state)]
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns but the kind of a row."""
-        texts = [name for role in ("state", "action", "next_state") for name in self.labels(role)]
-        seen = ["lowest", "highest"] if self.behavior_prob else []
-        return [*texts, "terminated", "decided", "times", *REWARDS, *seen]
-
-
 def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     """The rows of the file, which must fit together."""
-    layout = Layout(manifest.state_columns, manifest.action_columns, manifest.behavior_prob)
     database.execute(
-        f"CREATE TEMP TABLE rows AS SELECT kind, {', '.join(map(sql_name, layout.columns))}, "
+        f"CREATE TEMP TABLE rows AS SELECT kind, {', '.join(map(sql_name, manifest.columns))}, "
         f"file_row_number AS place FROM read_parquet({file_list([path])}, file_row_number=true)"
     )
     for role in ("state", "action"):
@@ -254,9 +241,9 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
             f"number, * FROM rows WHERE kind = '{role}'"
         )
-    states, actions = labels(database, layout, "state"), labels(database, layout, "action")
+    states, actions = labels(database, manifest, "state"), labels(database, manifest, "action")
     begun = whole(database.execute("SELECT times, decided FROM states ORDER BY number"))
-    transitions = read_transitions(database, layout)
+    transitions = read_transitions(database, manifest)
     starts = begun["times"].astype(np.int64)
     decided = begun["decided"].astype(np.bool_)
     if (transitions.times < 1).any() or (starts < 0).any():
@@ -271,8 +258,8 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     return merge_counts(
         [
             LabelledCounts(
-                layout.state,
-                layout.action,
+                manifest.state_columns,
+                manifest.action_columns,
                 states,
                 actions,
                 transitions,
@@ -291,9 +278,9 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     )
 
 
-def labels(database: Any, layout: Layout, role: str) -> tuple[Label, ...]:
+def labels(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
     """The labels of a role by number, each of them there once."""
-    texts = ", ".join(sql_name(name) for name in layout.labels(role))
+    texts = ", ".join(sql_name(name) for name in manifest.names(role))
     rows = database.execute(f"SELECT {texts} FROM {role}s ORDER BY number").fetchall()
     if not all(isinstance(text, str) for row in rows for text in row):
         raise ValueError(f"a label of a {role} is no text")
@@ -302,7 +289,7 @@ def labels(database: Any, layout: Layout, role: str) -> tuple[Label, ...]:
     return tuple(rows)
 
 
-def read_transitions(database: Any, layout: Layout) -> Transitions:
+def read_transitions(database: Any, manifest: Manifest) -> Transitions:
     """Reads the transitions, by the numbers of their labels."""
     joins = (
         ("here", "states", "state", "state"),
@@ -313,13 +300,15 @@ def read_transitions(database: Any, layout: Layout) -> Transitions:
         f" LEFT JOIN {table} AS {alias} ON "
         + " AND ".join(
             f"{alias}.{sql_name(known)} = rows.{sql_name(used)}"
-            for known, used in zip(layout.labels(role), layout.labels(as_role), strict=True)
+            for known, used in zip(manifest.names(role), manifest.names(as_role), strict=True)
         )
         for alias, table, role, as_role in joins
     )
-    nowhere = " AND ".join(f"rows.{sql_name(name)} IS NULL" for name in layout.labels("next_state"))
+    nowhere = " AND ".join(
+        f"rows.{sql_name(name)} IS NULL" for name in manifest.names("next_state")
+    )
     rewards = ", ".join(limbs(f"CAST(rows.{name} AS HUGEINT)", name) for name in REWARDS)
-    seen = ", rows.lowest, rows.highest" if layout.behavior_prob else ""
+    seen = ", rows.lowest, rows.highest" if manifest.behavior_prob else ""
     columns = whole(
         database.execute(
             "SELECT here.number AS state, act.number AS action, "
@@ -329,7 +318,7 @@ def read_transitions(database: Any, layout: Layout) -> Transitions:
             "WHERE rows.kind = 'transition' ORDER BY rows.place"
         )
     )
-    if layout.behavior_prob:
+    if manifest.behavior_prob:
         low, high = columns["lowest"], columns["highest"]
         if not ((low > 0) & (low <= high) & (high <= 1)).all():
             raise ValueError("a propensity is not above 0 and at most 1")

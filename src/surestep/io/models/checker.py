@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -367,8 +366,8 @@ def number_actions(actions: Actions, offsets: IntArray) -> Actions:
     """Numbers the actions of states' choices, whose runs `offsets` [S+1] delimit, and labels them.
 
     Numbers are kept where each stands for one action of a state, and names keep their numbers
-    where these rise within states. Other names are numbered such that they do, if that can be, and
-    else in the order in which they appear. Choices without a name are known by their position.
+    where these rise within states. Other names are numbered in the order in which they appear.
+    Choices without a name are known by their position.
     """
     code, count, names = actions
     if names is not None and all(names[number] is None for number in np.unique(code).tolist()):
@@ -383,7 +382,11 @@ def number_actions(actions: Actions, offsets: IntArray) -> Actions:
     labels = tuple(name for name in names if name is not None)
     if len(set(labels)) == len(names) and not arrays.not_rising(code, offsets).any():
         return Actions(code, count, labels)
-    return number_in_order(*distinct_names(code, names, offsets), offsets)
+    code, texts = distinct_names(code, names, offsets)
+    used, first, place = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # places of the names that are used, as they appear
+    labels = tuple(texts[name] for name in used[order].tolist())
+    return Actions(np.argsort(order)[place], used.size, labels)
 
 
 def distinct_names(
@@ -416,35 +419,3 @@ def earlier_in_run(code: IntArray, offsets: IntArray) -> IntArray:
     before = np.empty(code.size, np.int64)
     before[order] = arrays.ranges(0, np.diff(np.append(starts, code.size)))
     return before
-
-
-def number_in_order(code: IntArray, names: Sequence[str], offsets: IntArray) -> Actions:
-    """Numbers the names that are used so that they rise within states, if they can."""
-    used, first, place = np.unique(code, return_index=True, return_inverse=True)
-    appearing = np.argsort(first)  # places of the names that are used, in their order
-    order = appearing[common_order(np.argsort(appearing)[place], used.size, offsets)]
-    labels = tuple(names[name] for name in used[order].tolist())
-    return Actions(np.argsort(order)[place], used.size, labels)
-
-
-def common_order(code: IntArray, count: int, offsets: IntArray) -> IntArray:
-    """Returns all numbers in an order that every run follows, small ones first; else 0, 1, 2, …
-
-    This is Kahn's topological sort with a heap.
-    """
-    owner = arrays.run_owners(offsets)
-    inside = owner[1:] == owner[:-1]
-    edges = np.unique(code[:-1][inside] * count + code[1:][inside])
-    source, target = edges // count, edges % count
-    followers = np.searchsorted(source, np.arange(count + 1)).tolist()
-    waiting, targets = np.bincount(target, minlength=count).tolist(), target.tolist()
-    ready = [number for number in range(count) if waiting[number] == 0]
-    order: list[int] = []
-    while ready:
-        number = heappop(ready)
-        order.append(number)
-        for follower in targets[followers[number] : followers[number + 1]]:
-            waiting[follower] -= 1
-            if waiting[follower] == 0:
-                heappush(ready, follower)
-    return np.array(order) if len(order) == count else np.arange(count)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_INDEX, SUM_TOLERANCE, AnyArray, BoolArray, FloatArray
+from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray, RunWords
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
@@ -123,17 +123,11 @@ def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name:
     def row_name(row: int) -> str:
         return name(int(rows["pair"][row]))
 
-    pair, probability, reward = rows["pair"], rows["probability"], rows["reward"]
-    arrays.floats("a probability", probability, None, InvalidModel, row_name, least=0)
-    arrays.floats("a reward", reward, None, InvalidModel, row_name)
-    sums = np.bincount(pair, probability, action.size)
-    filled = np.bincount(pair, minlength=action.size) > 0
-    arrays.refuse_where(
-        filled & (np.abs(sums - 1) > SUM_TOLERANCE),
-        lambda k: f"probabilities of {name(k)} sum to {sums[k]:.10g}, expected 1",
-        "pair",
-        InvalidModel,
-    )
+    arrays.floats("a probability", rows["probability"], None, InvalidModel, row_name, least=0)
+    arrays.floats("a reward", rows["reward"], None, InvalidModel, row_name)
+    offsets = arrays.offsets_of(np.bincount(rows["pair"], minlength=action.size))
+    words = RunWords("probabilities", "pair", name, row_name)
+    arrays.normalised_runs(rows["probability"], offsets, words, InvalidModel)
 
 
 def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> BoolArray:

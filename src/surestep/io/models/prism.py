@@ -24,6 +24,7 @@ from surestep.io.models.storm_process import (
     FEW_STATES,
     KINDS,
     MODEL,
+    NAMES,
     PROGRAM,
     REQUEST,
     STATE_REWARDS,
@@ -143,4 +144,8 @@ def built_by_storm(
             f"{', '.join(map(repr, structures)) or 'there are none'}"
         )
     structure = answer["structure"]
-    return read_umb(folder / MODEL, UNNAMED if structure == "" else structure)
+    model = read_umb(folder / MODEL, UNNAMED if structure == "" else structure)
+    if not (folder / NAMES).exists():
+        return model
+    names = json.loads((folder / NAMES).read_text())
+    return replace(model, state_labels=tuple(names) or None)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM, REQUEST, ANSWER = "model.prism", "request.json", "answer.json"
-MODEL, STATE_REWARDS = "model.umb", "state-rewards.bin"
+MODEL, NAMES, STATE_REWARDS = "model.umb", "states.json", "state-rewards.bin"
 KINDS = ("mdp", "dtmc")
 OUT_OF_BOUNDS = "out_of_bounds"  # Storm's label of the state in which variables leave their range
 LOOP = " [] true -> true; "
@@ -52,6 +52,8 @@ def answer_to(folder: Path) -> dict[str, Any]:
     plain = stormpy.io.UmbExportOptions()
     plain.compression = stormpy.io.CompressionMode.NO_COMPRESSION
     stormpy.io.export_to_umb(built, folder / MODEL, options=plain)
+    if built.has_state_valuations():
+        (folder / NAMES).write_text(json.dumps(state_names(built.state_valuations)))
     rewards = built.reward_models.get(reward)
     marked = built.labeling
     dead = marked.contains_label("deadlock") and marked.get_states("deadlock")
@@ -99,6 +101,18 @@ def build_options(storm: Any, named: bool) -> Any:
     options.set_build_all_labels()
     options.set_build_all_reward_models()
     return options
+
+
+def state_names(values: Any) -> list[str]:
+    """Returns the values of the variables in each state, such as (x=1,b=true)."""
+    variables = {variable.name: variable for variable in values.get_all_variables()}
+    # Only this text has the variables in their order.
+    ordered = re.findall(r"[A-Za-z_]\w*", values.to_string(0))
+    columns = [
+        [f"{name}={str(value).lower()}" for value in values.get_values_states(variables[name])]
+        for name in ordered
+    ]
+    return [f"({','.join(row)})" for row in zip(*columns, strict=True)]
 
 
 def lively(text: str) -> str:

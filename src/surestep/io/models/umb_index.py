@@ -60,34 +60,6 @@ class Annotations(Struct, frozen=True):
     aps: dict[str, Annotation] = {}
 
 
-class Variable(Struct, frozen=True, rename="kebab"):
-    """A variable of a model, or bits that mean nothing."""
-
-    name: str = ""
-    type: ValueType = UNKNOWN
-    offset: Any = 0  # to be added to the value that is stored, of a whole number
-    is_optional: Any = None
-    padding: Count = 0  # bits
-
-
-class Valuation(Struct, frozen=True):
-    """The variables of a class of states, in the order in which they are packed."""
-
-    variables: list[Variable]
-
-
-class StateValuations(Struct, frozen=True):
-    """The classes of states that have variables of their own."""
-
-    classes: list[Valuation] = []
-
-
-class Valuations(Struct, frozen=True):
-    """The values of variables in each state."""
-
-    states: StateValuations = StateValuations()
-
-
 class Maker(Struct, frozen=True):
     """The program that wrote the archive, and what it left there for itself."""
 
@@ -107,7 +79,6 @@ class Index(Struct, frozen=True, rename="kebab"):
     format_version: Annotated[int, Meta(ge=0, le=VERSION)]
     transition_system: System
     annotations: Annotations = Annotations()
-    valuations: Valuations = Valuations()
     file_data: Maker = Maker()
 
 

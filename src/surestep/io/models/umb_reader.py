@@ -8,7 +8,6 @@ is missing means 0. The format is described at https://github.com/pmc-tools/umb.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,7 +34,6 @@ from surestep.io.models.umb_index import (
     OurParameters,
     System,
     ValueType,
-    Variable,
     read_index,
 )
 from surestep.model.pairs import Labels
@@ -65,7 +63,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
             initial=bits(archive, "state-is-initial.bin", system.states),
             actions=read_actions(archive, index, system.choices),
             labels=read_labels(archive, index, system.states),
-            state_labels=read_state_labels(archive, index, system.states),
+            state_labels=read_state_labels(index, system.states),
         )
 
 
@@ -191,10 +189,10 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
     return Actions(number, count, texts)
 
 
-def read_state_labels(archive: Archive, index: Index, states: int) -> Labels:
-    """Reads what the states are called: labels in our own files, values of variables in others."""
+def read_state_labels(index: Index, states: int) -> Labels:
+    """Reads what the states are called in a file of our own."""
     if not is_ours(index):
-        return valuation_labels(archive, index, states)
+        return None
     place, given = f"{INDEX}.file-data.parameters", index.file_data.parameters
     labels = converted({} if given is None else given, OurParameters, place, InvalidModel)
     if labels.state_labels is None:
@@ -213,7 +211,7 @@ def is_ours(index: Index) -> bool:
     return bool(index.file_data.tool == TOOL)
 
 
-# ---- the arrays of a UMB archive: numbers, bits, runs, strings and valuations of states ---------
+# ---- the arrays of a UMB archive: numbers, bits, runs and strings ------------------------------
 #
 # All are in little-endian order. What is declared is held against the size of a file before any of
 # it is read.
@@ -275,66 +273,3 @@ def strings(archive: Archive, folder: str, count: int) -> list[str] | None:
         return [data[first:last].decode("utf-8") for first, last in pairwise(offsets.tolist())]
     except UnicodeDecodeError:
         raise InvalidModel(f"{folder}/strings.bin is not valid UTF-8") from None
-
-
-# ---- valuations of states: the values of variables, packed bit by bit ---------------------------
-
-VARIABLE_WIDTH = {"bool": 1, "int": 64, "uint": 64}  # bits, where the index does not say
-
-
-def valuation_labels(archive: Archive, index: Index, states: int) -> Labels:
-    """Reads labels such as (x=1,b=true) [S].
-
-    None where there are no valuations, where two states share one, or where there are variables
-    other than whole numbers and truth values: the model is one without labels too.
-    """
-    classes = index.valuations.states.classes
-    variables = classes[0].variables if len(classes) == 1 else []
-    widths = [*map(variable_width, variables)]
-    if 0 in widths or all(variable.padding for variable in variables):
-        return None
-    total = sum(widths)
-    name = "valuations/states/valuations.bin"
-    if total % 8:
-        raise InvalidModel(f"{name}: a valuation has {total} bits, expected whole bytes")
-    expect_size(archive, name, states, total // 8)
-    rows = np.frombuffer(archive.read(name), np.uint8).reshape(states, -1)
-    columns: list[Iterable[str]] = []
-    at = 0
-    for variable, width in zip(variables, widths, strict=True):
-        if not variable.padding:
-            first, last = at // 8, -(-(at + width) // 8)
-            packed = np.unpackbits(rows[:, first:last], axis=1, bitorder="little")
-            begin = at - 8 * first
-            stored = decode(variable, packed[:, begin : begin + width]).tolist()
-            texts = {value: f"{variable.name}={text_of(variable, value)}" for value in {*stored}}
-            columns.append(map(texts.__getitem__, stored))
-        at += width
-    labels = tuple(f"({','.join(row)})" for row in zip(*columns, strict=True))
-    return labels if len(set(labels)) == states else None
-
-
-def variable_width(variable: Variable) -> int:
-    """Returns how many bits a variable has; 0 where it is of a type that is not read."""
-    if variable.padding:
-        return variable.padding
-    usual = VARIABLE_WIDTH.get(variable.type.type, 0)
-    width = variable.type.size or usual
-    plain = variable.name and type(variable.offset) is int and not variable.is_optional
-    return width if plain and usual and width <= 64 else 0
-
-
-def text_of(variable: Variable, stored: int) -> str:
-    """Returns a value of a variable as text: 'true', or '-3'."""
-    if variable.type.type == "bool":
-        return "true" if stored else "false"
-    return str(stored + variable.offset)
-
-
-def decode(variable: Variable, packed: AnyArray) -> IntArray:
-    """Returns the values of a variable as they are stored [S], from its bits [S, width]."""
-    width = packed.shape[1]
-    value: IntArray = packed.astype(np.uint64) @ (1 << np.arange(width, dtype=np.uint64))
-    if variable.type.type == "int":  # the highest bit is the sign
-        value = (value << np.uint64(64 - width)).view(np.int64) >> (64 - width)
-    return value
