@@ -185,9 +185,9 @@ def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assu
         assert found.rung == "proved better"  # as the certificate has it
         doubted = CHECKS[code].against == assumed
         assert found.mood == ("caution" if doubted else "good")
-        assert found.why.startswith("An assumption failed: ") == doubted
+        assert found.why.startswith("One assumption failed the test: ") == doubted
         twice = verdict([proof], changed=True, checks=2 * checks)
-        assert twice.why.startswith("2 assumptions failed: ") == doubted
+        assert twice.why.startswith("2 assumptions failed the test: ") == doubted
     assert verdict([NO_PROOF], changed=True, checks=checks).mood != "good"
 
 

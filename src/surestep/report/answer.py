@@ -245,8 +245,8 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict) -> Key:
         value = signed(floored(claim.lower))
         return Key("Believed, at least", value, f"per episode, {sure}; no proof")
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
-    open_end = " (not proved)" if standing_of(claim) != "proved" else ""
-    meaning = f"per episode, with {sure} {sort}{open_end}"
+    standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"
+    meaning = f"per episode, with {sure} {sort}{standing}"
     mood: Mood = "good" if judged.mood == "good" else "caution"
     name = "You may count on" if rung.startswith("proved") else "Claimed, but not proved"
     if rung == "proved within the rewards seen":
