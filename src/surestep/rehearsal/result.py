@@ -211,7 +211,7 @@ def rehearsal_from_json(text: str) -> Rehearsal:
     """Returns the rehearsal that `to_json` wrote."""
     try:
         rehearsal = msgspec.json.decode(text, type=Rehearsal, dec_hook=read_array)
-        if rehearsal.to_json() != text:
+        if rehearsal.to_json() != text.rstrip():
             raise ValueError("its parts do not fit together")
         return rehearsal
     except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as problem:
