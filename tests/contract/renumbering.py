@@ -8,7 +8,7 @@ import numpy as np
 
 from surestep import Counts, DecisionLog, Plan, Policy, Problem, evaluate_with_bound
 from surestep.algorithms.judging import valued_at_lowest
-from surestep.algorithms.pessimistic import l1_ball
+from surestep.algorithms.pessimistic import ball_around
 from surestep.model.transitions import dense_cube
 from surestep.planning import Evaluation
 from surestep.planning.robust import worst_value
@@ -69,7 +69,9 @@ def value_in_own_model(algorithm, problem: Problem, policy: Policy) -> Evaluatio
     subsets = 2**problem.num_states
     if algorithm.name == "pessimistic-mbie":
         log_subsets = math.log(subsets - 2) if subsets > 2 else None
-        return worst_value(l1_ball(problem, algorithm.delta, log_subsets, factor=2), policy)
+        return worst_value(ball_around(problem, algorithm.delta, log_subsets, factor=2), policy)
     if algorithm.name == "robust-mdp":
-        return worst_value(l1_ball(problem, algorithm.delta, math.log(subsets), factor=1), policy)
+        return worst_value(
+            ball_around(problem, algorithm.delta, math.log(subsets), factor=1), policy
+        )
     return evaluate_with_bound(problem.estimate(), policy)
