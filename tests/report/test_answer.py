@@ -67,8 +67,8 @@ KEEP = "Keep what you do"
          "Answer one question first", "less than −140 or more than 160, or an end less than −400"),
         ([NO_PROOF, BELIEF], {}, "believed better", "caution", "Pilot it", "not measured"),
         ([NO_PROOF, BELIEF], {"rehearsal": stress_test([-1.0] * 18 + [0.1])}, "believed better",
-         "caution", "Pilot it", "In 19 simulated worlds without any benefit, this method believed "
-         "in one in 1."),
+         "caution", "Pilot it", "In 19 simulated worlds without any benefit, this method wrongly "
+         "believed in a gain in 1."),
         ([NO_PROOF], {}, "not shown to be better", "caution", KEEP, "at worst it loses 0.1 per"),
         ([NO_PROOF, BELIEF], {"rehearsal": stress_test([1.0] * 19)}, "not shown to be better",
          "caution", KEEP, "the stress test undoes it: luck alone claims as much"),
