@@ -174,8 +174,8 @@ def test_machine_code_that_cannot_be_read_is_made_again(suffix, kept):
     for damaged in (b"", whole[: len(whole) // 2], b"\xff" * 1000):
         path.write_bytes(damaged)
         assert add_one()(1.0) == 2.0
-        assert len(path.read_bytes()) == len(whole)
-        made = add_one().code(parallel=False)
+        assert path.read_bytes() != damaged
+        made = add_one().code(parallel=False)  # only reads what was made again
         assert sum(made.stats.cache_hits.values()) == 1
 
 
