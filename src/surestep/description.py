@@ -120,6 +120,7 @@ class Stakes(Part, frozen=True):
     running: Range | None = None
     ending: Range | None = None
     returns: Range | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         """Refuses ranges that are none, and those that leave nothing to be earned."""
@@ -213,6 +214,7 @@ HELP = {
     "stakes.ending": "A step that ends its episode earns between these.",
     "stakes.returns": "Every episode returns between these, and so does its rest from any step on, "
     "unless that is 0.",
+    "stakes.unit": "What rewards are, and per what, for readers: € per pump.",
     "limits.possible": "What can be done in a state: `seen`, nothing is recommended there that the "
     "log does not show there; or a table of state, action with all pairs that there are.",
     "limits.allowed": "A table of state, action with the pairs that may be recommended; no other "

@@ -196,7 +196,7 @@ def believed(tmp_path_factory):
     return home
 
 
-MEASURED = "simulated worlds without any benefit, this method wrongly believed in a gain in "
+MEASURED = "simulated worlds without any gain it believed in one."
 UNMEASURED = "How often such beliefs are wrong was not measured."
 BELIEVED, NOT_SHOWN = ": believed better", ": not shown to be better"
 

@@ -82,7 +82,7 @@ def failures(table=None, certificates=None, **changes):
         certificates=certificates,
         gain=compared_gain(terms["estimates"]),
         returns=baseline and (baseline.least, baseline.greatest),
-        gap=baseline and baseline.gap,
+        gap=baseline and baseline.gap(0.0),
         rewards_vary=terms["rewards_vary"],
         policy=given_policy(table, model),
         practice="behavior-given",

@@ -14,6 +14,7 @@ from surestep import (
     Problem,
     estimate_behavior,
     evaluate,
+    occupancy,
     performance,
     sample_log,
 )
@@ -74,7 +75,7 @@ def test_one_episode_contradicts_nothing():
     found = baseline_of(log, 0.5, np.array([4.0]), 1e6, 1)
     assert found.mean == found.least == found.greatest == 1.0 + 0.5 * 3.0 + 0.25 * 4.0
     assert found.low < found.mean < found.high == 1e6
-    assert not found.gap
+    assert not found.gap(0.0)
 
 
 USUAL = Baseline(
@@ -89,12 +90,12 @@ def test_a_gap_is_more_than_chance_leaves(sign):
     normal = NormalDist()
     error = 2 / normal.inv_cdf(0.975)
     room = normal.inv_cdf(0.9995) * error * (1 + 100 / 50) ** 0.5
-    assert not replace(USUAL, model=10 + sign * room * (1 - 1e-6)).gap
-    assert replace(USUAL, model=10 + sign * room * (1 + 1e-6)).gap
+    assert not replace(USUAL, model=10 + sign * room * (1 - 1e-6)).gap(0.0)
+    assert replace(USUAL, model=10 + sign * room * (1 + 1e-6)).gap(0.0)
     # Where all episodes earned the same, rounding is no gap, and all else is.
     same = replace(USUAL, low=10.0, high=10.0)
-    assert not replace(same, model=10 + sign * 1e-10).gap
-    assert replace(same, model=10 + sign * 1e-6).gap
+    assert not replace(same, model=10 + sign * 1e-10).gap(0.0)
+    assert replace(same, model=10 + sign * 1e-6).gap(0.0)
 
 
 def baseline_by(log, problem, share):
@@ -118,7 +119,7 @@ def test_a_model_that_is_right_is_hardly_ever_doubted(horizon, share):
             counts=log.counts(), behavior=Policy.uniform(mdp), discount=GAMMA,
             value_bounds=(0.0, 100.0), log=log,
         )  # fmt: skip
-        gaps += baseline_by(log, problem, share).gap is not None
+        gaps += baseline_by(log, problem, share).gap(0.0) is not None
     assert gaps <= 2
 
 
@@ -144,5 +145,28 @@ def test_a_model_that_does_not_describe_the_log_is_found():
     found = baseline_by(log, problem, 1.0)
     assert found.model == pytest.approx((40 / 41) / (1 - GAMMA * 39 / 41))
     assert found.mean == pytest.approx(0.5 * (1 - GAMMA**40) / (1 - GAMMA))
-    assert found.gap
-    assert not replace(found, model=found.mean).gap
+    assert found.gap(0.0)
+    assert not replace(found, model=found.mean).gap(0.0)
+
+
+def test_actions_that_the_model_never_saw_are_no_gap():
+    """π_b is given, and six episodes show few of its actions: the rest is taken for the worst."""
+    gaps = guesses = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        mdp = world(rng)
+        uniform = Policy.uniform(mdp)
+        log = sample_log(mdp, uniform, 20, 1000, rng)
+        problem = Problem(
+            counts=log.counts(), behavior=uniform, discount=GAMMA,
+            value_bounds=(-100.0, 100.0), log=log, unseen="pessimistic",
+        )  # fmt: skip
+        part = training_part(problem, 0.3, None)
+        model = part.estimate()
+        found = baseline_of(
+            log, GAMMA, evaluate(model, uniform), performance(model, uniform), part.log.num_episodes
+        )
+        guessed = 200 * float(occupancy(model, uniform)[part.unseen_pairs()].sum())
+        gaps += found.gap(guessed) is not None
+        guesses += found.gap(0.0) is not None
+    assert gaps <= 2 < guesses

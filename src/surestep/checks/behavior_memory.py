@@ -35,9 +35,11 @@ def check(given: GivenLog) -> Check:
 KIND = Kind(
     code="behavior-memory",
     title="Decisions depended only on the recorded situation",
+    broken="Decisions depended on more than the recorded situation",
     passed="No sign that the previous step helps to predict the action.",
     failed="The previous step helps to predict the action: whoever decided saw more than the log "
-    "shows, or learnt over time. What they saw may also have caused the outcome.",
+    "shows, or learnt over time. What they saw may also have caused the outcome: "
+    "ask those who decide, and record it.",
     noticed="Had the previous step alone decided {noticed:%} of all actions, four of five such "
     "logs would show it.",
     against="no-hidden-causes",

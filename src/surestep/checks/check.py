@@ -143,7 +143,8 @@ class Kind:
     """
 
     code: str
-    title: str  # what is assumed
+    title: str  # what is assumed; of a kind that has a line only where it fails, what it found
+    broken: str = ""  # what a failure shows, as a title
     failed: Words
     passed: Words = ""
     told: Words = ""

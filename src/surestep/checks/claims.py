@@ -65,7 +65,7 @@ def acted_on_more(result: GivenResult) -> Check | None:
 
 ABOVE_ESTIMATE = Kind(
     code="claim-above-estimate",
-    title="No claimed gain exceeds the estimated gain",
+    title="A claimed gain exceeds the estimated one",
     failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: one of the "
     "two is wrong.",
     figures=("claim", "estimate"),
@@ -74,14 +74,14 @@ ABOVE_ESTIMATE = Kind(
 )
 ABOVE_RETURNS = Kind(
     code="claim-above-returns",
-    title="No claimed gain exceeds what episodes earned",
+    title="A claimed gain exceeds what episodes earned",
     failed="A gain of at least {claim} is claimed, but episodes earned only {low} to {high}.",
     figures=("claim", "low", "high"),
     of_result=above_returns,
 )
 BASELINE_GAP = Kind(
     code="baseline-gap",
-    title="The model and the episodes agree on what the current policy earns",
+    title="The model and the episodes disagree on what the current policy earns",
     failed="The model says that the current policy earns {model} per episode; the episodes say "
     "{low} to {high}. The model does not describe the log, so its gains may be wrong too.",
     figures=("model", "low", "high"),
@@ -89,13 +89,13 @@ BASELINE_GAP = Kind(
 )
 REWARDS_VARY = Kind(
     code="rewards-vary",
-    title="Rewards are fixed where a claim takes them for exact",
+    title="A claim takes rewards for exact that vary",
     failed="Rewards vary, but a claim takes their means for exact.",
     of_result=rewards_vary,
 )
 ACTED_ON_MORE = Kind(
     code="acted-on-more",
-    title="Recorded probabilities depend only on the recorded situation",
+    title="Recorded probabilities depend on more than the recorded situation",
     failed="Whoever decided looked at more than the situation: the probabilities that the log "
     "names vary within it. If what they saw also affects the outcome, the claimed gain may not "
     "exist. Add it to the situation, or ask for a trajectory certificate, which allows for it.",

@@ -30,9 +30,11 @@ def reward(given: GivenLog) -> Check:
 NEXT_STATE = Kind(
     code="drift-next-state",
     title="The effects of actions did not change over time",
+    broken="The effects of actions changed over time",
     passed="No sign that the same action led elsewhere in some parts of the log.",
     failed="The same action in the same situation led elsewhere in some parts of the log than in "
-    "others: the claim may hold only for the past.",
+    "others: the claim may hold only for the past. Find out what changed, and keep only the rows "
+    "since then.",
     noticed="Had {noticed:%} of all next situations been others in the second half, four of five "
     "such logs would show it.",
     against="markov",
@@ -41,9 +43,10 @@ NEXT_STATE = Kind(
 REWARD = Kind(
     code="drift-reward",
     title="The rewards of steps did not change over time",
+    broken="The rewards of steps changed over time",
     passed="No sign that the same step earned something else in some parts of the log.",
     failed="The same step earned something else in some parts of the log than in others: the claim "
-    "may hold only for the past.",
+    "may hold only for the past. Find out what changed, and keep only the rows since then.",
     noticed="Had rewards shifted by {noticed} of their standard deviation in the second half, four "
     "of five such logs would show it.",
     against="markov",

@@ -66,6 +66,7 @@ SPENDS = (
 KIND = Kind(
     code="enough-data",
     title="The log has enough data where the new policy goes",
+    broken="The log has little data where the new policy goes",
     passed=f"{SPENDS}.",
     failed=f"{SPENDS}: its worth there is mostly a guess.",
     aside="It fails where more than half of the time, as estimated, is spent in states that the "

@@ -32,7 +32,7 @@ def check(result: GivenResult) -> Check | None:
 
 KIND = Kind(
     code="first-on-few",
-    title="Top recommendations rest on enough observations",
+    title="Top recommendations rest on few observations",
     failed="The top recommendation rests on few observations in {situations:situation}: in one on "
     "{visits} of {decisions:decision}.",
     figures=("situations", "visits", "decisions"),  # the last two of the worst situation

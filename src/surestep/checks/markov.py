@@ -28,6 +28,7 @@ def reward(given: GivenLog) -> Check:
 NEXT_STATE = Kind(
     code="markov-next-state",
     title="The next situation depends only on the current situation and action",
+    broken="The next situation depends on more than the current situation and action",
     passed="No sign that the previous step helps to predict the next situation.",
     failed="The previous step helps to predict the next situation: the recorded situation leaves "
     "something out, and the model may be wrong. Record more of the situation, or a history of "
@@ -40,9 +41,10 @@ NEXT_STATE = Kind(
 REWARD = Kind(
     code="markov-reward",
     title="The reward depends only on the current step",
+    broken="The reward depends on more than the current step",
     passed="No sign that the previous step helps to predict the reward.",
     failed="The previous step helps to predict the reward: the recorded situation leaves something "
-    "out, and the model may be wrong.",
+    "out, and the model may be wrong. Record more of the situation, or a history of several rows.",
     noticed="Had the previous step shifted rewards by {noticed} of their standard deviation, four "
     "of five such logs would show it.",
     against="markov",

@@ -127,6 +127,7 @@ def walked(
 KIND = Kind(
     code="model-returns",
     title="The model's values match what episodes earned",
+    broken="The model's values do not match what episodes earned",
     passed="The model's values and the mean returns agree, as far as luck allows.",
     failed="In some situations episodes earned something else than the model says: the recorded "
     "situation leaves something out, or decisions changed over time.",

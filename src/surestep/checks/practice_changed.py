@@ -38,6 +38,7 @@ def failed(check: Check) -> str:
 KIND = Kind(
     code="practice-changed",
     title="Decisions are still made as in the first part of the log",
+    broken="Decisions are no longer made as in the first part of the log",
     passed="No sign that decisions have changed since the part of the log that chose the policy.",
     failed=failed,
     noticed="Had the part of the log alone decided {noticed:%} of all actions, four of five such "

@@ -35,8 +35,9 @@ def filled(words: Words, check: Check) -> str:
 
 
 def title(check: Check) -> str:
-    """Returns what is assumed."""
-    return CHECKS[check.code].title
+    """Returns what is assumed; of a check that failed, what it found."""
+    kind = CHECKS[check.code]
+    return (check.outcome == "failed" and kind.broken) or kind.title
 
 
 def says(check: Check) -> str:

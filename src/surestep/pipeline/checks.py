@@ -88,7 +88,7 @@ def result_checks(
 
     `values` [S] are those of the new and of the current policy in `model`, the estimated one.
     """
-    claim, problem = certificates[0], question.problem
+    claim, problem, part = certificates[0], question.problem, question.training
     if (claim.lower or 0.0) <= 0:
         claim = belief_in(certificates) or claim
     discount = problem.single_discount
@@ -96,11 +96,13 @@ def result_checks(
     low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
     (log, many), names = log_of(evidence, problem), state_names(evidence.assembly.vocabulary)
+    # Expected visits of actions that the model takes for the worst, as it never saw them.
+    unseen = float(occupancy(model, part.behavior)[part.unseen_pairs()].sum())
     result = GivenResult(
         certificates=certificates,
         gain=compared_gain(estimates),
         returns=None if baseline is None else (baseline.least, baseline.greatest),
-        gap=None if baseline is None else baseline.gap,
+        gap=None if baseline is None else baseline.gap(unseen * (high - low)),
         rewards_vary=evidence.facts.rewards_vary,
         policy=given_policy(table, model),
         practice=practice(question, judge_of(question), table),

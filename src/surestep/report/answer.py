@@ -26,6 +26,8 @@ STANDINGS = {
     BY_EXTENSION: "from a plug-in: nothing is known here of its proof",
     "none": "nothing is claimed",
 }
+PER_EPISODE = "per episode"
+DIGITS = 3  # of what readers may count on
 ANY_LOSS = "The data allow any loss."
 UNKNOWN_ENDS = (
     "The claim leaves out rows whose episodes ended nobody knows how, and these may be the worst. "
@@ -55,9 +57,10 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     doubted = any(speaks_against(check, claims[0]) for check in failed(record.checks))
     mood: Mood = "bad" if doubted else "plain"
     items, shown = opposed(findings), changed_items(findings)[:most]
-    nothing = ["Nothing that could be tested. Hidden causes never can be."]
     speaking = Section(
-        "against", "What speaks against it", [] if items else nothing, items=items, mood=mood
+        *("against", "What speaks against it", [] if items else [nothing_against(record.checks)]),
+        items=items,
+        mood=mood,
     )
     heading = "The change that matters" if len(shown) == 1 else "The changes that matter most"
     changes = Section("top", heading, [how_many(findings)], items=shown)
@@ -65,7 +68,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         "answer",
         judged.action,
         [judged.why],
-        keys=[counted_on(claims, judged), estimate_key(record, findings.gain)],
+        keys=[counted_on(claims, judged, record.unit), estimate_key(record, findings.gain)],
         parts=[speaking, *([changes] if findings.changes else [])],
         mood=judged.mood,
     )
@@ -93,10 +96,10 @@ def verdict(
     speaks against what a proof assumes, that comes first.
     """
     checks = checks if record is None else record.checks
-    first = certificates[0]
+    first, unit = certificates[0], PER_EPISODE if record is None else record.unit
     told = {"rehearsal": rehearsal, "awaited": awaited, "fresh": fresh, "checks": checks}
     rung = rung_of(certificates, changed=changed, **told)  # type: ignore[arg-type]
-    keep, claimed = "Keep what you do", claim_sentence(first)
+    keep, claimed = "Keep what you do", claim_sentence(first, unit)
     if rung == "nothing changed":
         why = "Nothing better was found that the log supports: the new policy is the current one."
         return Verdict(rung, "plain", keep, why)
@@ -107,17 +110,20 @@ def verdict(
     believed = belief if rung == "believed better" else None
     doubts = doubt_words(checks, believed or first)
     if doubts and rung != "not shown to be better":
-        said = claimed if believed is None else belief_words(believed, rehearsal)
-        return Verdict(rung, "caution", "Settle the failed check first", f"{doubts} {said}")
+        said = claimed if believed is None else belief_words(believed, rehearsal, unit)
+        rest = f"Apart from that: {said[0].lower()}{said[1:]}"
+        why = f"{doubts} Until that is settled, keep what you do. {rest}"
+        return Verdict(rung, "caution", "Settle the failed check first", why)
     if rung == "proved better":
         return Verdict(rung, "good", "Adopt it", claimed)
     if rung == "proved within the rewards seen":
-        return Verdict(rung, "caution", "Answer one question first", open_question(first))
+        return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
     settling = None if record is None else proof_words(record, first)
     if believed is not None:
-        why = " ".join(filter(None, (belief_words(believed, rehearsal), settling)))
+        said, pilot = belief_words(believed, rehearsal, unit), "Try it on a few cases and compare."
+        why = " ".join(filter(None, (pilot, said, settling)))
         return Verdict(rung, "caution", "Pilot it", why)
-    said = not_shown(certificates, rehearsal, awaited, fresh)
+    said = not_shown(certificates, rehearsal, awaited, fresh, unit)
     why = " ".join(filter(None, (doubts, said, settling)))
     mood: Mood = "bad" if first.lower is None or first.says_nothing else "caution"
     return Verdict(rung, mood, keep, why)
@@ -126,8 +132,8 @@ def verdict(
 def doubt_words(checks: Sequence[Check], claim: Certificate) -> str:
     """Returns which assumptions of a claim failed their test; empty where none did."""
     doubts = [f"“{title(check)}”" for check in failed(checks) if speaks_against(check, claim)]
-    many = "One assumption" if len(doubts) == 1 else f"{len(doubts)} assumptions"
-    return f"{many} failed the test: {', '.join(doubts)}." if doubts else ""
+    many = "One check" if len(doubts) == 1 else f"{len(doubts)} checks"
+    return f"{many} failed: {', '.join(doubts)}." if doubts else ""
 
 
 def speaks_against(check: Check, claim: Certificate) -> bool:
@@ -135,7 +141,17 @@ def speaks_against(check: Check, claim: Certificate) -> bool:
     return against(check) in {assumption.code for assumption in claim.assumptions}
 
 
-def claim_sentence(claim: Certificate) -> str:
+def amount(value: float) -> str:
+    """Returns a bound for readers: of few digits, and rounded down, so that it stays one."""
+    return number(floored(value, DIGITS), DIGITS)
+
+
+def at_most(lower: float) -> str:
+    """Returns the largest loss that a lower bound allows."""
+    return number(0.0 - floored(lower, DIGITS), DIGITS)
+
+
+def claim_sentence(claim: Certificate, unit: str) -> str:
     """Returns what a certificate says of the difference of both policies."""
     if claim.lower is None:
         return f"There is no guarantee: {' '.join(map(str, claim.notes))}"
@@ -143,67 +159,65 @@ def claim_sentence(claim: Certificate) -> str:
     said = {"proved": f"With {sure} confidence", "posterior": f"With {sure} belief"}
     start = said.get(kind, f"By a claim that {STANDINGS[kind]}")
     if claim.lower > 0:
-        return (
-            f"{start} the new policy gains at least {number(floored(claim.lower))} per episode, if "
-            "its assumptions hold."
-        )
+        gained = f"gains at least {amount(claim.lower)} {unit}, if its assumptions hold."
+        return f"{start} the new policy {gained}"
     if claim.says_nothing:
         return f"No useful guarantee: {ANY_LOSS.lower()}"
-    return f"{start} the new policy loses at most {number(0.0 - floored(claim.lower))} per episode."
+    return f"{start} the new policy loses at most {at_most(claim.lower)} {unit}."
 
 
-def open_question(claim: Certificate) -> str:
-    """Returns the one question whose answer would make it a proof."""
+def open_question(claim: Certificate, unit: str) -> str:
+    """Returns the one question whose answer would make it a proof, and what either answer means."""
     seen = next(said.values for said in claim.assumptions if said.code == WITHIN_SEEN)
     a, b, c, d = (
         number(seen[name])  # type: ignore[arg-type]
         for name in ("running_low", "running_high", "ending_low", "ending_high")
     )
     return (
-        f"Can a step earn less than {a} or more than {b}, or an end less than {c} or more than "
-        f"{d}? If not, declare these two ranges (running and ending): then this is proved. "
-        f"{claim_sentence(claim)}"
+        f"Can one step ever earn less than {a} or more than {b}, or a last step less than {c} or "
+        f"more than {d}? The log shows nothing beyond. If no: declare these ranges (running and "
+        f"ending), and a gain of at least {amount(claim.lower or 0.0)} {unit} is proved, with "
+        f"{percent(1 - claim.delta)} confidence. If yes: declare what can happen, and run it again."
     )
 
 
-def belief_words(belief: Certificate, rehearsal: Rehearsal | None) -> str:
+def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) -> str:
     """Returns what is believed, and how often such beliefs were wrong where nothing was to gain."""
     wrong = None if rehearsal is None else rehearsal.wrong_beliefs
     measured = "How often such beliefs are wrong was not measured."
     if wrong is not None:
         worlds = counted(wrong.total, "simulated world")
-        measured = (
-            f"In {worlds} without any benefit, this method wrongly believed in a gain in "
-            f"{wrong.happened or 'none'}."
-        )
+        measured = f"In {wrong.happened:,} of {worlds} without any gain it believed in one."
     kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
     return (
         f"Not proved, but believed{kind} with {percent(1 - belief.delta)}: a gain of at least "
-        f"{number(floored(belief.lower or 0.0))} per episode. Try it on a few cases and compare. "
-        f"{measured}"
+        f"{amount(belief.lower or 0.0)} {unit}. {measured}"
     )
 
 
 def not_shown(
-    claims: Sequence[Certificate], rehearsal: Rehearsal | None, awaited: bool, fresh: bool
+    claims: Sequence[Certificate],
+    rehearsal: Rehearsal | None,
+    awaited: bool,
+    fresh: bool,
+    unit: str,
 ) -> str:
     """Returns why a policy is not shown to be better."""
     first, belief = claims[0], belief_in(claims, fresh=fresh)
     if first.lower is None:
-        return claim_sentence(first)
+        return claim_sentence(first, unit)
     words = "The data do not show that the new policy is better."
     if first.says_nothing:
-        words = claim_sentence(first)
+        words = claim_sentence(first, unit)
     elif first.lower <= 0:
-        loss = number(0.0 - floored(first.lower))
-        proved = f"Proved: at worst it loses {loss} per episode."
-        said = proved if standing_of(first) == "proved" else claim_sentence(first)
+        proved = f"Proved: at worst it loses {at_most(first.lower)} {unit}."
+        said = proved if standing_of(first) == "proved" else claim_sentence(first, unit)
         words = f"Not shown to be better. {said}"
     if belief is None and any(c.assumes(STOPPING.code) for c in claims if (c.lower or 0.0) > 0):
         return f"{words} {UNKNOWN_ENDS}"
     if belief is None or (belief.lower or 0.0) <= 0:
         return words
-    claimed = f"A gain of at least {number(floored(belief.lower or 0.0))} is believed, but"
+    claimed = f"A gain of at least {amount(belief.lower or 0.0)} is believed, but"
     if awaited:
         return f"{words} {claimed} the stress test that may undo it is still to come."
     if rehearsal is not None and undone(belief, rehearsal):
@@ -231,7 +245,7 @@ def proof_words(record: Record, claim: Certificate) -> str | None:
 # ---- the numbers --------------------------------------------------------------------------------
 
 
-def counted_on(claims: Sequence[Certificate], judged: Verdict) -> Key:
+def counted_on(claims: Sequence[Certificate], judged: Verdict, unit: str = PER_EPISODE) -> Key:
     """Returns the number that one may count on, with its confidence."""
     belief, rung = belief_in(claims), judged.rung
     claim = belief if rung == "believed better" and belief is not None else claims[0]
@@ -242,28 +256,27 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict) -> Key:
         return Key("You may count on", "nothing", none, "bad")
     sure = percent(1 - claim.delta)
     if claim is belief and claim.lower > 0:
-        value = signed(floored(claim.lower))
-        return Key("Believed, at least", value, f"per episode, {sure}; no proof")
+        value = signed(floored(claim.lower, DIGITS), DIGITS)
+        return Key("Believed, at least", value, f"{unit}, with {sure} belief; no proof")
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"
-    meaning = f"per episode, with {sure} {sort}{standing}"
+    meaning = f"{unit}, with {sure} {sort}{standing}"
     mood: Mood = "good" if judged.mood == "good" else "caution"
     name = "You may count on" if rung.startswith("proved") else "Claimed, but not proved"
     if rung == "proved within the rewards seen":
         name = "If the answer is no, you may count on"
     name = name if claim.lower > 0 else "At worst"
-    return Key(name, signed(floored(claim.lower)), meaning, mood)
+    return Key(name, signed(floored(claim.lower, DIGITS), DIGITS), meaning, mood)
 
 
 def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
     found = record.estimates
-    meaning = "per episode, by the data that chose the policy, which flatter it"
+    meaning = f"{record.unit}; too high, as the data that chose the policy flatter it"
     if "held_out_gain" in found:
-        between = f"{signed(found['held_out_low'])} to {signed(found['held_out_high'])}"
-        sure = percent(1 - float(record.parameters["delta"]))
-        meaning = f"{between} (about {sure}), by data that did not choose it"
-    return Key("Estimate", signed(gain), meaning)
+        low, high = (signed(found[end], DIGITS) for end in ("held_out_low", "held_out_high"))
+        meaning = f"{record.unit}, probably {low} to {high}; by the data set aside, no guarantee"
+    return Key("Best guess", signed(gain, DIGITS), meaning)
 
 
 # ---- against it ---------------------------------------------------------------------------------
@@ -272,14 +285,14 @@ def estimate_key(record: Record, gain: float) -> Key:
 def opposed(findings: Findings) -> list[Item]:
     """Returns what speaks against the new policy, a line each."""
     items = [
-        Item(f"Failed: {title(check)}", says(check), sign="✗", mood="bad")
+        Item(title(check), says(check), sign="✗", mood="bad")
         for check in failed(findings.record.checks)
     ]
     evidence = [change.evidence for change in findings.changes]
     if contradicted := evidence.count("contradicted"):
         text = (
             f"{contradicted:,} of {counted(len(evidence), 'change')} "
-            f"{'is' if contradicted == 1 else 'are'} contradicted by the rest of the log."
+            f"{'is' if contradicted == 1 else 'are'} contradicted by the data set aside."
         )
         items.append(Item("Contradicted changes", text, sign="✗", mood="bad"))
     if findings.behavior_is_estimated:
@@ -288,15 +301,22 @@ def opposed(findings: Findings) -> list[Item]:
     return items
 
 
+def nothing_against(checks: Sequence[Check]) -> str:
+    """Returns that no test failed, and what none can see."""
+    tested = sum(check.outcome == "passed" for check in checks)
+    found = (
+        f"None of {counted(tested, 'test')} found anything." if tested else "Nothing was tested."
+    )
+    return f"{found} No test can see causes that the log does not record."
+
+
 def how_many(findings: Findings) -> str:
-    """Returns how much changes, and what the rest of the log says of it."""
+    """Returns how much changes, and what the data set aside say of it."""
     many = counted(findings.table.num_deciding, "situation")
-    does = "changes" if len(findings.changes) == 1 else "change"
     evidence = [change.evidence for change in findings.changes]
-    words = get_args(Evidence)
-    found = ", ".join(f"{evidence.count(word):,} {word}" for word in words)
-    rest = f" By the rest of the log: {found}." if any(evidence) else ""
+    found = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Evidence))
+    rest = f" By the data set aside for checking: {found}." if any(evidence) else ""
     return (
-        f"{len(findings.changes):,} of {many} {does}, with {percent(findings.changed_share)} of "
-        f"the current policy's decisions.{rest}"
+        f"The new policy acts differently in {len(findings.changes):,} of {many}, where "
+        f"{percent(findings.changed_share)} of today's decisions are made.{rest}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,21 +29,24 @@ class Advice(NamedTuple):
 def changed_items(findings: Findings) -> list[Item]:
     """Returns the changes with the largest share in the gain, equal advice shown together.
 
-    What the rest of the log contradicts is not among them.
+    What the data set aside contradict is not among them.
     """
     table = findings.table
-    shares = Scale.of(change.contribution for change in findings.changes)
     items = []
     standing = [change for change in findings.changes if change.evidence != "contradicted"]
     for advice in together(table, standing)[:MOST_MATTER]:
         first, many = advice.changes[0], [gaining_action(table, c.state) for c in advice.changes]
         chose, check = int(table.visits[many].sum()), int(table.held_out_visits[many].sum())
-        parts = ""
-        if table.held_out_visits.any():
-            parts = f": {chose:,} in the part that chose, {check:,} in the part that checks"
-        share = sum(change.contribution for change in advice.changes)
-        judged = "" if first.evidence is None else f"{first.evidence.capitalize()}. "
-        gain = f"{shares.signed(share)} of {shares.signed(findings.chosen_gain)}{shares.unit}"
+        seen = f"Seen {chose + check:,} times."
+        if first.evidence is not None:
+            seen = (
+                f"{first.evidence.capitalize()}: seen {chose + check:,} times, {check:,} of them "
+            )
+            seen += "in the data set aside."
+        share = math.fsum(change.contribution for change in advice.changes)
+        if findings.chosen_gain > 0:
+            part = percent(abs(share) / findings.chosen_gain)
+            seen += f" {'Costs' if share < 0 else 'Brings'} {part} of the estimated gain."
         columns = zip(table.vocabulary.state_columns, advice.situation, strict=True)
         items.append(
             Item(
@@ -51,7 +55,7 @@ def changed_items(findings: Findings) -> list[Item]:
                     for name, texts in columns
                 ),
                 moves_words(table, [change.state for change in advice.changes]),
-                f"{judged}Seen {chose + check:,} times{parts}. Share in the gain: {gain}.",
+                seen,
                 sign=SIGNS[first.evidence],
                 mood=MOODS.get(first.evidence, "plain"),
             )
@@ -62,7 +66,7 @@ def changed_items(findings: Findings) -> list[Item]:
 def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]:
     """Returns the changes in their order, those of equal advice that differ in one column as one.
 
-    Advice is equal where the new policy is, to the digit, and the rest of the log says the same.
+    Advice is equal where the new policy is, to the digit, and the data set aside say the same.
     """
     words = table.vocabulary
 
@@ -107,10 +111,11 @@ def moves_words(table: PolicyTable, states: Sequence[int]) -> str:
         places = [table.pairs.offsets[state] + pair - first for state in states]
         before, after = table.behavior[places], float(table.probability[pair])
         low, high = percent(float(before.min())), percent(float(before.max()))
-        now = low if low == high else f"{low} to {high}"
+        today = f"today {low}" if low == high else f"today between {low} and {high}"
         if after == 1.0:
-            return f"always {name} (now {now})"
-        words.append(f"{name} {now} → {percent(after)}")
+            return f"always {name} ({today} of the time)"
+        often = f"{percent(after)} of the time" if after else "never"
+        words.append(f"{name} {often} ({today})")
     left = pairs.size - len(words)
     others = "as before" if changed <= len(words) else "in policy.csv"
     return "; ".join(words) + (f"; {counted(left, 'other')} {others}" if left else "")
@@ -145,10 +150,10 @@ def table_section(findings: Findings) -> Section:
         )
     columns = [
         *(Column(name) for name in table.vocabulary.state_columns),
-        Column("Actions, before → after"),
+        Column("Actions"),
         *numbers("Time spent there", "Seen in the log", f"One decision gains{gains.unit}"),
         *numbers(f"Share in the gain{shares.unit}"),
-        Column("By the rest of the log"),
+        Column("By the data set aside"),
     ]
     missing = table.num_deciding - len(rows)
     more = f" In policy.csv: {counted(missing, 'further situation')}." if missing else ""

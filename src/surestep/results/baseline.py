@@ -34,15 +34,17 @@ class Baseline:
     model: float
     model_episodes: int  # that the model was estimated from
 
-    @property
-    def gap(self) -> dict[str, float] | None:
+    def gap(self, guessed: float) -> dict[str, float] | None:
         """Returns how the model differs from the episodes, beyond chance and rounding; or None.
 
-        The model's own error is taken to be that of a mean over its episodes.
+        The model's own error is taken to be that of a mean over its episodes; `guessed` is how much
+        of its ρ(π_b) is only a guess, the worth of actions that it never saw.
         """
         error = (self.high - self.low) / 2 / usual(LEVEL)
         both = error * math.sqrt(1 + self.episodes / self.model_episodes)
-        room = usual(1 - FALSE_ALARMS) * both + 1e-9 * max(abs(self.mean), abs(self.model))
+        room = (
+            guessed + usual(1 - FALSE_ALARMS) * both + 1e-9 * max(abs(self.mean), abs(self.model))
+        )
         if abs(self.model - self.mean) <= room:
             return None
         return {"model": self.model, "low": self.low, "high": self.high}

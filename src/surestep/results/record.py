@@ -132,6 +132,11 @@ class Record:
         return self.parameters["behavior"] in ESTIMATED
 
     @property
+    def unit(self) -> str:
+        """Returns what gains are, and per what, as readers know it."""
+        return str(self.description.get("stakes", {}).get("unit", "per episode"))
+
+    @property
     def has_row_propensities(self) -> bool:
         """Tells whether each row of the log says how likely its own action was."""
         return bool(self.parameters["behavior"] == ROW_PROPENSITIES)
