@@ -45,8 +45,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
         "Keep what you do\n",
         "By default: behavior, algorithm, n_wedge, least_visits, delta, ",
         "Not stress tested: nothing changed",
-        f"wrote {out}: policy.csv, ",
-        f"Open the report: {out / 'report.html'}\n",
+        f" files into {out}. Open the report: {out / 'report.html'}\n",
     ):
         assert line in result.stdout, line
     assert sorted(file.name for file in out.iterdir()) == FILES

@@ -80,8 +80,7 @@ def command(
         else:
             save(output, files)
     print_answer(findings)
-    say(f"wrote {output}: {', '.join(files)}", dim=True)
-    say("\nOpen the report: ", nl=False)
+    say(f"Wrote {len(files)} files into {output}. Open the report: ", nl=False)
     say(output / "report.html", bold=True)
 
 
@@ -94,15 +93,20 @@ def print_answer(findings: Findings) -> None:
 
     most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
     answer, rehearsal = answer_section(findings, most=most), findings.rehearsal
-    print_sections([answer], terminal(highlight=False, markup=False, emoji=False))
+    brief = [
+        part._replace(items=[item._replace(aside="") for item in part.items])
+        for part in answer.parts
+    ]
+    screen = terminal(highlight=False, markup=False, emoji=False)
+    print_sections([answer._replace(parts=brief)], screen)
     if findings.awaits_stress_test:
         say(UNFINISHED, fg="yellow", bold=True)
     elif rehearsal is None:
         say(no_rehearsal_words(findings.no_rehearsal))
     else:
-        say(*found_words(rehearsal))
+        say(found_words(rehearsal)[0])
     read, named = findings.record.data, findings.record.parameters["columns"]
-    columns = "; ".join(f"{role} {', '.join(names)}" for role, names in named.items() if names)
+    columns = ", ".join(name for names in named.values() for name in names)
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     if findings.record.defaults:
