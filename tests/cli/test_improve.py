@@ -41,7 +41,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     result = run_surestep("improve", logs / "log.csv", *PUMPS, *UNTESTED, "-o", out)
     assert result.exit_code == 0, result.output
     for line in (
-        "state condition, demand; ",
+        "Columns: episode, step, condition, demand, decision, ",
         "Keep what you do\n",
         "By default: behavior, algorithm, n_wedge, least_visits, delta, ",
         "Not stress tested: nothing changed",
