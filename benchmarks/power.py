@@ -33,7 +33,7 @@ from surestep.description import DEFAULTS
 from surestep.environments import Benchmark, make
 from surestep.pipeline.terms import Terms, usual_train_share
 from surestep.rehearsal import rehearse
-from surestep.results.ladder import rung_of
+from surestep.results.findings import rung_of
 
 SMALLEST = ("--logs", "1", "--small-logs", "1", "--worlds", "gridworld-300")
 DELTA = 0.1

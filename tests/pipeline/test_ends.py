@@ -22,7 +22,7 @@ from surestep.io.logs.groups import STOPPED, UNFINISHED
 from surestep.model.log import UNKNOWN
 from surestep.pipeline import Terms, verify_result
 from surestep.pipeline.rehearse import rehearse_log
-from surestep.results.ladder import is_proved
+from surestep.results.findings import is_proved
 from surestep.sampling import sample_log
 
 LOGS = 200

@@ -27,7 +27,7 @@ from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
 from surestep.rehearsal import Completed, rehearse
 from surestep.report.answer import verdict
-from surestep.results.ladder import belief_in, rung_of
+from surestep.results.findings import belief_in, rung_of
 from surestep.results.plots import tone_of
 
 

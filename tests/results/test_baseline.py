@@ -19,7 +19,7 @@ from surestep import (
     sample_log,
 )
 from surestep.certificates import training_part
-from surestep.results.baseline import Baseline, baseline_of
+from surestep.results.record import Baseline, baseline_of
 
 GAMMA = 0.95
 

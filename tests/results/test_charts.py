@@ -14,7 +14,7 @@ from support.findings import (
     with_many_states,
     without_changes,
 )
-from surestep.results.charts import (
+from surestep.results.plots import (
     Bin,
     gain_bins,
     gaining_action,

@@ -10,7 +10,7 @@ from surestep.checks import CHECKS, Check
 from surestep.model.statements import STOPPING, Statement
 from surestep.rehearsal import Calibration, Rehearsal
 from surestep.report.answer import verdict
-from surestep.results.ladder import belief_in, rung_of, undone
+from surestep.results.findings import belief_in, rung_of, undone
 
 
 def claim(standing, lower, **parameters):
@@ -160,8 +160,8 @@ def test_a_belief_is_shown_with_how_often_such_are_wrong():
     wrong = found.wrong_beliefs
     assert (wrong.happened, wrong.total) == (1, 18)
     words = verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=found).why
-    assert "In 1 of 18 simulated worlds without any gain it believed in one." in words
-    assert "Not proved, but believed with 90\u202f%: a gain of at least" in words
+    assert "in 18 simulated worlds where nothing can be gained, the method wrongly" in words
+    assert "Believed, not proved: a model gives 90\u202f% to a gain of at least" in words
     none = rehearsal_of([np.nan] * 9)
     assert none.wrong_beliefs is None
     for untold in (None, none):
@@ -181,7 +181,7 @@ def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assu
         found = verdict([proof], changed=True, checks=checks)
         assert found.rung == "proved better"  # as the certificate has it
         doubted = CHECKS[code].against == assumed
-        assert found.mood == ("caution" if doubted else "good")
+        assert found.mood == ("bad" if doubted else "good")
         assert found.why.startswith("One check failed: ") == doubted
         twice = verdict([proof], changed=True, checks=2 * checks)
         assert twice.why.startswith("2 checks failed: ") == doubted
@@ -199,9 +199,7 @@ def test_a_proof_within_rewards_that_nobody_declared_is_another_rung_and_never_g
     assert rung_of([proof], changed=True, rehearsal=None) == "proved within the rewards seen"
     found = verdict([proof], changed=True)
     assert (found.rung, found.mood) == ("proved within the rewards seen", "caution")
-    question = (
-        "Can one step ever earn less than −140 or more than 160, or a last step less than −400"
-    )
+    question = "Can one step ever earn less than −140 or more than 160, or the last step of"
     assert found.why.startswith(question)
     unproved = replace(NO_PROOF, assumptions=(*NO_PROOF.assumptions, SEEN))
     assert rung_of([unproved], changed=True, rehearsal=None) == "not shown to be better"

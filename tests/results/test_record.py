@@ -14,8 +14,7 @@ from support.findings import maintenance_findings
 from surestep._json import typed
 from surestep.checks import Check
 from surestep.errors import FileFailure, InvalidResult
-from surestep.results.baseline import Baseline
-from surestep.results.record import InputFile, Parameters, Record
+from surestep.results.record import Baseline, InputFile, Parameters, Record
 
 DIGESTS = {"policy.csv": "abc"}
 

@@ -33,8 +33,8 @@ NEXT_STATE = Kind(
     broken="The effects of actions changed over time",
     passed="No sign that the same action led elsewhere in some parts of the log.",
     failed="The same action in the same situation led elsewhere in some parts of the log than in "
-    "others: the claim may hold only for the past. Find out what changed, and keep only the rows "
-    "since then.",
+    "others: the claim may hold only for the past. Find out what changed, and repeat the analysis "
+    "with the rows since then.",
     noticed="Had {noticed:%} of all next situations been others in the second half, four of five "
     "such logs would show it.",
     against="markov",
@@ -46,7 +46,8 @@ REWARD = Kind(
     broken="The rewards of steps changed over time",
     passed="No sign that the same step earned something else in some parts of the log.",
     failed="The same step earned something else in some parts of the log than in others: the claim "
-    "may hold only for the past. Find out what changed, and keep only the rows since then.",
+    "may hold only for the past. Find out what changed, and repeat the "
+    "analysis with the rows since then.",
     noticed="Had rewards shifted by {noticed} of their standard deviation in the second half, four "
     "of five such logs would show it.",
     against="markov",

@@ -34,7 +34,7 @@ from surestep.pipeline.stress_test import Progress
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import open_again
 from surestep.report.answer import Verdict, verdict
-from surestep.results.ladder import belief_in
+from surestep.results.findings import belief_in
 from surestep.results.record import InputFile
 from surestep.results.result import POLICY, Result, load
 

@@ -27,9 +27,8 @@ from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Question
 from surestep.pipeline.terms import Terms
 from surestep.planning import occupancy, performance
-from surestep.results.baseline import Baseline
-from surestep.results.ladder import belief_in
-from surestep.results.record import Estimates
+from surestep.results.findings import belief_in
+from surestep.results.record import Baseline, Estimates
 from surestep.results.table import PolicyTable
 
 MOST_CHECKED = 1_000_000  # rows of a log that is loaded for checks alone; episodes of a larger one

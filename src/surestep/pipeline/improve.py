@@ -33,10 +33,8 @@ from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval
-from surestep.results.baseline import baseline_of
-from surestep.results.findings import Findings, NoRehearsal
-from surestep.results.ladder import is_proved
-from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record
+from surestep.results.findings import Findings, NoRehearsal, is_proved
+from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record, baseline_of
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 

@@ -19,7 +19,7 @@ from surestep.io.logs.rewards import NUMBER
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import with_learnt_states
-from surestep.results.charts import Bin, visit_bins
+from surestep.results.plots import Bin, visit_bins
 
 BUSIEST = 30  # states whose visits are listed
 LENGTH_BINS = 24

@@ -21,9 +21,8 @@ from surestep.model import Problem
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
-from surestep.results.baseline import Baseline
 from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
-from surestep.results.record import Estimates, Parameters, Record, current_machine
+from surestep.results.record import Baseline, Estimates, Parameters, Record, current_machine
 
 
 class Rehearsed(NamedTuple):

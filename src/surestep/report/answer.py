@@ -13,8 +13,7 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
-from surestep.results.findings import Evidence, Findings
-from surestep.results.ladder import belief_in, rung_of, undone
+from surestep.results.findings import Evidence, Findings, belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Item, Key, Mood, Section
 
@@ -27,6 +26,7 @@ STANDINGS = {
     "none": "nothing is claimed",
 }
 PER_EPISODE = "per episode"
+EXPLAIN = "Explain the failed check first"
 DIGITS = 3  # of what readers may count on
 ANY_LOSS = "The data allow any loss."
 UNKNOWN_ENDS = (
@@ -56,6 +56,9 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     )
     doubted = any(speaks_against(check, claims[0]) for check in failed(record.checks))
     mood: Mood = "bad" if doubted else "plain"
+    least = counted_on(claims, judged, record.unit)
+    if judged.action == EXPLAIN:
+        least = least._replace(name="Only if the failed check does no harm, at least", mood="bad")
     items, shown = opposed(findings), changed_items(findings)[:most]
     speaking = Section(
         *("against", "What speaks against it", [] if items else [nothing_against(record.checks)]),
@@ -68,7 +71,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         "answer",
         judged.action,
         [judged.why],
-        keys=[counted_on(claims, judged, record.unit), estimate_key(record, findings.gain)],
+        keys=[least, estimate_key(record, findings.gain)],
         parts=[speaking, *([changes] if findings.changes else [])],
         mood=judged.mood,
     )
@@ -110,17 +113,15 @@ def verdict(
     believed = belief if rung == "believed better" else None
     doubts = doubt_words(checks, believed or first)
     if doubts and rung != "not shown to be better":
-        said = claimed if believed is None else belief_words(believed, rehearsal, unit)
-        rest = f"Apart from that: {said[0].lower()}{said[1:]}"
-        why = f"{doubts} Until that is settled, keep what you do. {rest}"
-        return Verdict(rung, "caution", "Settle the failed check first", why)
+        return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until then keep what you do.")
     if rung == "proved better":
         return Verdict(rung, "good", "Adopt it", claimed)
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
     settling = None if record is None else proof_words(record, first)
     if believed is not None:
-        said, pilot = belief_words(believed, rehearsal, unit), "Try it on a few cases and compare."
+        pilot = "Try it on some cases, go on as before with others, and compare."
+        said = belief_words(believed, rehearsal, unit)
         why = " ".join(filter(None, (pilot, said, settling)))
         return Verdict(rung, "caution", "Pilot it", why)
     said = not_shown(certificates, rehearsal, awaited, fresh, unit)
@@ -159,7 +160,7 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
     said = {"proved": f"With {sure} confidence", "posterior": f"With {sure} belief"}
     start = said.get(kind, f"By a claim that {STANDINGS[kind]}")
     if claim.lower > 0:
-        gained = f"gains at least {amount(claim.lower)} {unit}, if its assumptions hold."
+        gained = f"gains at least {amount(claim.lower)} {unit}, if the assumptions below hold."
         return f"{start} the new policy {gained}"
     if claim.says_nothing:
         return f"No useful guarantee: {ANY_LOSS.lower()}"
@@ -174,10 +175,11 @@ def open_question(claim: Certificate, unit: str) -> str:
         for name in ("running_low", "running_high", "ending_low", "ending_high")
     )
     return (
-        f"Can one step ever earn less than {a} or more than {b}, or a last step less than {c} or "
-        f"more than {d}? The log shows nothing beyond. If no: declare these ranges (running and "
-        f"ending), and a gain of at least {amount(claim.lower or 0.0)} {unit} is proved, with "
-        f"{percent(1 - claim.delta)} confidence. If yes: declare what can happen, and run it again."
+        f"Can one step ever earn less than {a} or more than {b}, or the last step of an episode "
+        f"less than {c} or more than {d}? In the log none did. If no: declare these ranges "
+        f"(`running` and `ending`); then a gain of at least {amount(claim.lower or 0.0)} {unit} is "
+        f"proved, with {percent(1 - claim.delta)} confidence. If yes: declare wider ones, and "
+        "repeat the analysis; the guarantee may get weaker."
     )
 
 
@@ -187,11 +189,14 @@ def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) ->
     measured = "How often such beliefs are wrong was not measured."
     if wrong is not None:
         worlds = counted(wrong.total, "simulated world")
-        measured = f"In {wrong.happened:,} of {worlds} without any gain it believed in one."
+        measured = (
+            f"Tried in {worlds} where nothing can be gained, the method wrongly believed in a gain "
+            f"in {wrong.happened:,}."
+        )
     kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
     return (
-        f"Not proved, but believed{kind} with {percent(1 - belief.delta)}: a gain of at least "
-        f"{amount(belief.lower or 0.0)} {unit}. {measured}"
+        f"Believed{kind}, not proved: a model gives {percent(1 - belief.delta)} to a gain of at "
+        f"least {amount(belief.lower or 0.0)} {unit}. {measured}"
     )
 
 
@@ -236,10 +241,7 @@ def proof_words(record: Record, claim: Certificate) -> str | None:
         return f"More episodes like these alone would not settle it.{ranges}"
     if wanted <= there:
         return f"A proof was within reach: another log of this size may settle it.{ranges}"
-    return (
-        f"{about(wanted).capitalize()} episodes like these should settle it; the log has "
-        f"{there:,}.{ranges}"
-    )
+    return f"The log has {there:,} episodes; {about(wanted)} in all should settle it.{ranges}"
 
 
 # ---- the numbers --------------------------------------------------------------------------------
@@ -257,7 +259,7 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, unit: str = PER_E
     sure = percent(1 - claim.delta)
     if claim is belief and claim.lower > 0:
         value = signed(floored(claim.lower, DIGITS), DIGITS)
-        return Key("Believed, at least", value, f"{unit}, with {sure} belief; no proof")
+        return Key("Believed, at least", value, f"{unit}, {sure} by a model; no proof")
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"
     meaning = f"{unit}, with {sure} {sort}{standing}"
@@ -271,11 +273,12 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, unit: str = PER_E
 
 def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
-    found = record.estimates
-    meaning = f"{record.unit}; too high, as the data that chose the policy flatter it"
+    found, sure = record.estimates, percent(1 - float(record.parameters["delta"]))
+    meaning = f"{record.unit}; too high, as the rows that chose the policy flatter it"
     if "held_out_gain" in found:
         low, high = (signed(found[end], DIGITS) for end in ("held_out_low", "held_out_high"))
-        meaning = f"{record.unit}, probably {low} to {high}; by the data set aside, no guarantee"
+        rough = f"roughly {low} to {high} (about {sure})"
+        meaning = f"{record.unit}, {rough} by the rows held back: no promise"
     return Key("Best guess", signed(gain, DIGITS), meaning)
 
 
@@ -292,7 +295,7 @@ def opposed(findings: Findings) -> list[Item]:
     if contradicted := evidence.count("contradicted"):
         text = (
             f"{contradicted:,} of {counted(len(evidence), 'change')} "
-            f"{'is' if contradicted == 1 else 'are'} contradicted by the data set aside."
+            f"{'is' if contradicted == 1 else 'are'} contradicted by the rows held back."
         )
         items.append(Item("Contradicted changes", text, sign="✗", mood="bad"))
     if findings.behavior_is_estimated:
@@ -304,19 +307,22 @@ def opposed(findings: Findings) -> list[Item]:
 def nothing_against(checks: Sequence[Check]) -> str:
     """Returns that no test failed, and what none can see."""
     tested = sum(check.outcome == "passed" for check in checks)
+    found = "Nothing could be tested."
+    if tested:
+        found = f"{counted(tested, 'test')} looked for faults in the data, and found none."
     found = (
         f"None of {counted(tested, 'test')} found anything." if tested else "Nothing was tested."
     )
-    return f"{found} No test can see causes that the log does not record."
+    return f"{found} If people decided by what the log does not record, the gain may not exist."
 
 
 def how_many(findings: Findings) -> str:
-    """Returns how much changes, and what the data set aside say of it."""
+    """Returns how much changes, and what the rows held back say of it."""
     many = counted(findings.table.num_deciding, "situation")
     evidence = [change.evidence for change in findings.changes]
     found = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Evidence))
-    rest = f" By the data set aside for checking: {found}." if any(evidence) else ""
+    rest = f" By the rows held back for checking: {found}." if any(evidence) else ""
     return (
-        f"The new policy acts differently in {len(findings.changes):,} of {many}, where "
-        f"{percent(findings.changed_share)} of today's decisions are made.{rest}"
+        f"The new policy decides otherwise in {len(findings.changes):,} of {many}, and changes "
+        f"{percent(findings.changed_share)} of today's decisions.{rest}"
     )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from surestep._words import Scale, counted, harmless, listed, percent
-from surestep.results.charts import gaining_action, kept_states, moves_in
 from surestep.results.findings import Findings, StateChange
+from surestep.results.plots import gaining_action, kept_states, moves_in
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Column, Item, Mood, Section, Table, numbers
 
@@ -26,15 +26,21 @@ class Advice(NamedTuple):
     situation: tuple[tuple[str, ...], ...]  # the texts of each column
 
 
+def gain_of(advice: Advice) -> float:
+    """Returns what changes of equal advice have in the estimated gain."""
+    return math.fsum(change.contribution for change in advice.changes)
+
+
 def changed_items(findings: Findings) -> list[Item]:
     """Returns the changes with the largest share in the gain, equal advice shown together.
 
-    What the data set aside contradict is not among them.
+    What the rows held back contradict is not among them.
     """
     table = findings.table
     items = []
     standing = [change for change in findings.changes if change.evidence != "contradicted"]
-    for advice in together(table, standing)[:MOST_MATTER]:
+    advised = sorted(together(table, standing), key=lambda advice: -gain_of(advice))
+    for advice in advised[:MOST_MATTER]:
         first, many = advice.changes[0], [gaining_action(table, c.state) for c in advice.changes]
         chose, check = int(table.visits[many].sum()), int(table.held_out_visits[many].sum())
         seen = f"Seen {chose + check:,} times."
@@ -42,8 +48,8 @@ def changed_items(findings: Findings) -> list[Item]:
             seen = (
                 f"{first.evidence.capitalize()}: seen {chose + check:,} times, {check:,} of them "
             )
-            seen += "in the data set aside."
-        share = math.fsum(change.contribution for change in advice.changes)
+            seen += "in rows held back."
+        share = gain_of(advice)
         if findings.chosen_gain > 0:
             part = percent(abs(share) / findings.chosen_gain)
             seen += f" {'Costs' if share < 0 else 'Brings'} {part} of the estimated gain."
@@ -66,7 +72,7 @@ def changed_items(findings: Findings) -> list[Item]:
 def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]:
     """Returns the changes in their order, those of equal advice that differ in one column as one.
 
-    Advice is equal where the new policy is, to the digit, and the data set aside say the same.
+    Advice is equal where the new policy is, to the digit, and the rows held back say the same.
     """
     words = table.vocabulary
 
@@ -153,7 +159,7 @@ def table_section(findings: Findings) -> Section:
         Column("Actions"),
         *numbers("Time spent there", "Seen in the log", f"One decision gains{gains.unit}"),
         *numbers(f"Share in the gain{shares.unit}"),
-        Column("By the data set aside"),
+        Column("By the rows held back"),
     ]
     missing = table.num_deciding - len(rows)
     more = f" In policy.csv: {counted(missing, 'further situation')}." if missing else ""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surestep._words import counted, number, percent, short
-from surestep.results.charts import Bin, thinnest_states, visit_bins
 from surestep.results.findings import Findings
+from surestep.results.plots import Bin, thinnest_states, visit_bins
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from surestep._words import counted, harmless, number, short
-from surestep.results.charts import round_width
+from surestep.results.plots import round_width
 from surestep.sections import Bars, Curve, Flag, Histogram, Picture, Strips
 
 WIDTH, HEIGHT = 680.0, 338.0

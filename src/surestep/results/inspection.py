@@ -11,7 +11,7 @@ from surestep.io.labels.label import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards
-from surestep.results.charts import Bin
+from surestep.results.plots import Bin
 
 
 class Coverage(NamedTuple):

@@ -36,7 +36,7 @@ from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
-from surestep.results.ladder import rung_of
+from surestep.results.findings import rung_of
 from surestep.results.plots import Plots
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
