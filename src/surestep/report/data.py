@@ -1,21 +1,21 @@
-"""The data: what the log holds, where it is thin, and what more of it would help."""
+"""The data: what the log holds, and what more of it would help."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surestep._words import counted, number, percent, short
+from surestep._words import counted, number, short
 from surestep.results.findings import Findings
-from surestep.results.plots import Bin, thinnest_states, visit_bins
+from surestep.results.plots import Bin, visit_bins
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
 
-THINNEST, MOST_WANTED = 10, 20
+MOST_WANTED = 20
 
 
 def data_section(findings: Findings) -> Section:
-    """Returns what the log holds, and the situations it says least about."""
+    """Returns what the log holds."""
     return Section(
         "data",
         "The data",
@@ -26,7 +26,6 @@ def data_section(findings: Findings) -> Section:
         ],
         facts=log_facts(findings),
         pictures=[visits_picture(findings)],
-        tables=[thin_table(findings)],
         folded=True,
     )
 
@@ -98,27 +97,6 @@ def visit_bars(bins: Sequence[Bin], n_wedge: int | None) -> list[Bar]:
         else Bar(f"≤ {short(high)}", times, "blue" if low > (n_wedge or 0) else "orange")
         for low, high, times in bins
     ]
-
-
-def thin_table(findings: Findings) -> Table:
-    """Returns the situations that the log shows least for the time the new policy spends there."""
-    table, decisions = findings.table, findings.table.all_decisions
-    rows = [
-        [
-            *table.vocabulary.state_name(state),
-            Amount(percent(float(findings.occupancy[state])), float(findings.occupancy[state])),
-            Amount(f"{int(decisions[state]):,}", float(decisions[state])),
-        ]
-        for state in thinnest_states(findings)[:THINNEST].tolist()
-    ]
-    columns = [
-        *(Column(name) for name in table.vocabulary.state_columns),
-        *numbers("Time the new policy spends there", "Decisions in the log"),
-    ]
-    silent = table.num_silent
-    none = f" Without a decision in the log: {counted(silent, 'situation')}." if silent else ""
-    caption = f"Least known for how often they will be met.{none}"
-    return Table("thin", caption, columns, rows, sortable=True)
 
 
 def log_facts(findings: Findings) -> list[tuple[str, str]]:

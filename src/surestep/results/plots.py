@@ -240,14 +240,6 @@ def kept_states(findings: Findings) -> IntArray:
     return states[order]
 
 
-def thinnest_states(findings: Findings) -> IntArray:
-    """Returns the states that the log shows, those first with most time of π_I for a decision."""
-    decisions = findings.table.all_decisions
-    seen = np.flatnonzero(decisions > 0)
-    scarcity = findings.occupancy[seen] / decisions[seen]
-    return seen[np.argsort(-scarcity, kind="stable")]
-
-
 class Bin(NamedTuple):
     """The number of things that have a number from `low` to `high`, both included."""
 
