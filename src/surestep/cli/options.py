@@ -87,7 +87,7 @@ def named_files(but: Path) -> Iterator[Path]:
 
     Those of a folder are the tables of a log, and the files of a result.
     """
-    from surestep.io.logs.tables import has_format
+    from surestep.io.logs.formats import has_format
     from surestep.results.result import FILES
     from surestep.results.unfinished import REHEARSAL, RUN
 

@@ -27,17 +27,16 @@ from surestep.description import Description
 from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
-from surestep.io.labels.behavior import (
+from surestep.io.labels.label_tables import (
+    PairTable,
     policy_from_propensities,
     propensities_vary,
     propensity_ranges,
 )
-from surestep.io.labels.label import Label
-from surestep.io.labels.label_tables import PairTable
 from surestep.io.labels.learnt_states import LearntStates, learn, returns_of
-from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
+from surestep.io.labels.vocabulary import Label, Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
-from surestep.io.logs.groups import STOPPED, UNFINISHED
+from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior

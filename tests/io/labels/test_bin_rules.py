@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from surestep.description import described
 from surestep.errors import InvalidParameter
-from surestep.io.labels.bin_rules import binnings_of, quantile_edges
-from surestep.io.labels.binning import Binning
+from surestep.io.labels.binning import Binning, binnings_of, quantile_edges
 from surestep.io.logs.source import given_as
 from surestep.io.logs.tables import connected, find_table
 from surestep.io.sql import columns_of

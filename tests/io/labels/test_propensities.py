@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from support.strategies import all_pairs, policies
 from surestep.errors import InvalidLog
-from surestep.io.labels.behavior import policy_from_propensities
+from surestep.io.labels.label_tables import policy_from_propensities
 from surestep.model import Pairs
 
 LABELS = {"state_labels": ("a", "b"), "action_labels": ("x", "y", "z")}

@@ -14,7 +14,7 @@ from support.log_tables import COLUMNS, frame_of, rows_of, write_table
 from support.strategies import decision_logs
 from surestep.errors import InvalidLog, ShapeMismatch
 from surestep.io import read_log
-from surestep.io.labels.label import joined
+from surestep.io.labels.vocabulary import joined
 
 CENTS = st.integers(-500, 500).map(lambda cents: cents / 100)
 AWKWARD = st.sampled_from([0.1, 1e-5, 1.2345678901234567e-05, 0.30000000000000004, -1e12])

@@ -14,8 +14,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from surestep.errors import InvalidLog
-from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
-from surestep.io.logs.roles import FLAGS, Check, LabelCode, RoleSql
+from surestep.io.logs.roles import (
+    FLAGS,
+    LARGEST_SCALE,
+    LARGEST_SUM,
+    Check,
+    LabelCode,
+    RewardSql,
+    RoleSql,
+    Units,
+)
 from surestep.io.logs.tables import Table
 from surestep.io.sql import ROW, as_texts, sql_name
 

@@ -25,26 +25,27 @@ from surestep.description import (
 )
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
-from surestep.io.labels.bin_rules import binnings_of, number_sql
-from surestep.io.labels.binning import Binning
+from surestep.io.labels.binning import Binning, binnings_of, number_sql
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs import query as queries
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import count_rows
 from surestep.io.logs.findings import first_where, passed
+from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register
-from surestep.io.logs.groups import labelled
-from surestep.io.logs.loading import first_rows, load_steps
-from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
-from surestep.io.logs.rewards import RewardSql
-from surestep.io.logs.roles import Check, RoleSql, is_stamp_type, reads_stamp
+from surestep.io.logs.loading import first_rows, labelled, load_steps
+from surestep.io.logs.roles import Check, RewardSql, RoleSql, is_stamp_type, reads_stamp
 from surestep.io.logs.tables import (
-    FORMATS,
     Table,
     connected,
+    ends_said,
     explaining,
     find_table,
+    learnt_names,
+    learnt_select,
+    meaning_of,
     named_in_errors,
+    prepared,
     types_of,
     watched,
 )
