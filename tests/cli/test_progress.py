@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from surestep.cli import progress
-from surestep.cli.progress import Lines, task_progress
+from surestep.cli import terminal
+from surestep.cli.terminal import Lines, task_progress
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    monkeypatch.setattr(terminal, "monotonic", lambda: now[0])
     return now
 
 
@@ -43,7 +43,7 @@ def test_the_time_that_is_left_is_of_what_was_not_done_before(clock, capsys):
 
 def test_the_first_line_comes_before_anything_heavy():
     code = (
-        "import sys\nimport click\nfrom surestep.cli.progress import task_progress\n"
+        "import sys\nimport click\nfrom surestep.cli.terminal import task_progress\n"
         "with task_progress() as tell:\n"
         "    click.echo = lambda text, err: print(text, 'numba' in sys.modules)\n"
         "    tell('reading the log', 0, 1)\n"

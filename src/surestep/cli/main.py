@@ -22,11 +22,16 @@ from surestep.cli.options import Option
 from surestep.cli.terminal import say_json, visible
 from surestep.errors import SurestepError, speaking_of_options
 
-# Each is a module with one `command`, imported when its verb is asked for, or listed.
-VERBS = (
-    *("describe", "improve", "verify", "explain", "certify", "rehearse", "algorithms"),
-    *("bound", "inspect", "count", "merge", "run", "figure", "compare"),
-)
+# The module of each, in which it is a command; imported when its verb is asked for, or listed.
+VERBS = {
+    "describe": "logs",
+    "improve": "improve",
+    **dict.fromkeys(("verify", "explain", "certify"), "results"),
+    "rehearse": "improve",
+    **dict.fromkeys(("algorithms", "bound"), "methods"),
+    **dict.fromkeys(("inspect", "count", "merge"), "logs"),
+    **dict.fromkeys(("run", "figure", "compare"), "experiments"),
+}
 COMPUTING = ("improve", "certify", "verify", "rehearse", "run")
 
 
@@ -84,7 +89,8 @@ class Verbs(click.Group):
         """The command of the verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"surestep.cli.{cmd_name}").command
+        module = import_module(f"surestep.cli.{VERBS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         if cmd_name in COMPUTING and DEVICE not in command.params:
             command.params.append(DEVICE)
         return command
