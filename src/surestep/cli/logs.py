@@ -174,10 +174,11 @@ def count_command(
     say(source.columns)
     with task_progress() as progress:
         advance = partial(progress, f"counting {source.table.name}")
+        advance(0, 1)
         if engine == "ray":
             counts = count_on_ray(source, address=address, progress=advance)
         else:
-            counts = replace(source.counts(advance), edges=source.edges())
+            counts = replace(source.counts(), edges=source.edges())
     write_counts(counts, output, memory_limit=memory_limit)
     say(
         f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "

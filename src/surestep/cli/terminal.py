@@ -21,9 +21,7 @@ import click
 from surestep._words import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+    from rich.console import Console
 
 # C0, DEL and C1, the ends of lines and paragraphs of Unicode, and what turns the direction of text.
 OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -66,36 +64,19 @@ def say_json(content: object) -> None:
 
 def terminal(**settings: Any) -> Console:
     """Returns a console of rich, for standard output unless the settings say otherwise."""
-    from rich.console import Console, RenderHook
+    from rich.console import Console
     from rich.segment import Segment
 
-    class Shown:
-        """Something to print, with what would be obeyed made visible."""
+    class Shown(Console):
+        """A console in which what would be obeyed is made visible."""
 
-        def __init__(self, inner: ConsoleRenderable) -> None:
-            """Wraps it."""
-            self.inner = inner
-
-        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        def render(self, *thing: Any, **options: Any) -> Iterator[Segment]:
             """Renders it, piece by piece; pieces that only move the cursor are rich's own."""
-            for piece in console.render(self.inner, options):
-                if piece.control is not None:
-                    yield piece
-                else:
-                    yield Segment(lines(piece.text), piece.style)
+            for piece in super().render(*thing, **options):
+                plain = piece.control is not None
+                yield piece if plain else Segment(lines(piece.text), piece.style)
 
-    class ShowAll(RenderHook):
-        """Wraps all that is printed."""
-
-        def process_renderables(
-            self, renderables: Iterable[ConsoleRenderable]
-        ) -> list[ConsoleRenderable]:
-            """Wraps each."""
-            return [Shown(renderable) for renderable in renderables]
-
-    console = Console(**settings)
-    console.push_render_hook(ShowAll())
-    return console
+    return Shown(**settings)
 
 
 # ---- progress: what is being done and how long it will take, on standard error -----------------

@@ -6,14 +6,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray
-from surestep._files import read_path, read_whole
+from surestep._files import read_path
 from surestep.description import Description
 from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy, ShapeMismatch, said
 from surestep.io.counts.labelled import LabelledCounts
@@ -138,15 +137,10 @@ def read_label_table(
     """Reads the columns of each role: 'state' and 'action' as in the log, or 'probability'.
 
     A role of one column may have it under a usual name. Every cell says something, and no labels
-    are there twice. In a binned column stand numbers or labels of bins. A text file (.txt) of a
-    single column has one label a line.
+    are there twice. In a binned column stand numbers or labels of bins.
     """
     wanted = [(role, column) for role, columns in roles.items() for column in columns]
-    is_path = isinstance(source, str | os.PathLike)
-    if is_path and len(wanted) == 1 and read_path(source).suffix.lower() == ".txt":
-        name, columns, rows = str(source), [wanted[0][1]], lines_of(read_path(source))
-    else:
-        name, columns, rows = read_cells(source, roles)
+    name, columns, rows = read_cells(source, roles)
     texts: dict[str, list[list[str]]] = {role: [] for role in roles}
     for (role, asked), column, cells in zip(wanted, columns, zip(*rows, strict=True), strict=True):
         binning = (binnings or {}).get(asked) if role in ROLES else None
@@ -154,16 +148,6 @@ def read_label_table(
     labels = {role: [*zip(*texts[role], strict=True)] for role in roles if role in ROLES}
     check_each_once(name, labels)
     return LabelTable(name, labels, columns[-1], texts[role][-1])
-
-
-def lines_of(path: Path) -> list[tuple[Text, ...]]:
-    """Returns the lines of a text file as rows of one column."""
-    try:
-        text = read_whole(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidLog(f"{path} is not UTF-8; save it as UTF-8") from None
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    return [(line or None,) for line in lines]
 
 
 def read_cells(
@@ -236,8 +220,7 @@ def read_label_list(
 ) -> tuple[Label, ...]:
     """Returns the labels of a role, 'state' or 'action', in the order they are written.
 
-    A table (CSV, Parquet, JSON lines, or in memory) has the columns of the log and one row a label;
-    a text file (.txt) has one label a line, for a role of one column.
+    A table (CSV, Parquet, JSON lines, or in memory) has the columns of the log and one row a label.
     """
     return tuple(read_label_table(source, {role: columns}, binnings).labels[role])
 

@@ -15,9 +15,8 @@ from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os import SEEK_END
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 import msgspec
@@ -25,16 +24,12 @@ import msgspec
 from surestep._files import failing_to_read
 from surestep.description import Reader, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
-from surestep.io.sql import columns_of, file_list, first_lines, in_memory, sql_name, sql_text
+from surestep.io.sql import columns_of, file_list, sql_name, sql_text
 
 DELIMITERS = (",", ";", "|", "\t")
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
-COMPRESSED = (".gz", ".zst")
+GZIP = ".gz"
 PIECE = 1 << 16  # bytes
-NO_SIGN = "\1\2\1\2"  # stands in no text, so that a line is not cut
-# RFC 8878, section 3.1: frames, their headers, and what may stand between them.
-ZSTANDARD, SKIPPABLE = 0xFD2FB528, range(0x184D2A50, 0x184D2A60)
-DICTIONARY_BYTES, CONTENT_BYTES = (0, 1, 2, 4), (0, 2, 4, 8)
 
 
 class Header(NamedTuple):
@@ -120,29 +115,12 @@ def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
 
 def first_line(file: Path, reader: Reader) -> str:
     """Returns the line with the names of the columns; it stands among the first bytes."""
-    if split_ending(file)[1] == ".zst":
-        return first_of_zstandard(file, reader)
     lines = re.split(b"\r\n|\r|\n", next(pieces(file), b"").removeprefix(BOM_UTF8))
     try:
         return b"".join(lines[reader.skip or 0 :][:1]).decode(reader.encoding or "utf-8")
     except UnicodeError:
         how = said("reader={'encoding': 'latin-1'}", "--set reader.encoding=latin-1")
         raise InvalidLog(f"{file}, line 1 is not UTF-8; save it so, or say {how}") from None
-
-
-def first_of_zstandard(file: Path, reader: Reader) -> str:
-    """Returns the line with the names of a file of Zstandard, which Python cannot read."""
-    import duckdb
-
-    whole = ("auto_detect=false", "header=false", "quote=''", "escape=''")
-    options = (*whole, f"delim={sql_text(NO_SIGN)}", "columns={'line': 'VARCHAR'}")
-    with in_memory() as database:
-        try:
-            lines = reading([file], reader, *options)
-            first = database.execute(f"SELECT line FROM {lines} LIMIT 1").fetchall()
-        except duckdb.Error as problem:
-            raise InvalidLog(f"{file} cannot be read: {first_lines(problem)}") from None
-    return "".join(str(line or "") for (line,) in first)
 
 
 # ---- compressed files -------------------------------------------------------------------------
@@ -155,82 +133,40 @@ def split_ending(file: Path) -> tuple[str, str]:
     ('.csv', '.gz')
     """
     endings = [ending.lower() for ending in file.suffixes[-2:]]
-    if len(endings) == 2 and endings[1] in COMPRESSED:
-        return endings[0], endings[1]
+    if len(endings) == 2 and endings[1] == GZIP:
+        return endings[0], GZIP
     return file.suffix.lower(), ""
 
 
 def check_compression(files: tuple[Path, ...]) -> None:
-    """Refuses one table under two names, with and without compression, and Zstandard cut short.
-
-    What DuckDB notices by itself, such as a gzip stream without its end, is left to it.
-    """
+    """Refuses one table under two names, with and without compression."""
     known = dict[Path, Path]()
     for file in files:
-        packed = split_ending(file)[1]
-        name = file.with_suffix("") if packed else file
+        name = file.with_suffix("") if split_ending(file)[1] else file
         if known.setdefault(name, file) != file:
             raise InvalidLog(
                 f"{known[name]} and {file} are one table by their names, and its rows would count "
                 "twice; expected one of them"
             )
-        if packed == ".zst":
-            with failing_to_read(file), file.open("rb") as stream:
-                if not is_whole_zstandard(stream):
-                    raise InvalidLog(cut_short(file))
-
-
-def cut_short(file: Path) -> str:
-    """Returns what is wrong with a compressed file that is not whole."""
-    return f"{file} is cut short or damaged; copy or compress it again"
 
 
 def pieces(file: Path) -> Iterator[bytes]:
     """Yields the bytes of a file, decompressed if it is of gzip; refuses one that is not whole."""
-    opened = gzip.open if split_ending(file)[1] == ".gz" else open
+    opened = gzip.open if split_ending(file)[1] else open
     with failing_to_read(file):
         try:
             with opened(file, "rb") as stream:
                 while piece := stream.read(PIECE):
                     yield piece
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise InvalidLog(cut_short(file)) from None
+            raise InvalidLog(f"{file} is cut short or damaged; copy or compress it again") from None
 
 
 def check_gzip(files: Sequence[Path]) -> None:
     """Refuses a file of gzip that is cut short or damaged; reads all of it."""
     for file in files:
-        if split_ending(file)[1] == ".gz":
+        if split_ending(file)[1]:
             deque(pieces(file), maxlen=0)
-
-
-def is_whole_zstandard(stream: IO[bytes]) -> bool:
-    """Tells whether a file ends where its last frame does, by the sizes that its blocks name.
-
-    Nothing is decompressed. DuckDB takes a frame that stops early for a whole one.
-    """
-    end, at = stream.seek(0, SEEK_END), 0
-
-    def number(place: int, size: int) -> int:
-        stream.seek(place)
-        return int.from_bytes(stream.read(size), "little")
-
-    while at < end:
-        magic, descriptor, last = number(at, 4), number(at + 4, 1), False
-        if magic in SKIPPABLE:
-            at += 8 + number(at + 4, 4)
-            continue
-        single = descriptor >> 5 & 1  # a single segment always says its size
-        content = CONTENT_BYTES[descriptor >> 6] or single
-        at += 5 + (1 - single) + DICTIONARY_BYTES[descriptor & 3] + content
-        while not last and at < end:
-            block = number(at, 3)
-            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # of a repeated byte, one is there
-            last = bool(block & 1)
-        if magic != ZSTANDARD or not last:
-            return False
-        at += 4 * (descriptor >> 2 & 1)  # the checksum
-    return at == end
 
 
 # ---- event logs of process mining in XES (IEEE 1849) ------------------------------------------
@@ -353,7 +289,7 @@ class Format:
     convert: Callable[[Any, Sequence[Path], Path], Mapping[Path, Path]] | None = None
     # (files, how) → the SQL that reads them for a query, values of their types; None: as it scans
     typed: Callable[[Sequence[Path], Reader], str] | None = None
-    compressed: tuple[str, ...] = ()  # endings that may follow
+    packed: bool = False  # files may be compressed by gzip
     knows_rows: bool = False  # Parquet's footer: rows can be counted, and read from any on
 
 
@@ -389,20 +325,10 @@ def scan_frame(database: Any, files: Sequence[Path], reader: Reader) -> str:
 
 
 FORMATS = {
-    "text": Format(
-        (".csv", ".tsv", ".psv", ".txt"),
-        scan_text,
-        typed=typed_text,
-        compressed=COMPRESSED,
-    ),
+    "text": Format((".csv", ".tsv", ".psv", ".txt"), scan_text, typed=typed_text, packed=True),
     "parquet": Format((".parquet",), scan_parquet, knows_rows=True),
-    "json": Format(
-        (".jsonl", ".ndjson"),
-        scan_json,
-        typed=typed_json,
-        compressed=COMPRESSED,
-    ),
-    "xes": Format((".xes",), scan_parquet, convert_xes, compressed=(".gz",)),
+    "json": Format((".jsonl", ".ndjson"), scan_json, typed=typed_json, packed=True),
+    "xes": Format((".xes",), scan_parquet, convert_xes, packed=True),
 }
 IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 
@@ -412,7 +338,7 @@ def by_ending() -> dict[str, Format]:
     return {
         suffix + packed: known
         for known in FORMATS.values()
-        for packed in ("", *known.compressed)
+        for packed in ("", *[GZIP] * known.packed)
         for suffix in known.suffixes
     }
 

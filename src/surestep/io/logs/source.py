@@ -47,7 +47,6 @@ from surestep.io.logs.tables import (
     named_in_errors,
     prepared,
     types_of,
-    watched,
 )
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
 from surestep.model import DecisionLog, Pairs
@@ -160,11 +159,8 @@ class LogSource:
         table = replace(self.table, preparation=replace(done, selects=selects))
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
-    def counts(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
-        """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory.
-
-        `progress` is told what share of the pass under way is done, as (done, total).
-        """
+    def counts(self) -> LabelledCounts:
+        """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory."""
         self.check_ends_said()
         if self.to_learn:
             raise InvalidParameter(
@@ -173,7 +169,7 @@ class LogSource:
             )
         if (made := self.table.made) is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
-        with connected(self.table, self.memory_limit) as database, watched(database, progress):
+        with connected(self.table, self.memory_limit) as database:
             sources = (self.table.raw or self.table).sources(database)
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,7 +39,6 @@ from surestep.io.sql import (
     sql_text,
 )
 
-BETWEEN_LOOKS = 0.2  # seconds
 STAMP = '"surestep stamp"'
 ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # where rows are episodes
 
@@ -224,28 +222,6 @@ def named_in_errors(table: Table) -> Iterator[None]:
         yield
     except InvalidLog as problem:
         raise InvalidLog(f"{table.name}: {problem}") from None
-
-
-@contextmanager
-def watched(database: Any, progress: Callable[[int, int], None] | None) -> Iterator[None]:
-    """Tells how far the query under way is, in percent, from time to time."""
-    if progress is None:
-        yield
-        return
-    database.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-    over = threading.Event()
-
-    def poll() -> None:
-        while not over.wait(BETWEEN_LOOKS):
-            progress(max(0, int(database.query_progress())), 100)
-
-    thread = threading.Thread(target=poll, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 # ---- the way of rows from files to the view `log`: SQL around that of a scan ------------------
