@@ -15,29 +15,25 @@ from surestep.cli.terminal import say, task_progress
 if TYPE_CHECKING:
     from surestep.experiments import Selection
 
-if TYPE_CHECKING:
-    from surestep.experiments import Selection
+METRICS = "mean, cvar10, cvar1 (any cvarP), better, worse"
+PARTS = "environment, algorithm, setting, n-wedge or metric; of claims task, claim or metric"
+FORMATS = click.Choice(["markdown", "csv", "latex"])
+VALUES = click.Choice(["performance", "gain", "normalised"])
+OF_METRICS = "Of ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: performance]"
+metric = partial(click.option, "--metric", "metrics", multiple=True)
+value_of_metrics = click.option("--value", type=VALUES, help=OF_METRICS)
 
 
 @click.command("run", short_help="Run an experiment; killed runs go on where they stopped.")
 @click.argument("name", required=False)
-@click.option(
-    "-o", "--output", type=options.FOLDER, help="The folder for the rows.  [default: runs/NAME]"
-)
+@click.option("-o", "--output", type=options.FOLDER, help="Where rows go.  [default: runs/NAME]")
 @options.worker_processes
-@click.option(
-    "--repetitions",
-    type=click.IntRange(min=1),
-    help="The number of repetitions.  [default: as the experiment says]",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=1),
-    help="The seed of all data.  [default: as the experiment says]",
-)
+@click.option("--repetitions", type=options.COUNT, help="How many.  [default: the experiment's]")
+@click.option("--seed", type=options.COUNT, help="Of all data.  [default: the experiment's]")
 @options.cluster("Run the blocks")
 @click.option("--keep", is_flag=True, help="Keep blocks that other code or versions made.")
 @click.option("--list", "list_them", is_flag=True, help="List the experiments of the catalog.")
+@options.device
 def run_command(
     name: str | None,
     output: Path | None,
@@ -96,30 +92,14 @@ def run_command(
 @options.output_file(
     "The picture: FILE.png, FILE.svg or FILE.pdf. The table goes to FILE.csv.", required=True
 )
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    help="mean, cvar10, cvar1 (any cvarP), better, worse; of claims violation, positive, "
-    "tightness; repeatable.  [default: mean, cvar10, cvar1]",
-)
-@options.value_of_metrics
+@metric(help=f"{METRICS}; of claims violation, positive, tightness.  [default: the first three]")
+@value_of_metrics
 @click.option("--columns", metavar="PART", help="What columns of panels are for.")
-@click.option(
-    "--rows",
-    metavar="PART",
-    help="What rows are for: environment, algorithm, setting, n-wedge or metric; of claims task, "
-    "claim or metric.",
-)
-@click.option("--bands/--no-bands", default=True, show_default=True, help="95 % intervals.")
+@click.option("--rows", metavar="PART", help=f"What rows are for: {PARTS}.")
+@click.option("--bands/--no-bands", default=True, help="95 % intervals.")
 @click.option("--size", type=(float, float), metavar="W H", help="Width and height in inches.")
-@click.option(
-    "--font",
-    default="sans",
-    show_default=True,
-    help="sans, serif, or the name of an installed family.",
-)
-@click.option("--font-size", type=float, default=10.0, show_default=True, help="Points.")
+@click.option("--font", default="sans", help="sans, serif, or the name of an installed family.")
+@click.option("--font-size", type=float, default=10.0, help="Points.")
 @click.option("--title", help="A title inside the picture.  [default: none]")
 def figure_command(
     name: str,
@@ -152,26 +132,10 @@ def figure_command(
 
 @click.command("compare", short_help="Compare the methods of a run, as tables.")
 @options.run_choice
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    help="mean, cvar10, cvar1 (any cvarP), better, worse; repeatable.  [default: all of these]",
-)
-@options.value_of_metrics
-@click.option(
-    "--against",
-    metavar="NAME[:SETTING=VALUE]",
-    help="The method that others are compared with.  [default: the first of the table]",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["markdown", "csv", "latex"]),
-    default="markdown",
-    show_default=True,
-    help="Tables for people, or one table of all numbers (csv).",
-)
+@metric(help=f"{METRICS}; repeatable.  [default: all of these]")
+@value_of_metrics
+@click.option("--against", metavar="METHOD", help="To compare with.  [default: the table's first]")
+@click.option("--format", "kind", type=FORMATS, default="markdown", help="csv has all numbers.")
 def compare_command(
     name: str,
     directory: Path | None,

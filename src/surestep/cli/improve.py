@@ -9,16 +9,13 @@ import click
 
 from surestep._words import duration
 from surestep.cli import options
-from surestep.cli.options import Grouped, Option, described
+from surestep.cli.options import Grouped, described
 from surestep.cli.terminal import say, task_progress, terminal
 from surestep.description import ASKING, IMPROVING, READING, Description
 
 if TYPE_CHECKING:
     from surestep.pipeline import Effort
     from surestep.results.findings import Findings
-
-if TYPE_CHECKING:
-    from surestep.pipeline import Effort
 
 LUCKY = "worlds without any benefit"
 SHOWN_CHANGES = 3  # 1 where checks failed, of which more is to be said
@@ -29,16 +26,11 @@ UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same 
     "improve", cls=Grouped, short_help="From a log of decisions to a better policy, and a report."
 )
 @described(*READING, *ASKING, *IMPROVING)
-@click.option(
-    "-o",
-    "--output",
-    type=options.FOLDER,
-    required=True,
-    cls=Option,
-    group="The question",
-    help="The folder of the result, or of one to go on with.",
+@options.question(
+    "-o", "--output", type=options.FOLDER, required=True, help="A new folder, or one to go on with."
 )
 @options.stress_test("Do the stress test")
+@options.device
 def improve_command(
     description: Description, output: Path, memory_limit: str | None, effort: Effort
 ) -> None:
@@ -113,6 +105,7 @@ def print_answer(findings: Findings) -> None:
 
 
 USUAL_WORLDS = 100  # of each kind
+SIZES = "The amounts of data that are collected in a world, in multiples of LOG."
 
 
 def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
@@ -127,29 +120,11 @@ def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[fl
     "rehearse", cls=Grouped, short_help="Stress test an improvement, and see what more data brings."
 )
 @described(*READING, *ASKING, *IMPROVING)
-@click.option(
-    "--sizes",
-    callback=sizes_of,
-    metavar="NUMBERS",
-    default="0.5,1,2,5,10",
-    show_default=True,
-    help="The amounts of data that are collected in a world, in multiples of LOG.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="The seed of the random numbers.",
-)
+@click.option("--sizes", callback=sizes_of, default="0.5,1,2,5,10", help=SIZES)
+@click.option("--seed", type=options.NATURAL, default=0, help="Of random numbers.")
 @options.stress_test("Make the worlds")
-@click.option(
-    "-o",
-    "--output",
-    type=options.FOLDER,
-    help="A new folder for rehearsal.html, a page to look at, rehearsal.json, and run.json with "
-    "the settings; or one to go on with.",
-)
+@click.option("-o", "--output", type=options.FOLDER, help="A new folder, or one to go on with.")
+@options.device
 def rehearse_command(
     description: Description,
     output: Path | None,
@@ -164,8 +139,9 @@ def rehearse_command(
     the behavior policy collects data, the policy is improved and certified, and all is held
     against the truth, which is known there. This is a stress test, not a confidence level. The
     certificate that is rehearsed is the first one, and there are 100 worlds of each kind unless
-    --worlds says another number. What is finished is kept in OUTPUT, and the
-    same command goes on after an interruption.
+    --worlds says another number. OUTPUT gets rehearsal.html, a page to look at,
+    rehearsal.json, and run.json with the settings. What is finished is kept there, and the same
+    command goes on after an interruption.
 
     \b
     surestep rehearse log.toml -o rehearsal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -15,17 +14,13 @@ from surestep.cli import options
 from surestep.cli.terminal import say, say_json, task_progress, terminal
 from surestep.description import READING, SUFFIX, Description, several
 
+USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧
+
 
 @click.command("describe", short_help="Look at a log, and write a description to go on with.")
 @click.argument("logs", nargs=-1, metavar="LOG...")
 @options.output_file("The file to write.  [default: LOG.toml beside LOG]")
-@click.option(
-    "--set",
-    "assigned",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="How the files are written, such as reader.delim=';'.",
-)
+@options.setting(help="How the files are written, such as reader.delim=';'.")
 @click.option("--keys", "list_keys", is_flag=True, help="List all keys of a description instead.")
 def describe_command(
     logs: tuple[str, ...], output: Path | None, assigned: tuple[str, ...], list_keys: bool
@@ -71,13 +66,7 @@ def describe_command(
     "inspect", cls=options.Grouped, short_help="Look at a log: coverage, overlap, suspicious rows."
 )
 @options.described(*READING, "behavior.policy")
-@click.option(
-    "--n-wedge",
-    type=click.IntRange(min=0),
-    default=keys.DEFAULTS["least_visits"] - 1,
-    show_default=True,
-    help="N∧: a pair with more visits is one that SPIBB would trust.",
-)
+@click.option("--n-wedge", type=options.NATURAL, default=USUAL, help="N∧: more visits are trusted.")
 @options.output_file("Write a page (HTML) as well.")
 @options.json_instead
 def inspect_command(
@@ -156,8 +145,8 @@ def count_command(
     """Count LOG, a description (TOML) or a log, into a file of counts.
 
     Columns with the usual names are found by themselves; say which is which for others. Repeat an
-    option where a state, next state or action has several columns. On a cluster, each file must
-    hold whole episodes.
+    option where a state, next state or action has several columns. Every episode is counted in
+    one piece: what is merged later, and each file on a cluster, must hold whole episodes.
 
     \b
     surestep count log.csv -o counts.parquet
@@ -178,7 +167,7 @@ def count_command(
         if engine == "ray":
             counts = count_on_ray(source, address=address, progress=advance)
         else:
-            counts = replace(source.counts(), edges=source.edges())
+            counts = source.counts()
     write_counts(counts, output, memory_limit=memory_limit)
     say(
         f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "

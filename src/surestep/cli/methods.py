@@ -51,21 +51,13 @@ def algorithms_command(name: str | None, as_json: bool) -> None:
 @click.option("--actions", type=int, required=True, help="|A|, the most actions of a state.")
 @click.option("--discount", type=float, required=True, help="γ, inside (0, 1).")
 @click.option("--value-bound", type=float, help="V_max: values lie within ± V_max.")
-@click.option(
-    "--values", type=(float, float), metavar="LOW HIGH", help="Values lie from LOW to HIGH."
-)
-@click.option("--delta", type=float, default=0.1, show_default=True, help="δ, inside (0, 1).")
+@click.option("--values", type=(float, float), metavar="LOW HIGH", help="Values lie between these.")
+@click.option("--delta", type=float, default=0.1, help="δ, inside (0, 1).")
 @click.option("--visits", type=int, help="Ask for the ζ that this many visits of each pair buy.")
 @click.option("--zeta", type=float, help="Ask for the visits that this loss ζ takes.")
-@click.option(
-    "--gain", type=float, default=0.0, help="The gain in the estimated MDP; ζ falls by it."
-)
-@click.option(
-    "--branching",
-    type=int,
-    help="The most successors of a pair, where you know it; bounds about splits ignore it.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--gain", type=float, default=0.0, help="In the estimated MDP; ζ falls by it.")
+@click.option("--branching", type=int, help="The most successors of a pair, where you know it.")
+@options.json_instead
 def bound_command(as_json: bool, **asked: Any) -> None:
     """Show the ζ that N visits buy, and the visits that a loss of ζ takes, for every bound.
 

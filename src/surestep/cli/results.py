@@ -17,11 +17,15 @@ from surestep.sections import Column, Section, Table, numbers
 if TYPE_CHECKING:
     from surestep.pipeline import Explanation
 
+KINDS = "Such as posterior, robust:set=l1,strict=true or a-priori:bound=beta; repeatable."
+CHECK = "Instead, make the certificates of this file again, and refuse them if they differ."
+
 
 @click.command("verify", short_help="Make a result again from its log, and compare.")
 @click.argument("output", type=click.Path(path_type=Path))
 @described("behavior.policy")
 @options.allow_query
+@options.device
 def verify_command(output: Path, description: Description, **how: Any) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
@@ -51,14 +55,7 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
 
 @click.command("explain", short_help="Explain why a policy does what it does in a state.")
 @click.argument("output", type=click.Path(path_type=Path))
-@click.option(
-    "--state",
-    "given",
-    multiple=True,
-    required=True,
-    metavar="LABEL|COLUMN=VALUE",
-    help="The state; once for each of its columns.",
-)
+@click.option("--state", "given", multiple=True, required=True, help="Once for each column.")
 @options.json_instead
 def explain_command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
     """Explain why the policy saved in OUTPUT does what it does in a state.
@@ -125,28 +122,15 @@ def explanation_section(explanation: Explanation) -> Section:
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
 @click.argument("result", type=click.Path(path_type=Path))
 @described()
-@click.option(
-    "--certificate",
-    "--kind",
-    "kinds",
-    multiple=True,
-    metavar="KIND[:SETTING=VALUE,...]",
-    help="A kind of certificate, such as posterior, robust:set=l1,strict=true, a-priori:bound=beta "
-    "or trajectory:interval=student-t; repeat it for several.",
-)
-@click.option(
-    "--delta", type=float, help="δ: the chance that a claim is wrong.  [default: as in the result]"
-)
+@click.option("--certificate", "--kind", "kinds", multiple=True, metavar="KIND", help=KINDS)
+@click.option("--delta", type=float, help="The chance of a wrong claim.  [default: the result's]")
 @options.declared_range("running")
 @options.declared_range("ending")
 @options.declared_range("returns")
 @options.allow_query
 @options.output_file("A file for the certificates, as JSON.")
-@click.option(
-    "--check",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Instead, make the certificates of this file again, and refuse them if they differ.",
-)
+@click.option("--check", type=click.Path(path_type=Path, dir_okay=False), help=CHECK)
+@options.device
 def certify_command(
     result: Path,
     description: Description,

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 # C0, DEL and C1, the ends of lines and paragraphs of Unicode, and what turns the direction of text.
 OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
-MOODS = {"good": "green", "bad": "red"}  # colours of verdicts; others are yellow
-
 
 def visible(text: str) -> str:
     """Returns the text with every character that a terminal would obey replaced by its name.
@@ -55,11 +53,8 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
 def say_json(content: object) -> None:
     """Prints JSON, which has escapes of its own for what would be obeyed."""
     text = json.dumps(content, indent=2, ensure_ascii=False)
-    click.echo(
-        "\n".join(
-            OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", line) for line in text.split("\n")
-        )
-    )
+    escaped = (OBEYED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", x) for x in text.split("\n"))
+    click.echo("\n".join(escaped))
 
 
 def terminal(**settings: Any) -> Console:

@@ -44,16 +44,10 @@ class Header(NamedTuple):
         quote = sql_text(self.reader.quote or '"')
         nothing = ", ".join(map(sql_text, ("", *several(self.reader.nullstr))))
         given = [f"delim={sql_text(self.delimiter)}", f"quote={quote}", f"escape={quote}"]
-        given += [f"nullstr=[{nothing}]", "header=true", *options]
-        return reading(files, self.reader, *given, also=also)
-
-
-def reading(files: Sequence[Path], reader: Reader, *options: str, also: Sequence[str] = ()) -> str:
-    """Returns the SQL of files, from the line of the names on."""
-    told = {name: getattr(reader, name) for name in ("encoding", *also)}
-    given = [f"{name}={sql_text(value)}" for name, value in told.items() if value is not None]
-    listed = ", ".join([f"skip={reader.skip or 0}", *options, *given])
-    return f"read_csv({file_list(files)}, {listed})"
+        given += [f"nullstr=[{nothing}]", "header=true", f"skip={self.reader.skip or 0}", *options]
+        told = {name: getattr(self.reader, name) for name in ("encoding", *also)}
+        given += [f"{name}={sql_text(value)}" for name, value in told.items() if value is not None]
+        return f"read_csv({file_list(files)}, {', '.join(given)})"
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -333,27 +327,25 @@ FORMATS = {
 IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 
 
-def by_ending() -> dict[str, Format]:
-    """Returns the formats by the endings of their files."""
-    return {
-        suffix + packed: known
-        for known in FORMATS.values()
-        for packed in ("", *[GZIP] * known.packed)
-        for suffix in known.suffixes
-    }
+ENDINGS = {
+    suffix + packed: known
+    for known in FORMATS.values()
+    for packed in ("", *[GZIP] * known.packed)
+    for suffix in known.suffixes
+}
 
 
 def has_format(file: Path) -> bool:
     """Tells whether a file in a folder is a log; a text (.txt) may be anything."""
-    return "".join(split_ending(file)) in by_ending() and split_ending(file)[0] != ".txt"
+    return "".join(split_ending(file)) in ENDINGS and split_ending(file)[0] != ".txt"
 
 
 def format_of(file: Path) -> Format:
     """Returns the format of a file, by its ending."""
-    known = by_ending()
     ending = "".join(split_ending(file))
-    if ending not in known:
+    if ending not in ENDINGS:
+        known = ", ".join(ENDINGS)
         raise InvalidParameter(
-            f"{file} has no known ending, expected {', '.join(known)} (save a spreadsheet as CSV)"
+            f"{file} has no known ending, expected {known} (save a spreadsheet as CSV)"
         )
-    return known[ending]
+    return ENDINGS[ending]

@@ -1,4 +1,4 @@
-"""From the groups of a count to LabelledCounts: codes become text, and groups become arrays.
+"""From tables of the database to arrays: groups of a count as LabelledCounts, steps as a log.
 
 The database puts the groups into their normal form, where it may spill to disk; what is held in
 memory besides are the arrays themselves, once.
@@ -12,22 +12,10 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, IntArray, freeze, own
+import surestep.io.counts.labelled as labelled
+from surestep._arrays import AnyArray, BoolArray, IntArray
 from surestep.errors import InvalidLog
-from surestep.io.counts.labelled import (
-    END,
-    REWARDS,
-    SAFE,
-    Ends,
-    Episodes,
-    LabelledCounts,
-    Transitions,
-    known_places,
-    limbs,
-    positions,
-    smallest_scale,
-    whole_numbers,
-)
+from surestep.io.counts.labelled import END, REWARDS, Ends, Episodes, LabelledCounts, Transitions
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units
@@ -41,12 +29,12 @@ TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
 PIECE = 100_000  # groups fetched at a time
 
 
-def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
+def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     """Returns the table `counted` as counts in their normal form."""
     states, actions = number_codes(database, roles, "counted")
     number_groups(database, roles)
     units = 10**scale
-    scale, transitions = smallest_scale(scale, ordered_transitions(database, roles))
+    scale, transitions = labelled.smallest_scale(scale, ordered_transitions(database, roles))
     # Loose transitions do not say where episodes begin: every row stands for a start.
     begins = "true" if roles.episode is None else f"kind & {BEGINS} > 0"
     starts, decided = np.zeros(len(states), np.int64), np.zeros(len(states), np.bool_)
@@ -60,12 +48,12 @@ def labelled(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         roles.mapping.action,
         states,
         actions,
-        transitions.each(freeze),
+        transitions.each(arrays.freeze),
         scale,
-        own(starts),
+        arrays.own(starts),
         rows_read,
         dropped,
-        own(decided),
+        arrays.own(decided),
         Episodes(0, 0, 0) if roles.episode is None else episodes_of(database),
         roles.binnings,
         dropped_rewards=dropped_rewards,
@@ -102,7 +90,9 @@ def number_labels(
     rows = database.execute(f"SELECT {texts} FROM {role}_codes ORDER BY number").fetchall()
     coded = [tuple(code.label(text) for code, text in zip(codes, row, strict=True)) for row in rows]
     labels = tuple(sorted(set(coded)))
-    database.register("places", {"code": np.arange(len(coded)), "place": positions(coded, labels)})
+    database.register(
+        "places", {"code": np.arange(len(coded)), "place": labelled.positions(coded, labels)}
+    )
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE {role}_codes AS SELECT known.* REPLACE (place AS number) "
         f"FROM {role}_codes AS known JOIN places ON places.code = known.number"
@@ -148,21 +138,23 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     size, *largest = database.execute(
         f"SELECT count(*), {', '.join(f'max(abs({name}))' for name in REWARDS)} FROM ordered"
     ).fetchone()
-    fits = all(number is None or number < SAFE for number in largest)
+    fits = all(number is None or number < labelled.SAFE for number in largest)
     columns = ["state", "action", "next_state", "terminated", "times"]
     columns += ["lowest", "highest"] if known else []
-    sql = [f"{name}::BIGINT AS {name}" if fits else limbs(name, name) for name in REWARDS]
-    arrays = {name: np.empty(size, TYPES.get(name, np.int64)) for name in columns}
-    arrays |= {name: np.empty(size, np.int64 if fits else object) for name in REWARDS}
+    sql = [f"{name}::BIGINT AS {name}" if fits else labelled.limbs(name, name) for name in REWARDS]
+    filled = {name: np.empty(size, TYPES.get(name, np.int64)) for name in columns}
+    filled |= {name: np.empty(size, np.int64 if fits else object) for name in REWARDS}
     for begin in range(0, size, PIECE):  # all at once would be held twice
         piece = database.execute(
             f"SELECT {', '.join([*columns, *sql])} FROM ordered "
             f"WHERE rowid >= {begin} AND rowid < {begin + PIECE} ORDER BY rowid"
         ).fetchnumpy()
-        for name, values in arrays.items():
+        for name, values in filled.items():
             wide = name in REWARDS and not fits
-            values[begin : begin + PIECE] = whole_numbers(piece, name) if wide else piece[name]
-    return Transitions(**arrays)
+            values[begin : begin + PIECE] = (
+                labelled.whole_numbers(piece, name) if wide else piece[name]
+            )
+    return Transitions(**filled)
 
 
 def dropped_rows(database: Any, units: int) -> tuple[int, dict[str, int], dict[str, Ends]]:
@@ -210,8 +202,8 @@ def load_steps(
             "steps, or a method that needs only counts"
         )
     known = counts.to_counts().pairs if pairs is None else pairs
-    state = known_places("state", [*map(joined, counts.states)], known.state_labels)
-    action = known_places("action", [*map(joined, counts.actions)], known.action_labels)
+    state = labelled.known_places("state", [*map(joined, counts.states)], known.state_labels)
+    action = labelled.known_places("action", [*map(joined, counts.actions)], known.action_labels)
     rows, labels = numbered_steps(database, roles)
     if labels != (counts.states, counts.actions):
         raise InvalidLog("the log has other labels than when it was counted; count it again")
@@ -242,7 +234,7 @@ def next_states(
     following = np.append(state, END)[rows["next_state"]]
     at_end = rows["terminated"] & ((following == END) | decided[following])
     if at_end.any():
-        (end,) = known_places("state", [joined(counts.end_label())], pairs.state_labels)
+        (end,) = labelled.known_places("state", [joined(counts.end_label())], pairs.state_labels)
         following = np.where(at_end, end, following)
     return following
 

@@ -439,6 +439,10 @@ class RewardSql:
             f"coalesce(bool_and({self.is_short}) {number}, true)",
         ]
 
+    def adds_up(self, scale: int, largest: float, rows: int) -> bool:
+        """Tells whether so many rewards of up to `largest` can be added up exactly."""
+        return scale <= LARGEST_SCALE and largest * rows * 10.0**scale < LARGEST_SUM
+
     def guess(self, database: Any) -> Units | None:
         """Returns units that are enough for the first rows, if there are any."""
         needs = database.execute(

@@ -10,34 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import surestep.io.logs.formats as formats
+import surestep.io.sql as duck
 from surestep._files import failing_to_read, read_path
 from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
-from surestep.io.logs.formats import (
-    IN_MEMORY,
-    Format,
-    check_compression,
-    check_gzip,
-    format_of,
-    has_format,
-    scan_parquet,
-)
+from surestep.io.logs.formats import Format
 from surestep.io.logs.frames import register
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.query import Made, Workshop
 from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
-from surestep.io.sql import (
-    ROW,
-    columns_of,
-    failure_of,
-    first_lines,
-    in_memory,
-    interruptible,
-    lacks_room,
-    sql_name,
-    sql_text,
-)
+from surestep.io.sql import ROW, columns_of, first_lines, sql_name, sql_text
 
 STAMP = '"surestep stamp"'
 ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # where rows are episodes
@@ -68,7 +52,7 @@ class Table:
 
     name: str  # for messages
     files: tuple[Path, ...] = ()
-    format: Format = IN_MEMORY
+    format: Format = formats.IN_MEMORY
     frame: object = None
     description: Description = field(default_factory=Description)
     preparation: Preparation = NONE  # once it is known which column is what
@@ -80,9 +64,8 @@ class Table:
 
     def read(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads files, labels as the text that is written there."""
-        if self.converted:
-            return scan_parquet(database, [self.converted[f] for f in files], Description().reader)
-        return self.format.scan(database, files, self.description.reader)
+        read = [self.converted.get(file, file) for file in files]
+        return self.format.scan(database, read, self.description.reader)
 
     def scan(self, database: Any) -> str:
         """Returns the SQL of the rows of the log; `ROW` is their number in the files, from 1.
@@ -95,7 +78,7 @@ class Table:
 
     def typed(self, database: Any) -> str:
         """Returns the SQL that reads all rows for a query, values of their types."""
-        if self.format.typed is not None and not self.converted:
+        if self.format.typed is not None:
             return self.format.typed(self.files, self.description.reader)
         return self.read(database, self.files)
 
@@ -124,7 +107,7 @@ class Table:
         """
         known = dict[str, Path]()
         for file in self.files:
-            check_gzip([file])  # DuckDB does not look at its checksum
+            formats.check_gzip([file])  # DuckDB does not look at its checksum
             first = f"SELECT 1 FROM ({self.read(database, [file])}) LIMIT 1"
             if not database.execute(first).fetchall():
                 continue
@@ -146,18 +129,18 @@ def find_table(description: Description, frame: object = None) -> Table:
     files = tuple(file for path in given for file in matching(read_path(path)))
     if not files:
         raise InvalidParameter("no file was given, expected at least one")
-    formats = {format_of(file): file for file in files}
-    if len(formats) > 1:
-        first, second = list(formats.values())[:2]
+    kinds = {formats.format_of(file): file for file in files}
+    if len(kinds) > 1:
+        first, second = list(kinds.values())[:2]
         raise InvalidParameter(f"{first} and {second} are of different kinds, expected one kind")
-    (found,) = formats
-    check_compression(files)
+    (found,) = kinds
+    formats.check_compression(files)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     table = Table(name, files, found, description=description)
     if found.convert is None:
         return table
     workshop = Workshop()
-    with in_memory() as database, explaining(table):
+    with duck.in_memory() as database, explaining(table):
         converted = found.convert(database, files, workshop.folder)
     return replace(table, converted=converted, workshop=workshop)
 
@@ -170,7 +153,7 @@ def matching(path: Path) -> list[Path]:
         matches = [
             file
             for file in path.rglob("*")
-            if has_format(file) and not file.name.startswith((".", "_"))
+            if formats.has_format(file) and not file.name.startswith((".", "_"))
         ]
     else:
         matches = [Path(file) for file in glob.glob(str(path), recursive=True)]
@@ -183,8 +166,8 @@ def matching(path: Path) -> list[Path]:
 def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
     """A database with the view `log`; what goes wrong in it becomes an error with its source."""
     with (
-        in_memory(memory_limit) as connection,
-        interruptible(connection) as database,
+        duck.in_memory(memory_limit) as connection,
+        duck.interruptible(connection) as database,
         explaining(table, memory_limit),
     ):
         if table.frame is not None:
@@ -207,11 +190,11 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as problem:
-        if lacks_room(problem):
-            raise failure_of(problem, memory_limit) from None
+        if duck.lacks_room(problem):
+            raise duck.failure_of(problem, memory_limit) from None
         words = f"{table.name} cannot be read: {first_lines(problem)}"
         if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
-            check_gzip(table.files)
+            formats.check_gzip(table.files)
         raise InvalidLog(words) from None
 
 
