@@ -243,7 +243,7 @@ def test_what_is_no_assignment_is_refused(text):
         ({"method": {"worlds": True}}, "method.worlds is True, expected a whole number"),
         ({"method": {"worlds": -1}}, "method.worlds is -1"),
         ({"method": {"worlds": 1.5}}, "method.worlds is 1.5"),
-        ({"method": {"n_wedge": "some"}}, "`auto` takes"),
+        ({"method": {"n_wedge": "some"}}, "or `auto`"),
         ({"method": {"unseen": "x"}}, "never tried: pessimistic, or 0 (terminal)"),
         ({"ends": "never"}, "ends is 'never', expected another word (How episodes end"),
         ({"reader": {"delim": ";;"}}, "reader.delim is ';;'"),

@@ -105,7 +105,7 @@ def explanation_section(explanation: Explanation) -> Section:
     for reason in explanation.actions:
         if reason not in hidden:
             to_go = "" if reason.more_visits is None else f" ({reason.more_visits:,} to go)"
-            to_go = " (not allowed)" if reason.allowed is False else to_go
+            to_go = " (barred)" if reason.allowed is False else to_go
             known = [values.number(reason.q), gains.signed(reason.advantage)]
             chances = number(reason.behavior), number(reason.probability)
             seen = f"{reason.visits:,}{to_go}", *(known if reason.visits else ("unknown", "–"))

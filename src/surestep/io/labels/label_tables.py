@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ class PairTable:
     vocabulary: Vocabulary  # labels in order
     pairs: Pairs
     probability: FloatArray  # [K]; a log may have no pair of probability 0; 1 without a policy
+    rows: Mapping[str, Sequence[Label]] = field(default_factory=dict)  # their labels by role
 
     def marked(self, vocabulary: Vocabulary, pairs: Pairs) -> BoolArray:
         """Returns which of these pairs [K], over these labels, the table has.
@@ -63,7 +64,7 @@ class PairTable:
         """Refuses a text that no label of the role has in its column, nor could have as a bin."""
         places: Mapping[Label, int] = getattr(vocabulary, f"{role}_places")
         columns: tuple[str, ...] = getattr(vocabulary, f"{role}_columns")
-        unknown = [label for label in getattr(self.vocabulary, f"{role}s") if label not in places]
+        unknown = [label for label in dict.fromkeys(self.rows[role]) if label not in places]
         for i, column in enumerate(columns):
             texts, binning = {label[i] for label in places}, vocabulary.binnings.get(column)
             strange = [label for label in unknown if label[i] not in texts]
@@ -71,7 +72,7 @@ class PairTable:
                 strange = [label for label in strange if binning.place(label[i]) is None]
             if strange:
                 raise InvalidLog(
-                    f"{self.name} has the {role} {joined(strange[0])!r}: "
+                    f"{self.name}, row {self.rows[role].index(strange[0]) + 1:,}: "
                     f"{unknown_label(role, columns, strange[0], places)}; leave its rows out, or "
                     f"list all {role}s that there are (--{role}s)"
                     f"{others(len(strange), f'{role}s')}"
@@ -107,7 +108,7 @@ def read_pairs(
             probability = Policy(pairs, probability).probability
         except InvalidPolicy as problem:
             raise InvalidPolicy(f"{table.name}: {problem}") from None
-    return PairTable(table.name, words, pairs, probability)
+    return PairTable(table.name, words, pairs, probability, table.labels)
 
 
 def read_probability(table: LabelTable, text: str) -> float:
