@@ -18,7 +18,7 @@ from surestep.certificates import Robust, Stitched
 from surestep.certificates.certifying import certify_many
 from surestep.cli.main import main
 from surestep.errors import InvalidLog
-from surestep.io.logs.groups import STOPPED, UNFINISHED
+from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.model.log import UNKNOWN
 from surestep.pipeline import Terms, verify_result
 from surestep.pipeline.rehearse import rehearse_log

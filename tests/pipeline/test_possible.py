@@ -90,7 +90,7 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
     assert "'up' is not among the pairs that may be recommended" in words
     assert "Among 'left' and 'right', tried more often, the rest of the probability" in words
     shown = run_surestep("explain", tmp_path / "out", "--state", "a")
-    assert "not allowed" in " ".join(shown.stdout.split())
+    assert "30 (barred)" in " ".join(shown.stdout.split())
     assert "not among" not in " ".join(in_words(explain(result, "b")))
 
 

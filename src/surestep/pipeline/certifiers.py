@@ -13,7 +13,7 @@ from surestep.certificates.known import Known
 from surestep.certificates.ranges import Ranges, hull, with_zero
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.counts.labelled import LabelledCounts
-from surestep.io.logs.groups import STOPPED, UNFINISHED
+from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.model import Certificate, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's

@@ -21,8 +21,7 @@ from surestep.certificates.ranges import Ranges, hull
 from surestep.description import RANGES, described
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
-from surestep.io.labels.behavior import propensities_vary
-from surestep.io.labels.label_tables import PairTable
+from surestep.io.labels.label_tables import PairTable, propensities_vary
 from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from surestep._words import counted, listed, number
 from surestep.algorithms import kind_of
 from surestep.description import SEEN
-from surestep.io.labels.label import Label
+from surestep.io.labels.vocabulary import Label
 from surestep.results.result import Result
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce

@@ -33,11 +33,11 @@ from surestep.io.counts.labelled import (
     whole_numbers,
 )
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label
+from surestep.io.labels.vocabulary import Label
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 FORMAT = "surestep counts"
-VERSION = 6
+VERSION = 7
 CHUNK = 1 << 20
 LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 
@@ -134,7 +134,6 @@ class Manifest:
     dropped_rewards: Mapping[str, Ends]  # the least and the greatest
     episodes: Mapping[str, Whole]
     sources: tuple[str, ...]
-    edges: tuple[str, ...]
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> Manifest:
@@ -150,7 +149,6 @@ class Manifest:
             dropped_rewards=counts.dropped_rewards,
             episodes={**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
             sources=counts.sources,
-            edges=counts.edges,
         )
 
     def names(self, role: str) -> list[str]:
@@ -272,7 +270,6 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
                 {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
                 manifest.sources,
                 manifest.dropped_rewards,
-                manifest.edges,
             )
         ]
     )

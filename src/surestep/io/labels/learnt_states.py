@@ -207,11 +207,8 @@ def learn(
         values, returns, number = values[:rows], returns[:rows], number[:rows]
     table = in_few_digits(values)
     exact = (table == values).all(axis=0)
-    makers: dict[str, Maker] = {
-        "tree": partial(grown, name, tuple(columns), exact),
-        "kmeans": partial(clustered, name, tuple(columns)),
-    }
-    make = makers[kind]
+    rule = partial(grown, exact=exact) if kind == "tree" else clustered
+    make: Maker = partial(rule, name, tuple(columns))
     return make(best_size(make, table, returns, number) if size == "auto" else size, table, returns)
 
 
@@ -242,8 +239,8 @@ def best_size(make: Maker, table: FloatArray, returns: FloatArray, number: IntAr
 
 
 def grown(
-    name: str, columns: tuple[str, ...], exact: BoolArray, size: int, table: FloatArray,
-    returns: FloatArray,
+    name: str, columns: tuple[str, ...], size: int, table: FloatArray, returns: FloatArray,
+    *, exact: BoolArray,
 ) -> LearntStates:  # fmt: skip
     """Returns a tree, grown best first by the variance of returns (`DecisionTreeRegressor`).
 

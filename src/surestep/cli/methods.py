@@ -1,4 +1,4 @@
-"""`surestep bound`: what N visits buy, and how many visits a loss of ζ takes, for every bound."""
+"""The verbs of methods: `algorithms` with settings and promises, `bound` with ζ and visits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,40 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surestep._words import number
-from surestep.cli.terminal import say_json, terminal
+from surestep.cli import options
+from surestep.cli.terminal import say, say_json, terminal
 from surestep.sections import Column, Section, Table, numbers
 
 if TYPE_CHECKING:
     from surestep.bounds import BoundAnswer
+
+
+@click.command("algorithms", short_help="List the algorithms: settings, promises, source.")
+@click.argument("name", required=False)
+@options.json_instead
+def algorithms_command(name: str | None, as_json: bool) -> None:
+    """List the algorithms with their settings, promises and source; or only the one called NAME."""
+    from surestep.algorithms import described
+    from surestep.algorithms.registry import SHELF
+
+    entries = described(name)
+    say(*(SHELF.broken() if name is None else ()), err=True)
+    if as_json:
+        say_json([entry._asdict() for entry in entries])
+        return
+    from rich.padding import Padding
+
+    console = terminal(highlight=False)
+    for entry in entries:
+        settings = ", ".join(entry.settings) or "no settings"
+        console.print(f"[bold]{entry.name}[/]  {settings}")
+        lines = [entry.summary, f"[dim]{entry.source}[/]"]
+        if SHELF.source_of(entry.name):
+            lines[-1] = f"[dim]by extension {SHELF.source_of(entry.name)}: {entry.source}[/]"
+        if entry.constraint:
+            lines.insert(1, f"always: {entry.constraint}")
+        lines[-1:-1] = [f"promises: {promise}" for promise in entry.promises]
+        console.print(Padding("\n".join(lines), (0, 0, 1, 4)))
 
 
 @click.command(
@@ -22,22 +51,14 @@ if TYPE_CHECKING:
 @click.option("--actions", type=int, required=True, help="|A|, the most actions of a state.")
 @click.option("--discount", type=float, required=True, help="γ, inside (0, 1).")
 @click.option("--value-bound", type=float, help="V_max: values lie within ± V_max.")
-@click.option(
-    "--values", type=(float, float), metavar="LOW HIGH", help="Values lie from LOW to HIGH."
-)
-@click.option("--delta", type=float, default=0.1, show_default=True, help="δ, inside (0, 1).")
+@click.option("--values", type=(float, float), metavar="LOW HIGH", help="Values lie between these.")
+@click.option("--delta", type=float, default=0.1, help="δ, inside (0, 1).")
 @click.option("--visits", type=int, help="Ask for the ζ that this many visits of each pair buy.")
 @click.option("--zeta", type=float, help="Ask for the visits that this loss ζ takes.")
-@click.option(
-    "--gain", type=float, default=0.0, help="The gain in the estimated MDP; ζ falls by it."
-)
-@click.option(
-    "--branching",
-    type=int,
-    help="The most successors of a pair, where you know it; bounds about splits ignore it.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def command(as_json: bool, **asked: Any) -> None:
+@click.option("--gain", type=float, default=0.0, help="In the estimated MDP; ζ falls by it.")
+@click.option("--branching", type=int, help="The most successors of a pair, where you know it.")
+@options.json_instead
+def bound_command(as_json: bool, **asked: Any) -> None:
     """Show the ζ that N visits buy, and the visits that a loss of ζ takes, for every bound.
 
     A bound says: with probability 1 − δ the improved policy is worse than the behavior policy by at

@@ -1,4 +1,4 @@
-"""UMB archives, read: the unified Markov binary format, a tar file of flat arrays.
+"""Model files: UMB archives, the unified Markov binary format, a tar file of flat arrays.
 
 `index.json` says how many states, choices and branches (transitions) there are, and of what type
 their values are. Runs are offsets into the next level, `state-to-choices.bin` and
@@ -8,35 +8,211 @@ is missing means 0. The format is described at https://github.com/pmc-tools/umb.
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct, field
 
 import surestep._arrays as arrays
-from surestep._arrays import (
-    LARGEST_INDEX,
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IntArray,
-)
-from surestep._json import converted
-from surestep.errors import InvalidModel
-from surestep.io.models.checker import Actions, CheckerModel
-from surestep.io.models.umb_archive import Archive, open_archive
-from surestep.io.models.umb_index import (
-    INDEX,
-    REWARD,
-    TOOL,
-    Annotation,
-    Index,
-    OurParameters,
-    System,
-    ValueType,
-    read_index,
-)
+from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray, IntArray
+from surestep._files import Chunks, read_path, write_together
+from surestep._json import converted, read_json
+from surestep._version import __version__
+from surestep.errors import InvalidModel, InvalidParameter
+from surestep.io.models.checker import RESERVED, Actions, CheckerModel, from_checker, to_checker
+from surestep.io.models.umb_archive import Archive, open_archive, tar_chunks
+from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Labels
+from surestep.model.scalars import is_unicode
+
+UMB, EXPLICIT = ".umb", ".tra"
+
+
+def read_mdp(
+    path: str | os.PathLike[str],
+    discount: float,
+    *,
+    reward: str | None = None,
+    initial: str | None = None,
+) -> FiniteMDP:
+    """Reads the model in a UMB archive (`.umb`), plain or compressed with gzip or xz.
+
+    Files hold no discount, so it is given here. An absorbing state without rewards that carries
+    the label `end` is the end of episodes: pairs that lead to it get no successors. A start in
+    several states, which `write_mdp` stores as a state `start`, becomes a distribution again. All
+    other labels of states stay with the model. `reward` names the reward structure that counts; if
+    left out, it is the only one, or the one called 'reward'. `initial` is needed where several
+    states are initial: 'uniform' starts equally often in each, a label in the states that carry it.
+    """
+    file, number = umb_path(path), arrays.read_discount(discount)
+    check_names(reward=reward, initial=initial)
+    with naming_file(file):
+        return from_checker(read_umb(file, reward), number, initial)
+
+
+def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
+    """Writes a model to a UMB archive (`.umb`), whole or not at all.
+
+    The model must have a single discount, which is not stored. Ends of episodes become one more
+    state, which is absorbing and carries the label `end`. A start in several states becomes one
+    more state `start`, whose only action leads to them; that is a step, so checkers find γ·ρ
+    there. Labels of states are written too.
+    """
+    arrays.expect("mdp", mdp, FiniteMDP)
+    file = umb_path(path)
+    for kind, labels in (
+        ("label of state", mdp.pairs.state_labels),
+        ("label of action", mdp.pairs.action_labels),
+        ("mark", tuple(mdp.marks)),
+    ):
+        for index, label in enumerate(labels or ()):
+            if not is_unicode(label):
+                raise InvalidModel(
+                    f"{kind} {index} is {label!r}, which holds half a character (a lone surrogate) "
+                    "that no file can hold; expected valid text"
+                )
+    reserved = next((label for label in mdp.marks if label in RESERVED), None)
+    if reserved is not None:
+        raise InvalidModel(
+            f"states are marked as {reserved!r}, which says in model files where episodes start or "
+            "end; expected another label"
+        )
+    write_together({file: umb_chunks(mdp)})
+
+
+def umb_path(path: object) -> Path:
+    """Returns the path of a UMB archive; any other suffix is refused."""
+    file = read_path(path)
+    if file.suffix == EXPLICIT:
+        model = file.with_suffix("")
+        raise InvalidParameter(
+            f"{file} has the suffix {EXPLICIT!r} of PRISM's explicit files, expected {UMB}; PRISM "
+            f"from 4.10 on converts them: prism -importmodel {model}.all -exportmodel {model}{UMB} "
+            "(for those in Storm's dialect see docs/model.md)"
+        )
+    if file.suffix != UMB:
+        raise InvalidParameter(
+            f"{file} has the suffix {file.suffix!r}, expected {UMB} (the PRISM language is read by "
+            "from_prism)"
+        )
+    return file
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Puts the name of the file before whatever is refused inside."""
+    try:
+        yield
+    except InvalidModel as refusal:
+        raise InvalidModel(f"{path}: {refusal}") from None
+
+
+def check_names(**names: object) -> None:
+    """Refuses names that are none."""
+    for name, value in names.items():
+        if not isinstance(value, str | None):
+            raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")
+
+
+# ---- the index: JSON that somebody else wrote, as declared types ------------------------------
+
+
+INDEX = "index.json"
+VERSION = 1
+REWARD = "reward"  # the reward structure that counts among several, where nobody chooses
+TOOL = "surestep"  # whose files may hold what follows
+# Bytes that the index may have for each byte of a compressed archive, and in any: one of names
+# grows by a factor of 10, and every byte of it may become 30 bytes of Python's lists.
+INDEX_GROWTH, INDEX_ALLOWANCE = 16, 1 << 20
+
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class ValueType(Struct, frozen=True):
+    """The type of values."""
+
+    type: str
+    size: Count = 0  # bits; 0: as many as usual
+
+
+UNKNOWN = ValueType("")
+
+
+class System(Struct, frozen=True, rename="kebab"):
+    """The sizes of a model."""
+
+    time: str
+    branch_probability_type: ValueType
+    players: Count = field(name="#players")
+    states: Count = field(name="#states")
+    choices: Count = field(name="#choices")
+    branches: Count = field(name="#branches")
+    actions: Count = field(name="#choice-actions", default=0)
+    observations: Count = field(name="#observations", default=0)
+
+
+class Annotation(Struct, frozen=True, rename="kebab"):
+    """A reward structure, or a label."""
+
+    applies_to: list[Any]
+    type: ValueType = UNKNOWN
+    alias: str | None = None
+    probability_type: Any = None
+
+
+class Annotations(Struct, frozen=True):
+    """The reward structures and labels, by their names in the archive."""
+
+    rewards: dict[str, Annotation] = {}
+    aps: dict[str, Annotation] = {}
+
+
+class Maker(Struct, frozen=True):
+    """The program that wrote the archive, and what it left there for itself."""
+
+    tool: Any = None
+    parameters: Any = None
+
+
+class OurParameters(Struct, frozen=True, rename="kebab"):
+    """What an archive of ours says besides: Storm refuses files that declare strings."""
+
+    state_labels: list[str] | None = None
+
+
+class Index(Struct, frozen=True, rename="kebab"):
+    """All of the index that is read here."""
+
+    format_version: Annotated[int, Meta(ge=0, le=VERSION)]
+    transition_system: System
+    annotations: Annotations = Annotations()
+    file_data: Maker = Maker()
+
+
+def read_index(archive: Archive) -> Index:
+    """Returns the index of an archive of a version that is known here."""
+    most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
+    if archive.size(INDEX) > most:
+        raise InvalidModel(
+            f"{INDEX} has {archive.size(INDEX)} bytes, expected {most} at most in an archive of "
+            f"{archive.stored} bytes"
+        )
+    try:
+        content = read_json(archive.read(INDEX))
+    except (ValueError, RecursionError) as problem:
+        raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
+    index: Index = converted(content, Index, INDEX, InvalidModel)
+    return index
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
 
 CHOICES, BRANCHES = "state-to-choices.bin", "choice-to-branches.bin"
 PROBABILITIES = "branch-to-probability.bin"
@@ -273,3 +449,89 @@ def strings(archive: Archive, folder: str, count: int) -> list[str] | None:
         return [data[first:last].decode("utf-8") for first, last in pairwise(offsets.tolist())]
     except UnicodeDecodeError:
         raise InvalidModel(f"{folder}/strings.bin is not valid UTF-8") from None
+
+
+# ---- writing: the arrays of a model in a tar file that is not compressed ----------------------
+
+
+DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
+
+
+def umb_chunks(mdp: FiniteMDP) -> Chunks:
+    """Returns the bytes of a model's archive. The same model always makes the same bytes."""
+    model = to_checker(mdp)
+    level, reward = choice_or_branch_rewards(model)
+    files: dict[str, AnyArray] = {
+        "state-to-choices.bin": model.choice_offsets.astype("<u8"),
+        "state-is-initial.bin": packed(model.initial),
+        "choice-to-branches.bin": model.offsets.astype("<u8"),
+        "branch-to-target.bin": model.successor.astype("<u8"),
+        "branch-to-probability.bin": model.probability.astype("<f8"),
+        "actions/choices/values.bin": model.actions.number.astype("<u4"),
+        f"annotations/rewards/{REWARD}/{level}/values.bin": reward.astype("<f8"),
+    }
+    for identifier, label in identifiers(model).items():
+        files[f"annotations/aps/{identifier}/states/values.bin"] = packed(model.labels[label])
+    if mdp.pairs.action_labels is not None:
+        texts = [label.encode("utf-8") for label in mdp.pairs.action_labels]
+        mapping = arrays.offsets_of(np.array([len(text) for text in texts]))
+        files["actions/choices/string-mapping.bin"] = mapping.astype("<u8")
+        files["actions/choices/strings.bin"] = np.frombuffer(b"".join(texts), np.uint8)
+    index = json.dumps(describe(mdp, model, level)).encode("ascii")
+    members = {n: array.data.cast("B") if array.size else b"" for n, array in files.items()}
+    return tar_chunks({INDEX: index, **members})
+
+
+def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
+    """Returns the index, with rewards on the given level."""
+    system = {
+        "time": "discrete",
+        "#players": 1,
+        "#states": model.num_states,
+        "#initial-states": 1,
+        "#choices": model.num_choices,
+        "#choice-actions": model.actions.num_actions,
+        "#branches": model.successor.size,
+        "#branch-actions": 0,
+        "#observations": 0,
+        "branch-probability-type": DOUBLE,
+    }
+    labels = mdp.pairs.state_labels
+    maker: dict[str, Any] = {"tool": TOOL, "tool-version": __version__}
+    if labels is not None:
+        maker["parameters"] = {"state-labels": [*labels]}
+    marks = {
+        identifier: {"alias": label, "applies-to": ["states"], "type": BIT}
+        for identifier, label in identifiers(model).items()
+    }
+    rewards = {REWARD: {"alias": REWARD, "applies-to": [level], "type": DOUBLE}}
+    return {
+        "format-version": VERSION,
+        "format-revision": 0,
+        "file-data": maker,
+        "transition-system": system,
+        "annotations": {"rewards": rewards, **({"aps": marks} if marks else {})},
+    }
+
+
+def identifiers(model: CheckerModel) -> dict[str, str]:
+    """Returns what labels go by in names of files: ours by their names, others by numbers."""
+    return {
+        label if label in RESERVED else f"label-{number}": label
+        for number, label in enumerate(model.labels)
+    }
+
+
+def choice_or_branch_rewards(model: CheckerModel) -> tuple[str, AnyArray]:
+    """Returns rewards per choice, if no choice has two different ones, and else per branch."""
+    first = model.reward[model.offsets[:-1]]
+    if np.array_equal(np.repeat(first, arrays.run_lengths(model.offsets)), model.reward):
+        return "choices", first
+    return "branches", model.reward
+
+
+def packed(mask: BoolArray) -> AnyArray:
+    """Returns bits in whole words of 64, the lowest first."""
+    padded = np.zeros(-(-mask.size // 64) * 64, np.bool_)
+    padded[: mask.size] = mask
+    return np.packbits(padded, bitorder="little")
