@@ -15,7 +15,7 @@ from surestep.pipeline import Effort, Terms, draft, explain, gather, verify_resu
 from surestep.pipeline.improve import prepared, result_of
 from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
 from surestep.rehearsal.rehearse import rehearse
-from surestep.rehearsal.work import work_of
+from surestep.rehearsal.work import work_in
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
 
 SIZES = (0.5, 1.0)
@@ -168,7 +168,7 @@ def plan(made, log, most=MOST_WORK, **terms):
     evidence = gather(surestep.read_log(log, columns=COLUMNS))
     question = prepared(evidence, asked)
     rehearsed = (question.problem, question.algorithm, question.certifiers)
-    return planned(asked, question), lambda worlds, sizes: work_of(*rehearsed, worlds, sizes)
+    return planned(asked, question), work_in(*rehearsed).of
 
 
 def test_a_small_log_is_rehearsed_in_ten_worlds_or_what_delta_needs(made, log):

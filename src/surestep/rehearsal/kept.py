@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surestep._blocks import BlockFolder, code_here, digest_of
-from surestep.algorithms import Improver
-from surestep.certificates import Certifier
-from surestep.model.problem import Problem
-from surestep.rehearsal.block import Outcomes, WorldBlock
-
-OWN = ("kind", "sizes", "whole_episodes", "seed", "stage", "member", "first", "last")  # of a block
+from surestep.rehearsal.block import Outcomes, RehearsalPlan, WorldBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +20,13 @@ class KeptBlocks:
     folder: Path
     made_with: str = ""  # by default nothing is told; `about` adds what a rehearsal knows
 
-    def about(
-        self, problem: Problem, algorithm: Improver, certifiers: tuple[Certifier | None, ...]
-    ) -> KeptBlocks:
+    def about(self, plan: RehearsalPlan) -> KeptBlocks:
         """Returns the blocks of one rehearsal, which know the sources too."""
-        known = (self.made_with, code_here(), problem, algorithm, certifiers)
-        return KeptBlocks(self.folder, digest_of(known))
+        return KeptBlocks(self.folder, digest_of((self.made_with, code_here(), plan[:4])))
 
     def read(self, block: WorldBlock) -> Outcomes | None:
         """Returns the outcomes of a block; None where they have to be found out."""
-        kept = BlockFolder(self.folder).read(key_of(block))
+        kept = BlockFolder(self.folder).read("-".join(map(str, block.place)))
         if kept is None or kept.made_by != self.made_by(block):
             return None
         return Outcomes(**{name: kept.arrays.get(name) for name in Outcomes._fields})  # type: ignore[arg-type]
@@ -42,13 +34,8 @@ class KeptBlocks:
     def write(self, block: WorldBlock, outcomes: Outcomes) -> None:
         """Keeps what came out of a block."""
         arrays = {name: values for name, values in outcomes._asdict().items() if values is not None}
-        BlockFolder(self.folder).write(key_of(block), self.made_by(block), arrays)
+        BlockFolder(self.folder).write("-".join(map(str, block.place)), self.made_by(block), arrays)
 
     def made_by(self, block: WorldBlock) -> str:
         """Returns a digest of all that decides what comes out of a block."""
-        return digest_of((self.made_with, *(getattr(block, name) for name in OWN)))
-
-
-def key_of(block: WorldBlock) -> str:
-    """Returns the name under which a block is kept."""
-    return f"{block.stage}-{block.member}-{block.first}"
+        return digest_of((self.made_with, block.plan.seed, block[1:]))
