@@ -87,7 +87,7 @@ def test_a_plan_may_give_certifiers_sizes_and_repetitions_of_their_own(plan):
     assert experiment.algorithms[1] == AlgorithmSpec("basic-rl")
     assert experiment.certifiers[1].label == "bound=beta"
     assert experiment.certifiers[2] == CertifierSpec(
-        "robust", (("known_start", True),), (200, 3000)
+        "robust", (("known_start", True),), episodes=(200, 3000)
     )
 
 

@@ -72,7 +72,7 @@ def test_a_benchmark_and_a_function_that_makes_it_give_the_rows_of_its_data(tmp_
     assert [spec.name for spec in specs] == ["bandit", "bandit"]
     assert specs[0] == specs[1]
     assert specs[0].family == "bandit"
-    assert specs[0].label == f"bandit, content={dict(specs[0].parameters)['content']}"
+    assert specs[0].label == f"bandit, content={dict(specs[0].settings)['content']}"
     assert EnvironmentSpec.of(bandit(arms=3)) != specs[0]
     again = table_of(tmp_path / "function", environments=[functools.partial(bandit, arms=2)])
     mine = columns["environment"] == specs[0].label

@@ -27,12 +27,6 @@ from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
 from surestep.parallel import map_in_threads
 from surestep.sampling import CountSampler
 
-COLUMNS = (
-    "environment", "episodes", "algorithm", "setting", "n_wedge", "n_wedge_used", "repetition",
-    "performance", "behavior_performance", "optimal_performance", "lowest_performance",
-    "highest_performance",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class CellBlock:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep.experiments.intervals import Interval, binomial_interval, lower_limit
-from surestep.experiments.metrics import ROUNDING, Columns, number
+from surestep.experiments.metrics import ROUNDING, Columns, alike, number
 
 FAMILY_WISE = 0.01  # chance that any cell of claims that are right looks wrong
 HALF = 0.5  # of the repetitions: a gain counts as certified at that data size
@@ -68,26 +68,14 @@ def family_summaries(columns: Columns) -> list[CellSummary]:
 
 def groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Columns]]:
     """The rows of each cell, in the order in which cells first appear."""
-    names = Cell._fields
-    codes = np.zeros(len(columns["lower"]), np.int64)
-    for name in names:
-        if pooled and name == "environment":
-            continue
-        column = columns[name]
-        if name == "n_wedge":
-            column = np.ma.filled(np.ma.asarray(column, np.float64), np.nan)
-        _, code = np.unique(np.asarray(column).astype(str), return_inverse=True)
-        _, codes = np.unique(codes * (code.max() + 1) + code, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
-    runs = np.split(order, ends[:-1])
-    for run in sorted(runs, key=lambda rows: int(rows[0])):
-        first = {name: columns[name][run[0]] for name in names}
+    keys = [name for name in Cell._fields if not (pooled and name == "environment")]
+    for rows in alike(columns, keys):
+        first = {name: rows[name][0] for name in Cell._fields}
         first["n_wedge"] = number(first["n_wedge"])
         first["episodes"] = int(first["episodes"])
         if pooled:
             first["environment"] = ""
-        yield Cell(**first), {name: column[run] for name, column in columns.items()}
+        yield Cell(**first), rows
 
 
 def summary_of(cell: Cell, rows: Columns) -> CellSummary:

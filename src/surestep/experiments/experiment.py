@@ -31,7 +31,6 @@ from surestep.environments import Benchmark, make
 from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments.given import (
     Settings,
-    Source,
     asks_for_repetition,
     code_behind,
     content_of,
@@ -74,12 +73,22 @@ def read_environment(label: str) -> tuple[str, dict[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class EnvironmentSpec:
-    """A benchmark by name and parameters, or one that was given, or a function that makes it."""
+class Spec:
+    """A part of an experiment by name and settings, or as what was given in Python."""
 
     name: str
-    parameters: Settings = ()
-    own: Source | None = field(default=None, repr=False, compare=False)  # its content is compared
+    settings: Settings = ()
+    own: Any = field(default=None, repr=False, compare=False)  # None: that of the name
+
+    @property
+    def code(self) -> Iterator[Any]:
+        """Yields the classes and functions that were given."""
+        return code_behind(self.own, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSpec(Spec):
+    """A benchmark by name and parameters, or one that was given, or a function that makes it."""
 
     @classmethod
     def of(cls, source: Any) -> EnvironmentSpec:
@@ -91,8 +100,8 @@ class EnvironmentSpec:
             )
         first = made_by(source, 0)
         changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
-        own = isinstance(source, Benchmark)
-        name = first.name if own else str(function_of(source).__name__)
+        given = isinstance(source, Benchmark)
+        name = first.name if given else str(function_of(source).__name__)
         stream = [(STREAM, True)] if first.horizon is None else []
         return cls(name, ((CONTENT, content_of(first)), *stream, *changes), source)
 
@@ -100,38 +109,29 @@ class EnvironmentSpec:
         """Returns the benchmark of a repetition."""
         if self.own is not None:
             return made_by(self.own, repetition)
-        given = dict(self.parameters)
+        given = dict(self.settings)
         return make(self.name, **given | {"seed": repetition} if self.changes else given)
-
-    @property
-    def code(self) -> Iterator[Any]:
-        """Yields the classes and functions that were given."""
-        return code_behind(self.own, ())
 
     @property
     def label(self) -> str:
         """'random-mdp, ratio=0.5': how tables call it."""
-        return ", ".join(filter(None, [self.name, label_of(self.parameters)]))
+        return ", ".join(filter(None, [self.name, label_of(self.settings)]))
 
     @property
     def family(self) -> str:
         """The label without seed and content: what differs only in these is of one family."""
-        others = tuple((key, x) for key, x in self.parameters if key not in ("seed", CONTENT))
+        others = tuple((key, x) for key, x in self.settings if key not in ("seed", CONTENT))
         return EnvironmentSpec(self.name, others).label
 
     @property
     def changes(self) -> bool:
         """Tells whether each repetition has an environment of its own."""
-        return dict(self.parameters).get("seed") == PER_REPETITION
+        return dict(self.settings).get("seed") == PER_REPETITION
 
 
 @dataclass(frozen=True, slots=True)
-class AlgorithmSpec:
+class AlgorithmSpec(Spec):
     """An algorithm by name and settings, or with the class of an object that was given."""
-
-    name: str
-    settings: Settings = ()
-    own: type[Any] | None = field(default=None, repr=False)  # None: that of the name
 
     @classmethod
     def of(cls, thing: Any) -> AlgorithmSpec:
@@ -150,11 +150,6 @@ class AlgorithmSpec:
             return self.own(**dict(self.settings))
         chosen = {key: 1 for key, value in self.settings if value == AUTO}
         return make_algorithm(self.name, **dict(self.settings) | chosen)
-
-    @property
-    def code(self) -> Iterator[Any]:
-        """Yields the classes that were given."""
-        return code_behind(self.own, self.settings)
 
     @property
     def chooses(self) -> bool:
@@ -176,17 +171,14 @@ class AlgorithmSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class CertifierSpec:
+class CertifierSpec(Spec):
     """A certifier by name and settings, or with the class of an object; sizes may be its own.
 
     With `worlds`, each claim is calibrated in so many worlds of each kind before it is made.
     """
 
-    name: str
-    settings: Settings = ()
     episodes: tuple[int, ...] | None = None  # None: those of the experiment
     worlds: int | None = None  # None: not calibrated
-    own: type[Any] | None = field(default=None, repr=False)  # None: that of the name
 
     @classmethod
     def of(cls, thing: Any) -> CertifierSpec:
@@ -196,33 +188,30 @@ class CertifierSpec:
         """
         check_certifier(thing)
         own = None if find_kind(thing.name) is type(thing) else type(thing)
-        return cls(thing.name, settings_of(thing), own=own)
+        return cls(thing.name, settings_of(thing), own)
 
     @property
     def kind(self) -> type[Any]:
         """Returns its class."""
         return certifier_kind(self.name) if self.own is None else self.own
 
-    @property
-    def code(self) -> Iterator[Any]:
-        """Yields the classes that were given."""
-        return code_behind(self.own, self.settings)
-
     def make(self, **more: Any) -> Certifier:
         """The certifier, with settings that are not given in the experiment."""
-        kind = self.kind
-        known = [field.name for field in dataclasses.fields(kind)]
         for given, _ in self.settings:
-            if given not in known:
-                raise unknown(f"{self.name} has no setting {given!r}", given, known)
-        certifier: Certifier = kind(**dict(self.settings), **more)
+            if given not in self.fields:
+                raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
+        certifier: Certifier = self.kind(**dict(self.settings), **more)
         return certifier
+
+    @property
+    def fields(self) -> list[str]:
+        """Returns the names of all settings that its kind has."""
+        return [field.name for field in dataclasses.fields(self.kind)]
 
     @property
     def takes_seed(self) -> bool:
         """Tells whether its claims depend on random numbers that the experiment leaves open."""
-        fields = [field.name for field in dataclasses.fields(self.kind)]
-        return "seed" in fields and "seed" not in dict(self.settings)
+        return "seed" in self.fields and "seed" not in dict(self.settings)
 
     @property
     def label(self) -> str:
@@ -255,7 +244,7 @@ class Experiment:
         content: dict[str, object] = {
             "name": self.name,
             "seed": self.seed,
-            "environments": [[spec.name, spec.parameters] for spec in self.environments],
+            "environments": [[spec.name, spec.settings] for spec in self.environments],
             "episodes": self.episodes,
             "algorithms": [
                 [spec.name, spec.settings, *map(home_of, spec.code)] for spec in self.algorithms
@@ -279,16 +268,17 @@ def catalog() -> list[str]:
 
 def read_experiments(name: str) -> list[Experiment]:
     """The experiment of that name in the catalog, all of a folder there, or one in a TOML file."""
-    known = catalog()
-    if name in known:
-        return [read_experiment(Path(str(CATALOG)) / f"{name}.toml", name)]
-    inside = [entry for entry in known if entry.startswith(f"{name}/")]
-    if inside:
+    if inside := in_catalog(name):
         return [read_experiment(Path(str(CATALOG)) / f"{entry}.toml", entry) for entry in inside]
     if name.endswith(".toml"):
         return [read_experiment(Path(name), Path(name).stem)]
     more = ", a folder of them, or the path of a .toml file"
-    raise unknown(f"there is no experiment {name!r} in the catalog", name, known, more)
+    raise unknown(f"there is no experiment {name!r} in the catalog", name, catalog(), more)
+
+
+def in_catalog(name: str) -> list[str]:
+    """The experiment of that name in the catalog, or all of a folder there."""
+    return [entry for entry in catalog() if entry == name or entry.startswith(f"{name}/")]
 
 
 def read_experiment(path: Path, name: str) -> Experiment:
@@ -327,12 +317,14 @@ def make_experiment(
         "episodes": episodes,
         "environments": environments,
         "algorithms": algorithms,
+        "certifiers": list(certifiers) or None,
     }
-    return experiment_of(table | ({"certifiers": certifiers} if certifiers else {}), name)
+    return experiment_of(table, name)
 
 
 Positive = Annotated[int, Meta(ge=1)]
 Sizes = Annotated[tuple[Positive, ...], Meta(min_length=1)]
+BESIDE_SETTINGS: dict[str, Any] = {"episodes": Sizes | None, "worlds": Positive | None}
 Entries = Annotated[list[Any], Meta(min_length=1)]  # names, tables with names, or objects
 
 
@@ -359,7 +351,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
     """The experiment of a table, every part checked."""
     table: Table = converted(content, Table, "experiment", InvalidParameter)
     algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
-    certifiers = tuple(certifiers_of(table.certifiers or ()))
+    certifiers = tuple(specs_of("certifiers", table.certifiers or (), CertifierSpec))
     for algorithm in algorithms:
         chooses = isinstance(algorithm.make(), AutoNWedge) or algorithm.chooses
         if chooses and not certifiers:
@@ -368,8 +360,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
                 "[[certifiers]], or a number"
             )
     for certifier in certifiers:
-        made = certifier.make()
-        if certifier.worlds is not None and not isinstance(made, Posterior):
+        if not isinstance(certifier.make(), Posterior) and certifier.worlds is not None:
             raise InvalidParameter(
                 f"{certifier.name} has worlds, but only a posterior is calibrated in them"
             )
@@ -404,43 +395,24 @@ def check_different(specs: Sequence[Any]) -> None:
         seen.add(rows)
 
 
-def certifiers_of(entries: Sequence[Any]) -> Iterator[CertifierSpec]:
-    """The certifiers of a table; `episodes` and `worlds` are no settings of theirs."""
-    for entry in named_entries("certifiers", entries):
-        if not isinstance(entry, Mapping):
-            yield entry if isinstance(entry, CertifierSpec) else CertifierSpec.of(entry)
-            continue
-        sizes = converted(entry.get("episodes"), Sizes | None, "episodes", InvalidParameter)
-        worlds = converted(entry.get("worlds"), Positive | None, "worlds", InvalidParameter)
-        given = {key: value for key, value in entry.items() if key not in ("episodes", "worlds")}
-        for kind, settings in combinations(given):
-            yield CertifierSpec(kind, settings, sizes, worlds)
-
-
 def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:
     """Every entry of a list: a table once for each combination of its listed values."""
-    for entry in named_entries(key, entries):
-        if isinstance(entry, Mapping):
-            yield from itertools.starmap(kind, combinations(entry))
-        else:
-            yield entry if isinstance(entry, kind) else kind.of(entry)
-
-
-def named_entries(key: str, entries: Sequence[Any]) -> list[Any]:
-    """Names, tables with names, or objects; a name becomes a table."""
-    named = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
-    for entry in named:
-        if isinstance(entry, Mapping) and not isinstance(entry.get("name"), str):
+    for entry in entries:
+        table = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(table, Mapping):
+            yield table if isinstance(table, kind) else kind.of(table)
+            continue
+        if not isinstance(table.get("name"), str):
             raise InvalidParameter(f"an entry of {key} has no name")
-    return named
-
-
-def combinations(entry: Mapping[str, Any]) -> Iterator[tuple[str, Settings]]:
-    """The name with each combination of the listed values."""
-    settings = {name: value for name, value in entry.items() if name != "name"}
-    choices = [choices_of(name, value) for name, value in settings.items()]
-    for chosen in itertools.product(*choices):
-        yield entry["name"], tuple(zip(settings, chosen, strict=True))
+        aside = BESIDE_SETTINGS if kind is CertifierSpec else {}
+        beside = {
+            name: converted(table.get(name), type_of, name, InvalidParameter)
+            for name, type_of in aside.items()
+        }
+        settings = {name: x for name, x in table.items() if name not in ("name", *aside)}
+        choices = [choices_of(name, value) for name, value in settings.items()]
+        for chosen in itertools.product(*choices):
+            yield kind(table["name"], tuple(zip(settings, chosen, strict=True)), **beside)
 
 
 def choices_of(name: str, value: object) -> list[Any]:

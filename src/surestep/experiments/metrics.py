@@ -188,17 +188,19 @@ class Group(NamedTuple):
 
 def groups_of(columns: Columns) -> Iterator[Group]:
     """The groups of a table, in its order."""
-    keys = ("environment", "episodes", "algorithm", "setting", "n_wedge")
-    labels = np.array(
-        ["\0".join(map(str, parts)) for parts in zip(*(columns[key] for key in keys), strict=True)]
-    )
-    starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
-    for first, last in zip(starts, np.append(starts[1:], labels.size), strict=True):
-        rows = {name: column[first:last] for name, column in columns.items()}
-        method = Method(
-            str(rows["algorithm"][0]), str(rows["setting"][0]), whole(rows["n_wedge"][0])
-        )
-        yield Group(str(rows["environment"][0]), int(rows["episodes"][0]), method, rows)
+    for rows in alike(columns, ("environment", "episodes", "algorithm", "setting", "n_wedge")):
+        first = {name: column[0] for name, column in rows.items()}
+        method = Method(str(first["algorithm"]), str(first["setting"]), whole(first["n_wedge"]))
+        yield Group(str(first["environment"]), int(first["episodes"]), method, rows)
+
+
+def alike(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
+    """Yields the rows that are equal in some columns, in the order in which they first appear."""
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, key in enumerate(zip(*(map(str, columns[name]) for name in names), strict=True)):
+        places.setdefault(key, []).append(place)
+    for mine in places.values():
+        yield {name: column[mine] for name, column in columns.items()}
 
 
 def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]:

@@ -20,6 +20,7 @@ from surestep.errors import FileFailure, InvalidParameter, said
 from surestep.experiments.experiment import (
     Experiment,
     catalog,
+    in_catalog,
     read_environment,
     read_experiments,
     read_label,
@@ -81,24 +82,16 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
     """
     if directory is None and Store(Path(name)).manifest.exists():
         return [Path(name)]
-    if not is_known(name):
+    if not in_catalog(name) and not name.endswith(".toml"):
         if directory is None:
             others = ", a folder of them, a .toml file, the folder of a run, or "
             more = f"{others}{said('directory', '--from')}"
             raise unknown(f"there is no run {name!r}", name, catalog(), more)
         return [existing(directory, name)]
-    experiments = read_experiments(name)
-    if len(experiments) == 1:
-        only = experiments[0]
-        return [checked(directory or Path("runs") / only.name, only, name)]
-    root = directory or Path("runs")
-    return [checked(root / one.name, one, one.name) for one in experiments]
-
-
-def is_known(name: str) -> bool:
-    """Returns whether `surestep run` takes the name."""
-    inside = any(entry == name or entry.startswith(f"{name}/") for entry in catalog())
-    return inside or name.endswith(".toml")
+    several, root = read_experiments(name), directory or Path("runs")
+    if len(several) == 1:
+        return [checked(directory or root / several[0].name, several[0], name)]
+    return [checked(root / one.name, one, one.name) for one in several]
 
 
 def existing(directory: Path, name: str) -> Path:
