@@ -105,8 +105,7 @@ def draw_all(runs: Path, folder: Path) -> list[Path]:
     for name, figure in FIGURES.items():
         run = read_run(runs / name)
         figures.append(draw_run(run, folder / f"{figure}.svg", Request(look=LOOK)))
-        spent = sum(run.manifest["seconds"].values())
-        lines.append(f"{name},{run.manifest['repetitions']},{spent:.1f}")
+        lines.append(f"{name},{run.manifest.repetitions},{run.manifest.seconds:.1f}")
     times = folder / "times.csv"
     write_together({times: ["\n".join([*lines, ""]).encode()]})
     return [*write_files(figures), times]

@@ -122,21 +122,12 @@ def claimed(
     policies: FloatArray,
 ) -> Claimed:
     """Returns what each certifier claims of its policy [B, K]; one may be refused already."""
-    claims: list[Claim | None] = [
-        certifier if isinstance(certifier, CertificateRefused) else None for certifier in certifiers
-    ]
-    asked = {
-        b: certifier
-        for b, certifier in enumerate(certifiers)
-        if not isinstance(certifier, CertificateRefused)
-    }
-    judged = [Policy(problems[b].counts.pairs, policies[b]) for b in asked]
-    made = certify_many([problems[b] for b in asked], judged, [*asked.values()])
-    for b, claim in zip(asked, made, strict=True):
-        claims[b] = claim
-    lower, standing, refusal = zip(
-        *(answer(claim) for claim in claims if claim is not None), strict=True
-    )
+    judges = {b: x for b, x in enumerate(certifiers) if not isinstance(x, CertificateRefused)}
+    judged = [Policy(problems[b].counts.pairs, policies[b]) for b in judges]
+    made = certify_many([problems[b] for b in judges], judged, [*judges.values()])
+    claims = iter(made)
+    answers = [answer(x if isinstance(x, CertificateRefused) else next(claims)) for x in certifiers]
+    lower, standing, refusal = zip(*answers, strict=True)
     return Claimed(np.array(lower), list(standing), list(refusal))
 
 

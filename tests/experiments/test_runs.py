@@ -79,8 +79,8 @@ def test_the_name_of_an_environment_may_hold_commas():
 @pytest.mark.parametrize(
     ("column", "bound", "words"),
     [
-        ("lowest_performance", 0.5, "earns less than 0.5 by the value bounds of gridworld"),
-        ("highest_performance", 0.6, "earns more than 0.6 by the value bounds of gridworld"),
+        ("lowest_performance", 0.5, "expected 0.5 to 1 by the value bounds of gridworld"),
+        ("highest_performance", 0.6, "to 0.6 by the value bounds of gridworld"),
     ],
 )
 def test_bounds_that_the_table_refutes_are_refused(tmp_path, column, bound, words):

@@ -5,12 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
+from support.chosen import chosen_spibb
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import frame_of
 from surestep import Policy, certify, improve, load, read_log
 from surestep.algorithms import SPIBB, estimate_behavior
 from surestep.certificates import APriori, Posterior, Robust, training_part
-from surestep.choosing_n_wedge import choose_n_wedge, usual_grid
+from surestep.choosing_n_wedge import usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import CountsSource, gather
@@ -101,7 +102,7 @@ def test_the_first_kind_that_may_choose_does():
     judge = Robust(reward_low=-9.0, reward_high=9.0)
     problem = robust.question.problem
     grid = usual_grid(int(problem.counts.visits.max()), 9)
-    chosen = choose_n_wedge(problem, "spibb", judge, grid)
+    chosen = chosen_spibb(problem, judge, grid)
     policy = robust.question.numbering.policy(robust.result.policy)
     assert (policy, robust.result.certificate) == (chosen.policy, chosen.certificate)
     published = made(Terms.of(discount=0.9, certificates=[APriori(bound="beta")]))

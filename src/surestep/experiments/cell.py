@@ -7,14 +7,10 @@ about.
 
 from __future__ import annotations
 
-import time
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +22,8 @@ from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, Enviro
 from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
 from surestep.parallel import map_in_threads
 from surestep.sampling import CountSampler
+
+Rows = dict[str, AnyArray]  # column by column
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,35 +60,14 @@ def data_seed(
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
-class CellRows(NamedTuple):
-    """The rows of a block, column by column, and the seconds that each part took."""
-
-    columns: dict[str, AnyArray]
-    spent: Spent
-
-
-Spent = Counter[str]  # seconds, by what they were spent on
-
-
-@contextmanager
-def timed(spent: Spent, what: str) -> Iterator[None]:
-    """Adds the seconds that pass inside to what is spent on it."""
-    begun = time.perf_counter()
-    yield
-    spent[what] += time.perf_counter() - begun  # type: ignore[assignment]
-
-
-def run_block(block: CellBlock) -> CellRows:
+def run_block(block: CellBlock) -> Rows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
     alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
     groups = alone if block.environment.changes else [block]
-    spent = Spent()
-    return CellRows(
-        joined([run_at(group, size, spent) for size in block.episodes for group in groups]), spent
-    )
+    return joined([run_at(group, size) for size in block.episodes for group in groups])
 
 
-def joined(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
+def joined(parts: Sequence[Rows]) -> Rows:
     """Returns the rows of all parts."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -101,25 +78,22 @@ def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
     return environment.make(repetition)
 
 
-def run_at(block: CellBlock, episodes: int, spent: Spent) -> dict[str, AnyArray]:
+def run_at(block: CellBlock, episodes: int) -> Rows:
     """The rows of a block at one data size, whose repetitions share one environment."""
     benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]
     rngs = block.rngs(episodes)
-    with timed(spent, "sampling"):
-        problems: ProblemBatch | list[Problem]
-        if benchmark.simulator is not None or any(map(needs_log, algorithms)):
-            problems = [benchmark.problem(benchmark.sample(episodes, rng)) for rng in rngs]
-        else:
-            problems = counted_problems(benchmark, episodes, rngs)
-    with timed(spent, "improving"):
-        answers = improve_batches(algorithms, problems)
-    with timed(spent, "evaluating"):
-        values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
-        best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
-        # Bounds must hold for all repetitions, also where each has an environment of its own.
-        changes = block.environment.changes
-        low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
+    problems: ProblemBatch | list[Problem]
+    if benchmark.simulator is not None or any(map(needs_log, algorithms)):
+        problems = [benchmark.problem(benchmark.sample(episodes, rng)) for rng in rngs]
+    else:
+        problems = counted_problems(benchmark, episodes, rngs)
+    answers = improve_batches(algorithms, problems)
+    values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
+    best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
+    # Bounds must hold for all repetitions, also where each has an environment of its own.
+    changes = block.environment.changes
+    low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
     size = len(rngs)
 
     def spread(entries: Sequence[object], kind: type) -> AnyArray:

@@ -28,14 +28,12 @@ from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
 from surestep.experiments.cell import (
     CellBlock,
-    CellRows,
-    Spent,
+    Rows,
     counted_problems,
     data_seed,
     joined,
     made,
     none_as_nan,
-    timed,
 )
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec
 from surestep.model import Counts, DecisionLog, LoggedRewards, MDPBatch, Problem, ProblemBatch
@@ -75,37 +73,32 @@ def certifier_of(
 
     `told` is what it is told of the benchmark, unless the experiment says so itself.
     """
-    given = dict(spec.settings)
-    more = {name: value for name, value in told.items() if name not in given}
     if spec.takes_seed:
         key = (*data_seed(block.seed, block.environment, episodes, repetition), 1)
-        more["seed"] = int(np.random.default_rng(key).integers(LARGEST_SEED))
-    return spec.make(**more)
+        told["seed"] = int(np.random.default_rng(key).integers(LARGEST_SEED))
+    return spec.make(**told)
 
 
-def run_claims(block: CellBlock) -> CellRows:
+def run_claims(block: CellBlock) -> Rows:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
-    spent, parts = Spent(), []
+    parts = []
     for episodes in sizes_of(block):
         asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
         outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
             meeting: [] for meeting in itertools.product(block.algorithms, asked)
         }
-        for data in drawn(block, benchmark, episodes, spent):
-            for (algorithm, spec), so_far in outcomes.items():
-                so_far.append(outcome_of(block, data, algorithm, spec, spent))
-        with timed(spent, "evaluating"):
-            parts += [
-                claim_rows(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
-            ]
-    return CellRows(joined(parts), spent)
+        for data in drawn(block, benchmark, episodes):
+            for meeting, so_far in outcomes.items():
+                so_far.append(outcome_of(block, data, *meeting))
+        parts += [
+            claim_rows(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
+        ]
+    return joined(parts)
 
 
-def drawn(
-    block: CellBlock, benchmark: Benchmark, episodes: int, spent: Spent
-) -> Iterator[DataSets]:
+def drawn(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[DataSets]:
     """Yields counts of all repetitions, or logs of one after the other, for they are long."""
     repetitions = range(block.first, block.last)
     rngs = block.rngs(episodes)
@@ -114,24 +107,18 @@ def drawn(
         and not any(needs_log(spec.make()) for spec in block.algorithms)
         and not any(needs_episodes(spec.make()) for spec in block.certifiers)
     ):
-        with timed(spent, "sampling"):
-            batch = counted_problems(benchmark, episodes, rngs)
-            given = [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))]
+        batch = counted_problems(benchmark, episodes, rngs)
+        given = [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))]
         yield DataSets(benchmark, episodes, repetitions, given, batch)
         return
     for repetition, rng in zip(repetitions, rngs, strict=True):
-        with timed(spent, "sampling"):
-            problem = problem_of(benchmark, benchmark.sample(episodes, rng))
+        problem = problem_of(benchmark, benchmark.sample(episodes, rng))
         alone = range(repetition, repetition + 1)
         yield DataSets(benchmark, episodes, alone, [problem], None)
 
 
 def outcome_of(
-    block: CellBlock,
-    data: DataSets,
-    algorithm: AlgorithmSpec,
-    spec: CertifierSpec,
-    spent: Spent,
+    block: CellBlock, data: DataSets, algorithm: AlgorithmSpec, spec: CertifierSpec
 ) -> Outcome:
     """Returns what the algorithm proposes, and what the certifier claims of that.
 
@@ -144,21 +131,19 @@ def outcome_of(
         certifier_of(block, spec, data.episodes, repetition, **told)
         for repetition in data.repetitions
     ]
-    with timed(spent, "improving"):
-        if data.batch is None:
-            improves = improver(algorithm, certifiers[0])
-            proposed = proposed_each(improves, data.problems, certifiers)
-        else:
-            improves = improver(algorithm, spec.make())
-            proposed = proposed_together(improves, data.batch, data.problems)
-    with timed(spent, "certifying"):
-        judges: Sequence[Certifier | CertificateRefused] = certifiers
-        if spec.worlds is not None:
-            judges = [
-                calibrated(problem, improver(algorithm, certifier), certifier, spec.worlds)
-                for problem, certifier in zip(data.problems, certifiers, strict=True)
-            ]
-        return Outcome(proposed, claimed(judges, data.problems, proposed.policy))
+    if data.batch is None:
+        improves = improver(algorithm, certifiers[0])
+        proposed = proposed_each(improves, data.problems, certifiers)
+    else:
+        improves = improver(algorithm, spec.make())
+        proposed = proposed_together(improves, data.batch, data.problems)
+    judges: Sequence[Certifier | CertificateRefused] = certifiers
+    if spec.worlds is not None:
+        judges = [
+            calibrated(problem, improver(algorithm, certifier), certifier, spec.worlds)
+            for problem, certifier in zip(data.problems, certifiers, strict=True)
+        ]
+    return Outcome(proposed, claimed(judges, data.problems, proposed.policy))
 
 
 def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | AutoNWedge:
@@ -186,7 +171,7 @@ def claim_rows(
     algorithm: AlgorithmSpec,
     certifier: CertifierSpec,
     outcomes: Sequence[Outcome],
-) -> dict[str, AnyArray]:
+) -> Rows:
     """Returns the columns of what one certifier claimed of one algorithm."""
     benchmark = made(block.environment, block.first)
     truth = benchmark.truth

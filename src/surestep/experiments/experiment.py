@@ -196,11 +196,11 @@ class CertifierSpec(Spec):
         return certifier_kind(self.name) if self.own is None else self.own
 
     def make(self, **more: Any) -> Certifier:
-        """The certifier, with settings that are not given in the experiment."""
+        """The certifier, with more settings; those of the experiment come first."""
         for given, _ in self.settings:
             if given not in self.fields:
                 raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
-        certifier: Certifier = self.kind(**dict(self.settings), **more)
+        certifier: Certifier = self.kind(**more | dict(self.settings))
         return certifier
 
     @property

@@ -126,14 +126,15 @@ def gained(columns: Columns) -> Columns:
     _, where = np.unique(np.asarray(columns["environment"]).astype(str), return_inverse=True)
     first = behavior[np.unique(where, return_index=True)[1]]
     same = np.bincount(where, np.abs(behavior - first[where])) == 0
-    low, high = (floats(columns, name) if name in columns else None for name in BOUNDS)
-    changed = {"performance": gain_of(floats(columns, "performance"), behavior)}
-    if low is not None and high is not None:
-        changed[BOUNDS[0]] = low - np.where(same[where], behavior, high)
-        changed[BOUNDS[1]] = high - np.where(same[where], behavior, low)
-    best = floats(columns, "optimal_performance") - behavior
-    zero = np.zeros(behavior.size)
-    return {**columns, **changed, "behavior_performance": zero, "optimal_performance": best}
+    low, high = (floats(columns, name) for name in BOUNDS)
+    changed = {
+        "performance": gain_of(floats(columns, "performance"), behavior),
+        BOUNDS[0]: low - np.where(same[where], behavior, high),
+        BOUNDS[1]: high - np.where(same[where], behavior, low),
+        "behavior_performance": np.zeros(behavior.size),
+        "optimal_performance": floats(columns, "optimal_performance") - behavior,
+    }
+    return {**columns, **changed}
 
 
 def gain_of(values: FloatArray, behavior: FloatArray) -> FloatArray:
@@ -158,13 +159,14 @@ def normalised(columns: Columns) -> Columns:
         gain = gain_of(floats(columns, name), behavior)
         return np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
 
-    changed = {name: share(name) for name in ("performance", BOUNDS[0]) if name in columns}
-    fixed = {
+    changed = {
+        "performance": share("performance"),
+        BOUNDS[0]: share(BOUNDS[0]),
         BOUNDS[1]: np.ones(best.size),
         "behavior_performance": np.zeros(best.size),
         "optimal_performance": np.ones(best.size),
     }
-    return {**columns, **changed, **fixed}
+    return {**columns, **changed}
 
 
 VALUES: dict[str, Callable[[Columns], Columns]] = {
@@ -225,19 +227,17 @@ def summary(group: Group, metrics: Sequence[Metric]) -> Summary:
 
 
 def values_of(rows: Columns) -> Values:
-    """Returns what metrics are made of."""
-    behavior = floats(rows, "behavior_performance")
-    return Values(floats(rows, "performance"), behavior, bounds_of(rows))
+    """Returns what metrics are made of.
 
-
-def bounds_of(rows: Columns) -> tuple[float, float]:
-    """Returns bounds on the performance of any policy; none, where rows have different ones.
-
-    Rows of environments that differ each have their own, which do not bound those of others.
+    Rows of environments that differ each have bounds of their own, which do not bound those of
+    others: then there are none.
     """
-    known = [floats(rows, name) if name in rows else np.array([np.nan]) for name in BOUNDS]
-    low, high = (float(bound[0]) if (bound == bound[0]).all() else np.nan for bound in known)
-    return (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
+    behavior = floats(rows, "behavior_performance")
+    low, high = (
+        float(bound[0]) if (bound == bound[0]).all() else none
+        for bound, none in zip((floats(rows, x) for x in BOUNDS), (-np.inf, np.inf), strict=True)
+    )
+    return Values(floats(rows, "performance"), behavior, (low, high))
 
 
 def floats(columns: Columns, name: str) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +15,7 @@ from surestep.algorithms import registry as algorithms
 from surestep.certificates import registry as certificates
 from surestep.environments import registry as environments
 from surestep.errors import InvalidParameter, SurestepError
-from surestep.experiments.cell import CellBlock, Spent, run_block
+from surestep.experiments.cell import CellBlock, run_block
 from surestep.experiments.claims import run_claims
 from surestep.experiments.experiment import Experiment
 from surestep.experiments.given import module_of
@@ -26,7 +27,6 @@ from surestep.parallel import map_as_done, reach
 REPETITIONS = 50  # of a block
 WITH_CLAIMS = 25
 ON_GPU = 1000  # which fewer would leave idle
-SPENT_ON = ("sampling", "improving", "evaluating", "certifying")
 
 
 def blocks_of(experiment: Experiment) -> list[CellBlock]:
@@ -120,20 +120,14 @@ def run_experiment(
         there = {key for key, code in found.items() if keep or code == expected[key]}
         tasks = [(block, expected[block.key]) for block in blocks if block.key not in there]
         progress(len(there), len(blocks))
-        spent = []
-        function = partial(run_into, store)
-        for _, seconds in map_as_done(
-            function, tasks, engine=engine, workers=workers, address=address
-        ):
-            spent.append(seconds)
-            progress(len(there) + len(spent), len(blocks))
+        function, spent = partial(run_into, store), 0.0
+        made = map_as_done(function, tasks, engine=engine, workers=workers, address=address)
+        for done, (_, seconds) in enumerate(made, len(there) + 1):
+            spent += seconds
+            progress(done, len(blocks))
         made_by = [found[key] if key in there else expected[key] for key in expected]
         store.write_table(list(expected))
-        store.write_manifest(
-            experiment,
-            Counter(made_by),
-            {name: sum(each[name] for each in spent) for name in SPENT_ON},
-        )
+        store.write_manifest(experiment, Counter(made_by), spent)
     return store.table
 
 
@@ -147,9 +141,9 @@ def check_in_modules(experiment: Experiment) -> None:
             )
 
 
-def run_into(store: Store, task: tuple[CellBlock, str]) -> Spent:
-    """Runs a block and keeps its rows with what made them."""
-    block, expected = task
+def run_into(store: Store, task: tuple[CellBlock, str]) -> float:
+    """Runs a block and keeps its rows with what made them; returns the seconds that it took."""
+    begun, (block, expected) = time.perf_counter(), task
     code = code_of(block)
     if code != expected:
         raise SurestepError(
@@ -157,5 +151,5 @@ def run_into(store: Store, task: tuple[CellBlock, str]) -> Spent:
             "sources were changed meanwhile, or this machine has others; run again"
         )
     rows = run_claims(block) if block.certifiers else run_block(block)
-    store.blocks.write(block.key, code, rows.columns)
-    return rows.spent
+    store.blocks.write(block.key, code, rows)
+    return time.perf_counter() - begun

@@ -7,7 +7,6 @@ appear whole. Whatever kills a run, the next one goes on where it stopped.
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
 from surestep._arrays import AnyArray
 from surestep._blocks import BlockFolder, versions_here
@@ -31,6 +32,19 @@ ORDER = (
     "environment", "episodes", "algorithm", "setting", "n_wedge", "certifier", "certifier_setting",
     "repetition",
 )  # fmt: skip
+
+
+class Manifest(Struct, frozen=True):
+    """A description of a run: what it is, by which code and versions, and how long it took."""
+
+    name: str
+    title: str
+    identity: str
+    format: int = 0
+    repetitions: int = 0
+    versions: dict[str, str] = {}
+    made_by: dict[str, int] = {}
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +87,10 @@ class Store:
                     f"another run is at work in {self.directory}; wait for it, or give another "
                     "directory with -o"
                 )
-            self.remove_leftovers()
-            try:
-                yield
-            finally:
-                self.remove_leftovers()
-
-    def remove_leftovers(self) -> None:
-        """Removes what was never moved to its place."""
-        for folder in (self.directory, self.blocks.folder):
-            for path in folder.glob(f"{BESIDE}*"):
+            for path in self.directory.rglob(f"{BESIDE}*"):  # never moved to its place
                 with suppress(OSError):
                     path.unlink()
+            yield
 
     def open(self, experiment: Experiment) -> None:
         """Begins the experiment, or finds that the directory belongs to it."""
@@ -94,48 +100,46 @@ class Store:
                     f"{self.directory} has blocks but no manifest.json, so nobody knows what they "
                     "belong to; give another directory, or delete it"
                 )
-            self.write_manifest(experiment, {}, {})
+            self.write_manifest(experiment, {}, 0.0)
             return
-        manifest = self.read_manifest()
-        if manifest.get("identity") != experiment.identity() or manifest.get("format") != FORMAT:
+        held = self.read_manifest()
+        if (held.identity, held.format) != (experiment.identity(), FORMAT):
             raise InvalidParameter(
-                f"{self.directory} holds the experiment {manifest.get('name')!r}, begun with other "
-                f"settings than {experiment.name!r} has now, or by an older version; give another "
-                "directory with -o, or delete it"
+                f"{self.directory} holds the experiment {held.name!r}, begun with other settings "
+                f"than {experiment.name!r} has now, or by an older version; give another directory "
+                "with -o, or delete it"
             )
 
-    def read_manifest(self) -> dict[str, Any]:
+    def read_manifest(self) -> Manifest:
         """Reads the manifest, which must be one."""
         try:
-            manifest = json.loads(self.manifest.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as problem:
+            return msgspec.json.decode(self.manifest.read_bytes(), type=Manifest)
+        except (OSError, msgspec.MsgspecError, RecursionError) as problem:
             raise FileFailure(
                 f"{self.manifest} cannot be read: {problem}; put it back, or begin anew in another "
                 "directory"
             ) from None
-        if not isinstance(manifest, dict):
-            raise FileFailure(f"{self.manifest} is no manifest of a run")
-        return manifest
 
     def write_manifest(
-        self, experiment: Experiment, blocks: Mapping[str, int], seconds: Mapping[str, float]
+        self, experiment: Experiment, blocks: Mapping[str, int], seconds: float
     ) -> None:
-        """Writes the manifest: how many blocks which code made, and where time went, with before.
+        """Writes the manifest: how many blocks which code made, and the seconds, with before.
 
         The versions are those of the code that made blocks last.
         """
-        before = self.read_manifest().get("seconds", {}) if self.manifest.exists() else {}
-        content = {
-            "format": FORMAT,
-            "name": experiment.name,
-            "title": experiment.title,
-            "repetitions": experiment.repetitions,
-            "identity": experiment.identity(),
-            "versions": versions_here(),
-            "made_by": dict(sorted(blocks.items())),
-            "seconds": {name: round(x + before.get(name, 0.0), 3) for name, x in seconds.items()},
-        }
-        write_together({self.manifest: [(json.dumps(content, indent=2) + "\n").encode()]})
+        before = self.read_manifest().seconds if self.manifest.exists() else 0.0
+        content = Manifest(
+            name=experiment.name,
+            title=experiment.title,
+            identity=experiment.identity(),
+            format=FORMAT,
+            repetitions=experiment.repetitions,
+            versions=versions_here(),
+            made_by=dict(sorted(blocks.items())),
+            seconds=round(before + seconds, 3),
+        )
+        text = msgspec.json.format(msgspec.json.encode(content), indent=2)
+        write_together({self.manifest: [text + b"\n"]})
 
     def write_table(self, keys: Sequence[str]) -> None:
         """Writes all rows of the blocks, in one order, each with the code that made it."""

@@ -102,15 +102,12 @@ class World(Protocol):
     @property
     def truth(self) -> FiniteMDP:
         """The model that counts as true."""
-        ...
 
     def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """The counts of that many episodes of π_b."""
-        ...
 
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """The same with the log, for what looks at whole episodes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
