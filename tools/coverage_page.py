@@ -37,9 +37,9 @@ from surestep.experiments import (
     refuted,
     without_size,
 )
-from surestep.experiments.coverage import FAMILY_WISE
 from surestep.experiments.intervals import binomial_interval
-from surestep.experiments.naming import certifier_name, proposal_name, task_name
+from surestep.experiments.metrics import FAMILY_WISE
+from surestep.experiments.tables import certifier_name, proposal_name, task_name
 from surestep.figures.figure import Request, draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from surestep import DecisionLog, Policy, optimal, performance
 from surestep.environments import make
 from surestep.environments.families import LAWS
-from surestep.environments.merged import expected_visits
+from surestep.environments.hidden import expected_visits
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from surestep.experiments.naming import claim_names
+from surestep.experiments.tables import claim_names
 
 
 def claims(*settings):

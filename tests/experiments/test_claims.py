@@ -19,9 +19,10 @@ from surestep.experiments import (
     refuted,
     run_experiment,
 )
-from surestep.experiments.cell import counted_problems, data_seed
-from surestep.experiments.claims import (
+from surestep.experiments.cell import (
     certifier_of,
+    counted_problems,
+    data_seed,
     known_to_certifiers,
     prizes,
     problem_of,

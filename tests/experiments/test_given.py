@@ -19,8 +19,7 @@ from surestep.environments import make
 from surestep.environments.families import bandit
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, make_experiment, read_experiments, run_experiment
-from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
-from surestep.experiments.given import module_of
+from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec, module_of
 from surestep.experiments.run import blocks_of, brought_to, code_of
 
 TERMS: dict[str, Any] = {"seed": 5, "repetitions": 3, "episodes": [20]}

@@ -11,8 +11,8 @@ from surestep.environments.registry import PUBLISHED
 from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments import Method, Selection, read_run, selected
 from surestep.experiments.experiment import EnvironmentSpec
-from surestep.experiments.naming import environment_name, size_axis, size_words
 from surestep.experiments.runs import environment_is, method_is, written
+from surestep.experiments.tables import environment_name, size_axis, size_words
 
 
 @pytest.mark.parametrize("column", ["environment", "performance"])

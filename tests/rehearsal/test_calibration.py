@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from surestep.certificates import Posterior
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.rehearsal import Calibration, calibrated_rank
-from surestep.rehearsal.calibration import calibration_of, draws_below
+from surestep.rehearsal.result import calibration_of, draws_below
 
 
 @given(

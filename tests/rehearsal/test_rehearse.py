@@ -42,7 +42,6 @@ from surestep.rehearsal.block import (
     claims_and_draws,
     run_block,
 )
-from surestep.rehearsal.collecting import DataSize, problem_of
 from surestep.rehearsal.rehearse import (
     SIZES,
     actions_alike,
@@ -51,6 +50,7 @@ from surestep.rehearsal.rehearse import (
     tolerance_of,
     with_fewest_draws,
 )
+from surestep.rehearsal.sources import DataSize, problem_of
 from surestep.rehearsal.worlds import ActionsAlike
 
 

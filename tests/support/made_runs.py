@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from surestep.experiments.store import Store, write_query
+from surestep.experiments.run import Store, write_query
 from surestep.io.sql import in_memory
 
 METHODS = (("basic-rl", "", None), ("spibb", "", 100), ("spibb-beta", "delta=0.1", 100))

@@ -7,8 +7,8 @@ importing this package makes every published benchmark known to it.
 from importlib.util import find_spec
 
 from surestep.environments.benchmark import Benchmark, Simulator, Truth
-from surestep.environments.continuous_wet_chicken import RiverCells
 from surestep.environments.registry import ENVIRONMENTS, FAMILIES, PUBLISHED, make
+from surestep.environments.wet_chicken import RiverCells
 
 __all__ = [
     "ENVIRONMENTS",

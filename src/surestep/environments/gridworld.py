@@ -16,9 +16,9 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, IntArray
-from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import (
+from surestep.environments.benchmark import (
     MOST_STATES,
+    Benchmark,
     mdp_of_rows,
 )
 from surestep.model.mdp import FiniteMDP

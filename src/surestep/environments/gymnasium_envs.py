@@ -14,9 +14,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.continuous_wet_chicken import RiverCells
 from surestep.environments.registry import PUBLISHED, make
-from surestep.environments.wet_chicken import ACTIONS
+from surestep.environments.wet_chicken import ACTIONS, RiverCells
 from surestep.errors import InvalidParameter, MissingExtra, install
 
 try:

@@ -13,8 +13,8 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import (
+from surestep.environments.benchmark import (
+    Benchmark,
     Seed,
     Share,
     mdp_of_rows,

@@ -18,9 +18,9 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
-from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import (
+from surestep.environments.benchmark import (
     MOST_STATES,
+    Benchmark,
     check_size,
     mdp_of_rows,
 )

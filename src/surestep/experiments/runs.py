@@ -25,7 +25,7 @@ from surestep.experiments.experiment import (
     read_label,
 )
 from surestep.experiments.metrics import BOUNDS, Columns, Method, floats, whole
-from surestep.experiments.store import Manifest, Store
+from surestep.experiments.run import Manifest, Store
 
 OF_VALUES = (
     "environment", "episodes", "algorithm", "setting", "n_wedge", "n_wedge_used", "repetition",

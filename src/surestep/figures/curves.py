@@ -11,7 +11,7 @@ import numpy as np
 
 import surestep._drawing as pen
 from surestep._arrays import AnyArray
-from surestep.experiments.naming import algorithm_name, size_axis, words_for
+from surestep.experiments.tables import algorithm_name, size_axis, words_for
 from surestep.figures.panels import METRIC, N_WEDGE, Layout, Line, Panel, Point
 
 if TYPE_CHECKING:

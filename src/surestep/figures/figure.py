@@ -12,8 +12,14 @@ from surestep._files import write_together
 from surestep._names import unknown
 from surestep.errors import FileFailure, InvalidParameter, said
 from surestep.experiments.metrics import USUAL, metric_of
-from surestep.experiments.naming import OF_CLAIMS, claim_names, task_name
-from surestep.experiments.tables import as_csv, claim_rows, value_rows
+from surestep.experiments.tables import (
+    OF_CLAIMS,
+    as_csv,
+    claim_names,
+    claim_rows,
+    task_name,
+    value_rows,
+)
 from surestep.figures.curves import draw_layout
 from surestep.figures.n_wedge import draw_n_wedge
 from surestep.figures.panels import Point, layout_of

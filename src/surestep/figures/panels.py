@@ -9,7 +9,7 @@ from typing import NamedTuple
 from surestep._names import unknown
 from surestep.errors import InvalidParameter, said
 from surestep.experiments.intervals import Interval
-from surestep.experiments.naming import words_for
+from surestep.experiments.tables import words_for
 
 MOST_PANELS = 40
 MOST_COLUMNS = 4  # of panels that could as well stand in one row

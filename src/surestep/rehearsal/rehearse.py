@@ -30,15 +30,14 @@ from surestep.rehearsal.block import (
     CALIBRATING,
     LUCK,
     REPORTING,
+    KeptBlocks,
     Outcomes,
     RehearsalPlan,
     WorldBlock,
     run_block,
 )
-from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
-from surestep.rehearsal.collecting import size_of
-from surestep.rehearsal.kept import KeptBlocks
-from surestep.rehearsal.result import LIMITS, Rehearsal
+from surestep.rehearsal.result import LIMITS, Calibration, Rehearsal, calibration_of, draws_below
+from surestep.rehearsal.sources import size_of
 from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family, least_of_luck
 
 Progress = Callable[[int, int], None]  # blocks done, blocks in all

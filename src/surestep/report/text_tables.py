@@ -7,13 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import surestep.experiments.naming as naming
+import surestep.experiments.tables as naming
 from surestep._drawing import MATHEMATICS
 from surestep._words import Scale, number
 from surestep.experiments.comparison import Compared, Comparison
-from surestep.experiments.coverage import CellSummary
 from surestep.experiments.intervals import Interval
-from surestep.experiments.metrics import metric_of
+from surestep.experiments.metrics import CellSummary, metric_of
 from surestep.report.page import asset
 
 VALUES = {"performance": "ρ", "gain": "ρ − ρ(π_b)", "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))"}
