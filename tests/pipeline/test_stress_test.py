@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,18 +97,27 @@ def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_
 def test_a_kill_at_any_moment_of_the_end_leaves_a_whole_result(
     moves, made, whole, tmp_path, monkeypatch
 ):
-    """The new files are read from wherever they are on their way."""
+    """The new files are read from their block, also where one is written by half."""
     out, left = tmp_path / "out", moves
     begin(out, made.result.files())
 
-    def replace(source, target, real=os.replace):
+    def count_down():
         nonlocal left
         if left == 0:
             raise KeyboardInterrupt
         left -= 1
+
+    def replace(source, target, real=os.replace):
+        count_down()
         real(source, target)
 
+    def write_bytes(path, content, real=Path.write_bytes):
+        real(path, content[: len(content) // 2])
+        count_down()
+        real(path, content)
+
     monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
     with pytest.raises(KeyboardInterrupt):
         finish(out, whole)
     monkeypatch.undo()
