@@ -12,13 +12,7 @@ from surestep.certificates import CERTIFIERS, Stitched, training_part
 from surestep.certificates.common import Needs
 from surestep.environments import make
 from surestep.errors import SurestepError
-from surestep.experiments import (
-    Store,
-    cell_summaries,
-    read_experiments,
-    refuted,
-    run_experiment,
-)
+from surestep.experiments import Store, cell_summaries, read_experiments, refuted, run_experiment
 from surestep.experiments.cell import (
     certifier_of,
     counted_problems,

@@ -21,14 +21,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._settings import Settings
-from surestep.environments.benchmark import (
-    Benchmark,
-    Length,
-    Seed,
-    Share,
-    check_size,
-    mdp_of_rows,
-)
+from surestep.environments.benchmark import Benchmark, Length, Seed, Share, check_size, mdp_of_rows
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, check_same_pairs
