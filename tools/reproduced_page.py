@@ -22,8 +22,7 @@ from surestep._drawing import Look
 from surestep._files import write_together
 from surestep.bounds import n_wedge
 from surestep.experiments import read_run
-from surestep.figures.figure import Request, draw_run, write_files
-from surestep.figures.n_wedge import SETTING, ZETA, draw_n_wedge
+from surestep.figures.figure import SETTING, ZETA, Request, draw_n_wedge, draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, FOLDER = DOCS / "reproduced.md", DOCS / "reproduced"

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from surestep.errors import SurestepError
 from surestep.experiments import Interval, Method, Summary
+from surestep.figures.curves import layout_of
 from surestep.figures.figure import value_points
-from surestep.figures.panels import layout_of
 
 ANY = Interval(0.5, 0.4, 0.6)
 PARTS = ("environment", "algorithm", "setting", "n-wedge", "metric")
