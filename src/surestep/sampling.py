@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 
+Chances = Callable[[IntArray, FloatArray, FloatArray], None]  # writes those of every run
 STEPS_AT_ONCE = 4_000_000  # transitions that are kept before they are put together
 
 
@@ -75,19 +77,9 @@ def log_of_transitions(
     )
 
 
-def process_of(
-    mdp: FiniteMDP,
-    policy: Policy,
-    over: BoolArray,
-    chances: Callable[[IntArray, FloatArray, FloatArray], None],
-) -> Process:
+def process_of(mdp: FiniteMDP, policy: Policy, over: BoolArray, chances: Chances) -> Process:
     """Returns the model under the policy as kernels draw from it: with `chances` of every run."""
-
-    def of(offsets: IntArray, probability: FloatArray) -> FloatArray:
-        result = np.empty(probability.size)
-        chances(offsets, probability, result)
-        return result
-
+    of = partial(summed, chances=chances)
     return Process(
         mdp.pairs.offsets,
         of(mdp.pairs.offsets, policy.probability),
@@ -99,10 +91,12 @@ def process_of(
     )
 
 
-def summed(offsets: IntArray, probability: FloatArray) -> FloatArray:
-    """Returns the running sums of each run of probabilities."""
+def summed(
+    offsets: IntArray, probability: FloatArray, chances: Chances = running_sums
+) -> FloatArray:
+    """Returns the running sums of each run of probabilities, or other chances of it."""
     sums = np.empty(probability.size)
-    running_sums(offsets, probability, sums)
+    chances(offsets, probability, sums)
     return sums
 
 

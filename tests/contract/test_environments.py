@@ -334,7 +334,6 @@ def test_names_and_parameters_that_do_not_exist_are_refused_by_name(name, parame
             InvalidParameter,
             "rewards is 'mean'; expected one of known, observed",
         ),
-        ({"value_bounds": (1,)}, InvalidParameter, "value_bounds is (1,), expected two numbers"),
     ],
 )
 def test_a_benchmark_of_ones_own_is_checked(changes, error, words):

@@ -280,7 +280,7 @@ def test_ranges_of_rewards_are_told_as_declared_or_read_off_the_log(declared):
     returns = told_of_log(CERTIFIERS["stitched"], world, problem, {})
     assert returns["return_low"] == pytest.approx(-10_000.0 if declared else 0.0)
     claims = claimed([Stitched(**returns)], [problem], world.behavior.probability[np.newaxis])
-    assert claims.standing == ["proved" if declared else "rewards-within-seen"]
+    assert [*claims.standing] == ["proved" if declared else "rewards-within-seen"]
 
 
 def test_certifiers_of_logs_are_told_what_a_user_would_say():

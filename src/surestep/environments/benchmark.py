@@ -155,11 +155,6 @@ class Benchmark:
             check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
         check_setting("horizon", self.horizon, Annotated[int | None, Meta(ge=1)])
         check_setting("rewards", self.rewards, RewardConvention)
-        bounds = self.value_bounds
-        if not (
-            isinstance(bounds, tuple) and len(bounds) == 2 and all(map(arrays.is_number, bounds))
-        ):
-            raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
         if (self.mdp.discount != self.mdp.discount[0]).any():
             raise InvalidParameter("the model of a benchmark has one discount for all pairs")
 

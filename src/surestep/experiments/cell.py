@@ -198,11 +198,7 @@ class DataSets(NamedTuple):
     batch: ProblemBatch | None  # None: algorithms see the problems too
 
 
-class Outcome(NamedTuple):
-    """The policies of some repetitions, and what is claimed of them."""
-
-    proposed: Proposed
-    claimed: Claimed
+Outcome = tuple[Proposed, Claimed]  # the policies of some repetitions, and what is claimed of them
 
 
 def sizes_of(block: CellBlock) -> list[int]:
@@ -288,7 +284,7 @@ def outcome_of(
             calibrated(problem, improver(algorithm, certifier), certifier, spec.worlds)
             for problem, certifier in zip(data.problems, certifiers, strict=True)
         ]
-    return Outcome(proposed, claimed(judges, data.problems, proposed.policy))
+    return proposed, claimed(judges, data.problems, proposed.policy)
 
 
 def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | AutoNWedge:
@@ -320,7 +316,8 @@ def claim_rows(
     """Returns the columns of what one certifier claimed of one algorithm."""
     benchmark = made(block.environment, block.first)
     truth = benchmark.truth
-    policies = np.concatenate([outcome.proposed.policy for outcome in outcomes])
+    proposed, claims = zip(*outcomes, strict=True)
+    policies = np.concatenate([each.policy for each in proposed])
     gain, behavior, _ = true_gains(
         MDPBatch.from_models([truth.mdp]),
         policies[:, truth.pair],
@@ -338,21 +335,14 @@ def claim_rows(
         "algorithm": words(algorithm.name),
         "setting": words(algorithm.label),
         "n_wedge": np.full(gain.size, none_as_nan(algorithm.n_wedge)),
-        "n_wedge_used": np.full(gain.size, none_as_nan(outcomes[0].proposed.n_wedge)),
+        "n_wedge_used": np.full(gain.size, none_as_nan(proposed[0].n_wedge)),
         "certifier": words(certifier.name),
         "certifier_setting": words(certifier.label),
         "delta": np.full(gain.size, float(certifier.make().delta)),
         "repetition": np.arange(block.first, block.last),
         "behavior_performance": np.full(gain.size, behavior[0]),
         "gain": gain,
-        "lower": np.concatenate([outcome.claimed.lower for outcome in outcomes]),
-        "standing": np.array(
-            [word for outcome in outcomes for word in outcome.claimed.standing], object
-        ),
-        "refusal": np.array(
-            [code for outcome in outcomes for code in outcome.claimed.refusal], object
-        ),
-    }
+    } | {name: np.concatenate([getattr(x, name) for x in claims]) for name in Claimed._fields}
 
 
 # ---- facts of a benchmark's data for certifiers: what a user would know, and no more ------------

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -64,15 +63,6 @@ class Values(NamedTuple):
     bounds: tuple[float, float]  # on what any policy can reach in any repetition
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A number that sums up repetitions: on the scale of their values, or a share of them."""
-
-    name: str
-    is_share: bool
-    interval: Callable[[Values], Interval]
-
-
 def mean_of(values: Values) -> Interval:
     """The mean, with its interval."""
     return mean_interval(values.reached, values.bounds)
@@ -94,16 +84,15 @@ def rate(counted: AnyArray) -> Interval:
     return binomial_interval(int(counted.sum()), counted.size)
 
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        Metric("mean", False, mean_of),
-        Metric("cvar10", False, partial(tail_of, 0.10)),
-        Metric("cvar1", False, partial(tail_of, 0.01)),
-        Metric("better", True, partial(beyond_behavior, 1)),
-        Metric("worse", True, partial(beyond_behavior, -1)),
-    )
+Metric = Callable[[Values], Interval]  # a number that sums up repetitions
+METRICS: dict[str, Metric] = {
+    "mean": mean_of,
+    "cvar10": partial(tail_of, 0.10),
+    "cvar1": partial(tail_of, 0.01),
+    "better": partial(beyond_behavior, 1),
+    "worse": partial(beyond_behavior, -1),
 }
+SHARES = ("better", "worse")  # of the repetitions; others are on the scale of their values
 USUAL = ("mean", "cvar10", "cvar1")
 TAIL = re.compile(r"cvar(\d+(?:\.\d+)?)")
 
@@ -114,7 +103,7 @@ def metric_of(name: str) -> Metric:
         return METRICS[name]
     written = TAIL.fullmatch(name)
     if written is not None and 0 < float(written[1]) <= 100:
-        return Metric(name, False, partial(tail_of, float(written[1]) / 100))
+        return partial(tail_of, float(written[1]) / 100)
     more = ", or cvarP for the mean of the worst P %, such as cvar5"
     raise unknown(f"there is no metric {name!r}", name, METRICS, more)
 
@@ -219,11 +208,10 @@ def alike(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
 
 def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]:
     """One summary for each environment, data size, algorithm and setting, in the table's order."""
-    asked = [metric_of(name) for name in metrics]
-    return [summary(group, asked) for group in groups_of(columns)]
+    return [summary(group, metrics) for group in groups_of(columns)]
 
 
-def summary(group: Group, metrics: Sequence[Metric]) -> Summary:
+def summary(group: Group, metrics: Sequence[str]) -> Summary:
     """The summary of the rows of one group."""
     values = values_of(group.rows)
     return Summary(
@@ -234,7 +222,7 @@ def summary(group: Group, metrics: Sequence[Metric]) -> Summary:
         values.reached.size,
         float(values.behavior.mean()),
         float(floats(group.rows, "optimal_performance").mean()),
-        {metric.name: metric.interval(values) for metric in metrics},
+        {name: metric_of(name)(values) for name in metrics},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Sequence
@@ -196,13 +195,8 @@ def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -
 
 def methods_in(columns: Columns) -> list[Method]:
     """Returns the method of every row."""
-    given = np.ma.filled(np.ma.asarray(columns["n_wedge"], np.float64), math.nan)
-    return [
-        Method(str(algorithm), str(setting), whole(n_wedge))
-        for algorithm, setting, n_wedge in zip(
-            columns["algorithm"], columns["setting"], given, strict=True
-        )
-    ]
+    parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
+    return [Method(str(name), str(setting), whole(n_wedge)) for name, setting, n_wedge in parts]
 
 
 def environment_is(label: str, name: str) -> bool:

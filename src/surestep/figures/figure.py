@@ -14,7 +14,7 @@ from surestep._files import write_together
 from surestep._names import unknown
 from surestep.bounds import ProblemSize, n_wedge
 from surestep.errors import FileFailure, InvalidParameter, said
-from surestep.experiments.metrics import USUAL, metric_of
+from surestep.experiments.metrics import SHARES, USUAL
 from surestep.figures.curves import Point, draw_layout, layout_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def value_points(
             one.n_wedge_used,
         )
         for metric in metrics
-        for share in [metric_of(metric).is_share]
+        for share in [metric in SHARES]
         for one in reached
     ]
 

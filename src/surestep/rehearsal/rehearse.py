@@ -174,8 +174,8 @@ def with_fewest_draws(algorithm: Improver) -> Improver:
             return judge
         return judge.with_draws(fewest_draws(judge.delta))
 
-    judges = lighter(algorithm.certifier), lighter(algorithm.otherwise)
-    return replace(algorithm, certifier=judges[0], otherwise=judges[1])
+    chooser, other = lighter(algorithm.certifier), lighter(algorithm.otherwise)
+    return replace(algorithm, certifier=chooser, otherwise=other)
 
 
 def run_blocks(
