@@ -13,7 +13,7 @@ from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidModel
 from surestep.kernels.population import population_counts, shares_of_rest
 from surestep.kernels.records import Process
-from surestep.kernels.runs import draw, running_sums, simulate
+from surestep.kernels.runs import running_sums, simulate
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
@@ -98,20 +98,6 @@ def summed(
     sums = np.empty(probability.size)
     chances(offsets, probability, sums)
     return sums
-
-
-def drawing(
-    offsets: IntArray, probability: FloatArray, rng: np.random.Generator
-) -> Callable[[IntArray], IntArray]:
-    """Returns a function that draws one element of each given run, with the runs' probabilities."""
-    sums = summed(offsets, probability)
-
-    def one_of_each(runs: IntArray) -> IntArray:
-        chosen = np.empty(runs.size, np.int64)
-        draw(offsets, sums, runs, rng.random(runs.size), chosen)
-        return chosen
-
-    return one_of_each
 
 
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:

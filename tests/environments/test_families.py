@@ -286,13 +286,6 @@ def test_behavior_earns_in_logs_what_the_truth_says(name):
     assert expected - noise - cut * (name != "bandit") <= earned.mean() <= expected + noise
 
 
-def test_a_river_has_no_truth_to_hold_claims_against():
-    from surestep.errors import InvalidParameter
-
-    with pytest.raises(InvalidParameter, match="is simulated, so no true gain is known"):
-        _ = make("wet-chicken/continuous").truth
-
-
 # ---- rewards that hardly ever show -------------------------------------------------------------
 
 

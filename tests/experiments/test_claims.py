@@ -12,7 +12,14 @@ from surestep.certificates import CERTIFIERS, Stitched, training_part
 from surestep.certificates.common import Needs
 from surestep.environments import make
 from surestep.errors import SurestepError
-from surestep.experiments import Store, cell_summaries, read_experiments, refuted, run_experiment
+from surestep.experiments import (
+    Store,
+    cell_summaries,
+    make_experiment,
+    read_experiments,
+    refuted,
+    run_experiment,
+)
 from surestep.experiments.cell import (
     certifier_of,
     counted_problems,
@@ -188,10 +195,28 @@ def test_mistakes_are_named(plan, old, new, message):
         read_experiments(str(plan))
 
 
-def test_simulated_environments_have_no_truth_to_hold_claims_against(plan, tmp_path):
-    plan.write_text(PLAN.replace('"gridworld"', '"wet-chicken/continuous"'))
+@dataclass(frozen=True)
+class Outside:
+    """A source of data of which nobody knows a finite model."""
+
+    truth: None = None
+
+    def rollout(self, *given):
+        raise AssertionError("nothing is drawn")
+
+
+def test_claims_need_an_environment_whose_truth_is_known(tmp_path):
+    plan = make_experiment(
+        "outside",
+        environments=[replace(make("gridworld"), simulator=Outside())],
+        algorithms=["basic-rl"],
+        certifiers=["robust"],
+        episodes=[5],
+        repetitions=1,
+        seed=1,
+    )
     with pytest.raises(SurestepError, match="is simulated, so no true gain is known"):
-        run(plan, tmp_path / "run")
+        run_experiment(plan, tmp_path / "run")
 
 
 def test_judges_by_episodes_see_policies_that_other_episodes_chose(plan, tmp_path):

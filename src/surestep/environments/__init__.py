@@ -8,14 +8,12 @@ from importlib.util import find_spec
 
 from surestep.environments.benchmark import Benchmark, Simulator, Truth
 from surestep.environments.registry import ENVIRONMENTS, FAMILIES, PUBLISHED, make
-from surestep.environments.wet_chicken import RiverCells
 
 __all__ = [
     "ENVIRONMENTS",
     "FAMILIES",
     "PUBLISHED",
     "Benchmark",
-    "RiverCells",
     "Simulator",
     "Truth",
     "make",

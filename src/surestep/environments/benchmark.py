@@ -28,21 +28,16 @@ from surestep.planning.iteration import best_actions
 from surestep.sampling import sample_log
 
 MOST_STATES = 2_000_000  # a Wet Chicken of that size takes some 7 GB while it is built
-MOST_TRANSITIONS = 50_000_000
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # of NumPy's legacy generator
 Length = Annotated[int, Meta(ge=1, le=MOST_STATES)]
 
 
-def check_size(parameters: str, states: int, transitions: int = 0) -> None:
-    """Refuses parameters that make more states or transitions than a model should have."""
-    for what, number, most in (
-        ("states", states, MOST_STATES),
-        ("transitions", transitions, MOST_TRANSITIONS),
-    ):
-        if number > most:
-            raise InvalidParameter(f"{parameters} make {number} {what}, expected at most {most}")
+def check_size(parameters: str, states: int) -> None:
+    """Refuses parameters that make more states than a model should have."""
+    if states > MOST_STATES:
+        raise InvalidParameter(f"{parameters} make {states} states, expected at most {MOST_STATES}")
 
 
 def mdp_of_rows(

@@ -28,7 +28,6 @@ PUBLISHED: dict[str, Callable[..., Benchmark]] = {
     "wet-chicken": wet_chicken.wet_chicken,
     "wet-chicken/q-learning": wet_chicken.wet_chicken_q_learning,
     "wet-chicken/heuristic": wet_chicken.wet_chicken_heuristic,
-    "wet-chicken/continuous": wet_chicken.wet_chicken_continuous,
     "resource-gathering": resource_gathering.resource_gathering,
     "resource-gathering/near-optimal": resource_gathering.resource_gathering_near_optimal,
     "resource-gathering/ragged": resource_gathering.resource_gathering_ragged,

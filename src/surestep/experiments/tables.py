@@ -55,7 +55,7 @@ OF_CERTIFIERS = {  # what a setting is called, where its value alone would not b
 }
 LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
 OF_CLAIMS = {"violation": "P(Δ < L)", "positive": "P(L > 0)", "tightness": "tightness"}
-STREAMS = ("wet-chicken/heuristic", "wet-chicken/continuous")  # one stream of steps is a data set
+STREAM_OF_STEPS = "wet-chicken/heuristic"  # one stream of steps is a data set
 LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ", "n_wedge": "N∧"}
 
 
@@ -92,7 +92,7 @@ def size_noun(labels: Iterable[str]) -> str:
     for label in labels:
         name, parameters = read_environment(label)
         own = CONTENT in parameters  # the name is then its user's
-        stream = STREAM in parameters or (name in STREAMS and not own)
+        stream = STREAM in parameters or (name == STREAM_OF_STEPS and not own)
         nouns.add("steps" if stream else "trajectories")
     return nouns.pop() if len(nouns) == 1 else "size"
 
