@@ -100,11 +100,16 @@ def summed(
     return sums
 
 
+def ends_of(mdp: FiniteMDP) -> BoolArray:
+    """Returns the states [S] without any successor, in which an episode is over."""
+    leading_on = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
+    over: BoolArray = arrays.run_sums(leading_on, mdp.pairs.offsets) == 0
+    return over
+
+
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
     """Returns the states [S] without any successor; refuses ends that no log can show."""
-    pairs = mdp.pairs
-    ending = arrays.run_lengths(mdp.offsets) == 0
-    over: BoolArray = arrays.run_sums((~ending).astype(np.int64), pairs.offsets) == 0
+    pairs, over, ending = mdp.pairs, ends_of(mdp), arrays.run_lengths(mdp.offsets) == 0
     arrays.refuse_where(
         ending & (policy.probability > 0) & ~over[pairs.state],
         lambda k: (

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.registry import PUBLISHED, make
 from surestep.errors import InvalidParameter, MissingExtra, install
+from surestep.sampling import ends_of
 
 try:
     import gymnasium
@@ -51,8 +51,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         self.mdp = mdp = self.benchmark.mdp  # for `surestep.io.from_gymnasium`
         self.observation_space = Discrete(mdp.num_states)
         self.action_space = Discrete(mdp.pairs.num_actions)
-        leading_on = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
-        self._over = arrays.run_sums(leading_on, mdp.pairs.offsets) == 0  # [S]
+        self._over = ends_of(mdp)
         self._state: int | None = None
         self._steps = 0
         self._horizon = self.benchmark.horizon or math.inf

@@ -24,7 +24,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.rehearsal.completion import completed
-from surestep.sampling import CountSampler, sample_log
+from surestep.sampling import CountSampler, ends_of, sample_log
 
 FEW = 10  # rewards of a transition or a pair, below which those of more are drawn from
 MANY = 1000  # draws that are made one by one
@@ -264,11 +264,11 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
 
     All but a hundredth, since the last steps may take any time; 100 mean lengths at the most.
     """
-    if not mdp_ends(mdp).any():
+    going_on = ~ends_of(mdp)
+    if going_on.all():
         return max(1, round(mean_length))
     pair = arrays.run_owners(mdp.offsets)
     source, weight = mdp.pairs.state[pair], policy.probability[pair] * mdp.probability
-    going_on = ~mdp_ends(mdp)
     here, expected, horizon = mdp.initial.copy(), 0.0, 0
     limit = int(np.ceil(MOST_TIMES * mean_length))
     while expected < NEARLY_ALL * mean_length and horizon < limit:
@@ -276,13 +276,6 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
         expected, horizon = expected + float(alive.sum()), horizon + 1
         here = np.bincount(mdp.successor, alive[source] * weight, mdp.num_states).astype(float)
     return max(1, horizon)
-
-
-def mdp_ends(mdp: FiniteMDP) -> BoolArray:
-    """The states [S] in which an episode is over."""
-    rows = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
-    over: BoolArray = arrays.run_sums(rows, mdp.pairs.offsets) == 0
-    return over
 
 
 def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
