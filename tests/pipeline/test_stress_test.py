@@ -147,7 +147,7 @@ def test_a_time_limit_is_recorded_with_the_number_reached(made, found, log, tmp_
     monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
     found = result_of(made.finished(nobody, Effort(time_limit=9.0)))
     parameters = found.record.parameters
-    assert (parameters["time_limit"], parameters["worlds"]) == (9.0, 5)
+    assert (parameters.time_limit, parameters.worlds) == (9.0, 5)
     assert found.rehearsal.worlds == 5
     assert "--worlds 5" in found.record.command
     found.save(tmp_path / "out")
@@ -227,7 +227,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     finish(out, result.files())
     saved = surestep.load(out)
     assert not saved.awaits_stress_test
-    assert saved.record.parameters["worlds"] == 0
+    assert saved.record.parameters.worlds == 0
     wrong = saved.rehearsal.wrong_beliefs
     assert wrong.total == saved.rehearsal.luck.size == 10
     assert f"wrong there in {wrong.happened:,} of 10 worlds" in saved.report

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from support.findings import maintenance_findings
+from support.findings import maintenance_findings, with_parameters
 from surestep._blocks import BlockFolder
 from surestep.errors import FileFailure
 from surestep.results.result import Result
@@ -110,9 +110,7 @@ def test_files_on_their_way_stay_in_their_folder(tmp_path):
 
 @pytest.mark.parametrize(("sizes", "awaited"), [([], False), ([1.0], True), ([0.5, 1.0], True)])
 def test_a_result_awaits_the_stress_test_that_was_planned(sizes, awaited):
-    findings = maintenance_findings()
-    parameters = {**findings.record.parameters, "sizes": sizes}
-    record = dataclasses.replace(findings.record, parameters=parameters)
-    result = Result(findings.table, (), record, "")
+    findings = with_parameters(maintenance_findings(), sizes=sizes)
+    result = Result(findings.table, (), findings.record, "")
     assert result.awaits_stress_test == awaited
     assert not dataclasses.replace(result, rehearsal=object()).awaits_stress_test

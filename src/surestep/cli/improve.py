@@ -101,7 +101,7 @@ def print_answer(findings: Findings) -> None:
         say(no_rehearsal_words(findings.no_rehearsal))
     else:
         say(*found_words(rehearsal))
-    read, named = findings.record.data, findings.record.parameters["columns"]
+    read, named = findings.record.data, findings.record.parameters.columns
     columns = "; ".join(f"{role} {', '.join(names)}" for role, names in named.items() if names)
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)

@@ -261,7 +261,7 @@ def estimate_key(record: Record, gain: float) -> Key:
     meaning = "per episode, by the data that chose the policy, which flatter it"
     if "held_out_gain" in found:
         between = f"{signed(found['held_out_low'])} to {signed(found['held_out_high'])}"
-        sure = percent(1 - float(record.parameters["delta"]))
+        sure = percent(1 - float(record.parameters.delta))
         meaning = f"{between} (about {sure}), by data that did not choose it"
     return Key("Estimate", signed(gain), meaning)
 

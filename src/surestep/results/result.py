@@ -107,7 +107,7 @@ class Result:
     @property
     def awaits_stress_test(self) -> bool:
         """Tells whether a stress test was planned, and has not been finished yet."""
-        return self.rehearsal is None and len(self.record.parameters["sizes"]) > 0
+        return self.rehearsal is None and len(self.record.parameters.sizes) > 0
 
     @property
     def verdict(self) -> Rung:
@@ -163,7 +163,7 @@ class Result:
         """Draws an action in one state."""
         if fallback is None:
             return acting.action_in(self.table, state, rng)
-        known = self.record.parameters["behavior"] in ("table", "uniform")
+        known = self.record.parameters.behavior in ("table", "uniform")
         return acting.decision_in(self.table, state, rng, fallback, behavior_known=known)
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
