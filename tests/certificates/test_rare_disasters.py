@@ -20,7 +20,7 @@ from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import adverse_questions, mean_model, worst_pair
 from surestep.certificates.ranges import Ranges
 from surestep.environments import make
-from surestep.experiments.claims import told_of_log
+from surestep.experiments.cell import told_of_log
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.successors import Successors
 from surestep.planning import occupancy

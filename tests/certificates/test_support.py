@@ -27,8 +27,8 @@ from surestep.certificates.uncertainty import uncertainty_of
 from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter
 from surestep.model import Statement, Successors
 from surestep.rehearsal import default_family
-from surestep.rehearsal.collecting import problem_of
 from surestep.rehearsal.completion import completed
+from surestep.rehearsal.sources import problem_of
 
 RARE = 1e-6
 ALLOWED = np.zeros((4, 2, 4), bool)  # the last state ends episodes

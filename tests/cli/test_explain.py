@@ -35,7 +35,7 @@ def test_all_actions_stand_side_by_side(out):
 
 def test_json_says_what_the_table_says(out):
     table = surestep.load(out).table
-    n_wedge = surestep.load(out).record.parameters["n_wedge"]
+    n_wedge = surestep.load(out).record.parameters.n_wedge
     for label in table.vocabulary.states:
         words = [word for text in label for word in ("--state", text)]
         result = run_surestep("explain", out, *words, "--json")

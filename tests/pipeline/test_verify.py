@@ -406,7 +406,7 @@ def test_a_table_in_memory_stands_above_the_file_of_a_description(measured, tmp_
     made = surestep.improve(
         tmp_path / "log.toml", behavior=table, worlds=0, certificates=["robust"]
     )
-    assert made.record.parameters["behavior"] == "table"
+    assert made.record.parameters.behavior == "table"
     assert "behavior" not in made.record.description
     made.save(tmp_path / "out")
     assert verify_result(tmp_path / "out", measured, behavior=table).confirmed

@@ -19,9 +19,16 @@ from surestep.rehearsal import (
     completed,
     default_family,
 )
-from surestep.rehearsal.collecting import DataSize, horizon_for, problem_of, size_of
 from surestep.rehearsal.completion import actions_alike
-from surestep.rehearsal.sources import Data, Residuals, Simulated
+from surestep.rehearsal.sources import (
+    Data,
+    DataSize,
+    Residuals,
+    Simulated,
+    horizon_for,
+    problem_of,
+    size_of,
+)
 
 FILLS = ("self-loop", "uniform", "pessimistic", "optimistic", "similar")
 USABLE = problems().filter(lambda problem: problem.counts.visits.any())

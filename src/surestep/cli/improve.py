@@ -99,7 +99,7 @@ def print_answer(findings: Findings) -> None:
         say(no_rehearsal_words(findings.no_rehearsal))
     else:
         say(found_words(rehearsal)[0])
-    read, named = findings.record.data, findings.record.parameters["columns"]
+    read, named = findings.record.data, findings.record.parameters.columns
     columns = ", ".join(name for names in named.values() for name in names)
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)

@@ -49,15 +49,6 @@ def element_at(offsets: IntArray, cumulative: FloatArray, run: int, uniform: flo
 
 
 @kernel()
-def draw(
-    offsets: IntsIn, cumulative: FloatsIn, run: IntsIn, uniform: FloatsIn, chosen: IntsOut
-) -> None:
-    """Writes an element of each given run, drawn by inverting its running sums at `uniform`."""
-    for i in range(run.size):
-        chosen[i] = element_at(offsets, cumulative, run[i], uniform[i])
-
-
-@kernel()
 def simulate(
     rng: np.random.Generator, sums: Process, horizon: int, lengths: IntsOut, taken: IntsOut
 ) -> int:

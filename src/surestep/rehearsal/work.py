@@ -99,17 +99,6 @@ class Work(NamedTuple):
         return worlds * rounds + max(worlds, self.least_lucky) * (self.lucky + own)
 
 
-def work_of(
-    problem: Problem,
-    algorithm: Improver,
-    certifiers: Sequence[Certifier],
-    worlds: int,
-    sizes: Sequence[float],
-) -> float:
-    """Returns the steps of a rehearsal in `worlds` worlds of each kind of the default family."""
-    return work_in(problem, algorithm, certifiers).of(worlds, sizes)
-
-
 def work_in(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifier]) -> Work:
     """Returns what a rehearsal takes; the first certifier is the one that is rehearsed."""
     first = certifiers[0]

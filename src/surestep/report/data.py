@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from surestep._words import counted, number, short
 from surestep.results.findings import Findings
 from surestep.results.plots import Bin, visit_bins
+from surestep.results.record import Parameters
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
 
@@ -41,7 +41,7 @@ def coverage_words(findings: Findings) -> str:
     start = f"Of {counted(pairs, 'pair')} of a situation and an action, the log never shows "
     if trusted is None or findings.n_wedge is None:
         return f"{start}{never:,}."
-    chosen = findings.record.parameters.get("n_wedge_chosen_by")
+    chosen = findings.record.parameters.n_wedge_chosen_by
     origin = f"chosen by the lower bound of {chosen}" if chosen else "given"
     return (
         f"{start}{never:,}. Actions seen at least {findings.n_wedge + 1:,} times in "
@@ -50,7 +50,7 @@ def coverage_words(findings: Findings) -> str:
     )
 
 
-def limits_words(table: PolicyTable, parameters: Mapping[str, Any]) -> list[str]:
+def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
     """Returns which pairs may be recommended, a sentence a limit; none where all may."""
     said, coverage = list[str](), table.coverage
     if table.allowed is not None:
@@ -59,9 +59,9 @@ def limits_words(table: PolicyTable, parameters: Mapping[str, Any]) -> list[str]
             f"Limits were set: {allowed:,} of {counted(coverage.pairs, 'pair')} may be "
             "recommended; no other is taken more often than before."
         )
-    if parameters.get("possible") == "seen":
+    if parameters.possible == "seen":
         said.append("No action is recommended in a situation where the log does not show it.")
-    elif parameters.get("possible") == "listed":
+    elif parameters.possible == "listed":
         said.append(f"Possible pairs were declared: {coverage.pairs:,}.")
     return said
 

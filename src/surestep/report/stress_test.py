@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import surestep.sections as show
 from surestep._words import about, counted, duration, number, percent, signed
@@ -11,6 +10,7 @@ from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
 from surestep.results.findings import Findings, NoRehearsal
 from surestep.results.plots import flags_of, gains_picture, own_size
+from surestep.results.record import Parameters
 
 TITLE = "The stress test"
 HOW = "`worlds` above 0 or `surestep rehearse` makes one."
@@ -117,10 +117,10 @@ def claims_words(rehearsal: Rehearsal) -> list[str]:
     return said
 
 
-def worlds_words(parameters: Mapping[str, Any]) -> str:
+def worlds_words(parameters: Parameters) -> str:
     """Returns how many worlds of each kind there are, also where there are only those of luck."""
-    only_luck = parameters["worlds"] == 0 and parameters.get("sizes")
-    return "0, but for those without any benefit" if only_luck else str(parameters["worlds"])
+    only_luck = parameters.worlds == 0 and parameters.sizes
+    return "0, but for those without any benefit" if only_luck else str(parameters.worlds)
 
 
 def more_data_words(rehearsal: Rehearsal, rung: Rung) -> str | None:

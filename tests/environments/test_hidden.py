@@ -8,7 +8,7 @@ import pytest
 
 from surestep import Policy
 from surestep.environments import make
-from surestep.environments.partially_observed import CHEESE_MAZE, TIGER, VOICEMAIL, HiddenProcess
+from surestep.environments.hidden import CHEESE_MAZE, TIGER, VOICEMAIL, HiddenProcess
 
 GAMMA = Fraction(95, 100)
 
