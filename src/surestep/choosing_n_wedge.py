@@ -35,10 +35,10 @@ from surestep.certificates.episodes import training_for
 from surestep.certificates.protocol import Bound
 from surestep.certificates.registry import check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
+from surestep.model.batch import ProblemBatch
 from surestep.model.certificate import Certificate
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
-from surestep.model.problem_batch import ProblemBatch
 
 NEARLY = 0.9  # of the largest bound: what one action in every state has to promise
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")

@@ -24,10 +24,9 @@ from surestep.certificates.protocol import Claim
 from surestep.certificates.standing import standing_name
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
-from surestep.model.batch import MDPBatch
+from surestep.model.batch import MDPBatch, ProblemBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.problem_batch import ProblemBatch
 from surestep.model.statements import WITHIN_SEEN
 from surestep.planning.batch import endless_members, evaluate_batch
 

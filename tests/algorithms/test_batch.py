@@ -18,8 +18,8 @@ from surestep.errors import (
     NotConverged,
     ShapeMismatch,
 )
+from surestep.model.batch import CountsBatch, ProblemBatch
 from surestep.model.counts import LoggedRewards
-from surestep.model.problem_batch import CountsBatch, ProblemBatch
 
 CASES = [
     algorithm

@@ -30,7 +30,7 @@ from surestep.certificates import Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter
 from surestep.model import Pairs, Policy
-from surestep.model.problem_batch import CountsBatch, ProblemBatch
+from surestep.model.batch import CountsBatch, ProblemBatch
 from surestep.planning import q_values
 
 CASES = [algorithm for name in ALGORITHMS for algorithm in SETTINGS[name]]

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surestep.offpolicy import betting
-from surestep.offpolicy.capital import LARGEST_SHARE, largest_refuted
+from surestep.offpolicy.intervals import LARGEST_SHARE, largest_refuted
 
 # Computed with confseq 0.0.11 (the authors' package; gostevehoward/confseq on GitHub) from VALUES:
 # lambda_predmix_eb(x, alpha=0.05, fixed_n=20), then betting_mart(x, m, theta=1, trunc_scale=0.75,

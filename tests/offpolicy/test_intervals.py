@@ -36,8 +36,12 @@ from surestep.offpolicy import (
     student_t,
     truncated_bernstein,
 )
-from surestep.offpolicy.asymptotic import accelerated, bias_correction
-from surestep.offpolicy.capital import LARGEST_SHARE, predictable_stakes
+from surestep.offpolicy.intervals import (
+    LARGEST_SHARE,
+    accelerated,
+    bias_correction,
+    predictable_stakes,
+)
 
 DELTAS = st.sampled_from([0.5, 0.1, 0.05, 1e-3, 1e-9, 0.9])
 UNIT = st.lists(st.just(0.0) | st.floats(1e-9, 1), min_size=2, max_size=12)
@@ -213,7 +217,7 @@ def test_many_episodes_are_resampled_in_parts(monkeypatch):
     whole = bca_bootstrap(
         MeanEstimate(values), 0.1, np.random.default_rng(2), 410
     )  # the last part is smaller
-    monkeypatch.setattr("surestep.offpolicy.asymptotic.CELLS", 1000)  # 20 a part, and a rest
+    monkeypatch.setattr("surestep.offpolicy.intervals.CELLS", 1000)  # 20 a part, and a rest
     parts = bca_bootstrap(MeanEstimate(values), 0.1, np.random.default_rng(2), 410)
     assert parts == pytest.approx(whole, rel=1e-12)
 

@@ -20,8 +20,8 @@ from surestep import (
     policy_iteration,
     value_iteration,
 )
-from surestep.planning import iteration, solving
-from surestep.planning.components import Components
+from surestep.planning import chain, iteration
+from surestep.planning.chain import Components
 from surestep.planning.iteration import best_actions
 from surestep.planning.pruning import Backup
 
@@ -38,7 +38,7 @@ PLANNERS = {
 @pytest.fixture
 def every_size(monkeypatch):
     """Small models go the way of large ones."""
-    monkeypatch.setattr(solving, "DENSE_STATES", 0)
+    monkeypatch.setattr(chain, "DENSE_STATES", 0)
     monkeypatch.setattr(iteration, "DENSE_STATES", 0)
 
 

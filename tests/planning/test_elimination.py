@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep import Pairs
-from surestep.planning import elimination
-from surestep.planning.elimination import plan_elimination, plan_for_edges
+from surestep.planning import batch
+from surestep.planning.batch import plan_elimination, plan_for_edges
 
 
 @pytest.fixture(autouse=True)
@@ -51,15 +51,15 @@ def test_nothing_fills_in_where_that_can_be_avoided():
 def test_work_and_states_have_a_limit(monkeypatch):
     # Four states that lead everywhere: 3 rows take 3 entries each, then 2 take 2, and one takes 1.
     everywhere = np.ones((4, 4), bool)
-    monkeypatch.setattr(elimination, "MOST_WORK", 14)
+    monkeypatch.setattr(batch, "MOST_WORK", 14)
     assert plan_of(everywhere) is not None
     plan_for_edges.cache_clear()
-    monkeypatch.setattr(elimination, "MOST_WORK", 13)
+    monkeypatch.setattr(batch, "MOST_WORK", 13)
     assert plan_of(everywhere) is None
     alone = np.eye(4, dtype=bool)
-    monkeypatch.setattr(elimination, "MOST_STATES", 4)
+    monkeypatch.setattr(batch, "MOST_STATES", 4)
     assert plan_of(alone).upper.size == 0
-    monkeypatch.setattr(elimination, "MOST_STATES", 3)
+    monkeypatch.setattr(batch, "MOST_STATES", 3)
     assert plan_of(alone) is None
 
 

@@ -16,8 +16,7 @@ from support.strategies import REWARDS, all_pairs, mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, optimal
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.planning.rectangular import Earnings, IntervalRows, L1Rows, RectangularSet
-from surestep.planning.robust import best_value, l1_ball, robust_optimal, worst_value
-from surestep.planning.robust_batch import worst_values
+from surestep.planning.robust import best_value, l1_ball, robust_optimal, worst_value, worst_values
 
 
 class Ball(NamedTuple):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.strategies import all_pairs, policies
 from surestep import Pairs, Policy
 from surestep.errors import NotConverged
-from surestep.planning import robust_batch
+from surestep.planning import robust
 from surestep.planning.rectangular import (
     Earnings,
     IntervalRows,
@@ -19,8 +19,7 @@ from surestep.planning.rectangular import (
     SupportTrees,
     TreeRows,
 )
-from surestep.planning.robust import best_value, worst_value
-from surestep.planning.robust_batch import best_values, joinable, worst_values
+from surestep.planning.robust import best_value, best_values, joinable, worst_value, worst_values
 
 KINDS = ("intervals", "l1", "trees")
 
@@ -100,7 +99,7 @@ def test_the_compiled_loop_finds_good_values_by_itself(kind, monkeypatch):
     def not_called(*_):
         raise AssertionError("left to the other loop")
 
-    monkeypatch.setattr(robust_batch, "worst_value", not_called)
+    monkeypatch.setattr(robust, "worst_value", not_called)
     pairs, rng = Pairs.full(40, 3), np.random.default_rng(3)
     sets = [random_set(pairs, kind, rng, 0.98) for _ in range(12)]
     uniform = [Policy.uniform(pairs)] * len(sets)
@@ -132,7 +131,7 @@ def test_sets_that_the_loop_cannot_do_are_done_one_by_one(monkeypatch):
     for plan, *each in zip(worst_values(sets, chosen, floors), sets, chosen, floors, strict=True):
         assert_alike(plan, worst_value(*each))
     assert worst_values([], [], []) == []
-    monkeypatch.setattr(robust_batch, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(robust, "plan_of", lambda *_: None)
     (plan,) = worst_values(sets[:1], chosen[:1], floors[:1])
     assert_alike(plan, worst_value(sets[0], chosen[0], floors[0]))
 

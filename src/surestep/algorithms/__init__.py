@@ -20,7 +20,7 @@ from surestep.algorithms.registry import (
 )
 from surestep.algorithms.soft import SoftSPIBB
 from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
-from surestep.model.estimate import estimate_behavior
+from surestep.model.problem import estimate_behavior
 
 __all__ = [
     "ALGORITHMS",

@@ -24,12 +24,11 @@ from surestep.kernels.small import (
     room_to_evaluate,
     room_to_improve,
 )
+from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
 from surestep.model.problem import Problem
-from surestep.model.problem_batch import ProblemBatch
-from surestep.planning.batch import TRUST_ALL
-from surestep.planning.elimination import plan_elimination
+from surestep.planning.batch import TRUST_ALL, plan_elimination
 from surestep.planning.iteration import ITERATION_LIMIT
 from surestep.planning.proof import TIE_TOLERANCE
 

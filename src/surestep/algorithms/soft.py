@@ -22,8 +22,7 @@ from surestep.algorithms.judging import improvement_of, tie_of
 from surestep.bounds import Bound
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily
-from surestep.model.plan import Plan
-from surestep.model.policy import Policy
+from surestep.model.policy import Plan, Policy
 from surestep.model.problem import Improvement, Problem
 from surestep.planning.evaluation import evaluate, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, GreedyStep, policy_iteration

@@ -22,10 +22,10 @@ from surestep.algorithms.contract import NWedge, Promise
 from surestep.algorithms.judging import tie_of
 from surestep.bounds import Bound, ProblemSize, equivalent_n_wedge, n_wedge
 from surestep.kernels.spibb import fill_by_value, move_free_mass
+from surestep.model.batch import ProblemBatch
 from surestep.model.mdp import FiniteMDP
-from surestep.model.plan import Plan
+from surestep.model.policy import Plan
 from surestep.model.problem import Improvement, Problem
-from surestep.model.problem_batch import ProblemBatch
 from surestep.planning.iteration import GreedyStep, optimal, policy_iteration
 
 MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatArray], None]

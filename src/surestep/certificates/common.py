@@ -16,8 +16,7 @@ from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Standing
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 
 Made = TypeVar("Made")
 LARGEST = 1e150  # rewards up to here have squares that are doubles

@@ -58,8 +58,7 @@ from surestep.model.certificate import Certificate
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 
 Starts = Literal["posterior", "known"]
 # Chosen on Gridworld and Wet Chicken, and not refuted by benchmarks/posterior.py.

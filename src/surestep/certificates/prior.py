@@ -29,11 +29,10 @@ from surestep.certificates.reward_draws import different_rows
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
-from surestep.model.estimate import estimate_mdp
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
+from surestep.model.problem import Problem, estimate_mdp
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 from surestep.planning.ends import steps_towards

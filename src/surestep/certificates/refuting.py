@@ -12,8 +12,8 @@ from surestep.errors import RefutedBounds
 from surestep.kernels.returns import discounted_returns
 from surestep.model.counts import Counts
 from surestep.model.log import DecisionLog, row_name
+from surestep.model.pairs import transition_name
 from surestep.model.problem import Problem
-from surestep.model.transitions import transition_name
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
 

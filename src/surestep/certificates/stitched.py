@@ -105,12 +105,10 @@ from surestep.kernels.stitched import (
     Tails,
 )
 from surestep.model.certificate import Certificate
-from surestep.model.estimate import estimate_behavior
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.problem import Problem, estimate_behavior
+from surestep.model.statements import Scalar, Statement
 
 PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify
 FEWEST = {"episodes": 2, "steps": 20}  # of either part: of a log, of a single stream

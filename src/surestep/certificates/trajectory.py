@@ -45,8 +45,7 @@ from surestep.model.certificate import Certificate
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.estimators import returns
 from surestep.planning.evaluation import evaluate
 from surestep.planning.pruning import Backup

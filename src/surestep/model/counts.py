@@ -14,8 +14,14 @@ from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
-from surestep.model.pairs import Labels, Pairs, check_same_pairs
-from surestep.model.transitions import read_successors, transition_name, united
+from surestep.model.pairs import (
+    Labels,
+    Pairs,
+    check_same_pairs,
+    read_successors,
+    transition_name,
+    united,
+)
 
 LARGEST_TOTAL = 2**61  # two totals can be added in 64 bits
 MEAN_SLACK = 1e-9  # relative to the largest reward: what adding up may be off

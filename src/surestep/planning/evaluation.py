@@ -14,12 +14,11 @@ from surestep.errors import NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
-from surestep.planning.chain import change_range, largest
+from surestep.planning.chain import Method, change_range, largest, solve
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup
-from surestep.planning.solving import Method, solve
 
 
 @dataclass(frozen=True, slots=True, eq=False)

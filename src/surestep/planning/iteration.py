@@ -21,10 +21,18 @@ from surestep.kernels.backup import gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.extremes import difference_range
 from surestep.model.mdp import FiniteMDP
-from surestep.model.plan import Plan, negated
-from surestep.model.policy import Policy
-from surestep.planning.chain import FAST, half_range, largest, policy_chain
-from surestep.planning.components import Components
+from surestep.model.policy import Plan, Policy, negated
+from surestep.planning.chain import (
+    DENSE_STATES,
+    FAST,
+    SWEEPS_PER_STEP,
+    Components,
+    Method,
+    half_range,
+    largest,
+    policy_chain,
+    solve,
+)
 from surestep.planning.ends import refuse_endless
 from surestep.planning.evaluation import (
     Evaluation,
@@ -36,7 +44,6 @@ from surestep.planning.evaluation import (
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, refuse
 from surestep.planning.pruning import Backup, averaged, best_of, pruned
-from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
 from surestep.planning.total import best_ending, ending_iteration, may_last
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]

@@ -26,8 +26,7 @@ from surestep.certificates.certifying import with_delta
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.protocol import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 
 ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
 

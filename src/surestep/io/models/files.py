@@ -14,7 +14,7 @@ from surestep.io.models.checker import RESERVED, from_checker
 from surestep.io.models.umb_reader import read_umb
 from surestep.io.models.umb_writer import umb_chunks
 from surestep.model.mdp import FiniteMDP
-from surestep.model.scalars import is_unicode
+from surestep.model.statements import is_unicode
 
 UMB, EXPLICIT = ".umb", ".tra"
 
