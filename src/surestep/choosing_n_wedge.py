@@ -26,13 +26,13 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm, make_algorithm
 from surestep.algorithms.batch import improve_batches
-from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, limited
 from surestep.algorithms.registry import kind_of
 from surestep.certificates import CERTIFIERS, Certifier, certify
-from surestep.certificates.bounding import choosing_bounds
+from surestep.certificates.certifying import choosing_bounds
+from surestep.certificates.common import Bound
 from surestep.certificates.episodes import training_for
-from surestep.certificates.protocol import Bound
 from surestep.certificates.registry import check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
 from surestep.model.batch import ProblemBatch

@@ -24,7 +24,7 @@ from surestep.algorithms import (
     RobustMDP,
     improve_batch,
 )
-from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, kept_where, limited
 from surestep.certificates import Robust
 from surestep.choosing_n_wedge import AutoNWedge

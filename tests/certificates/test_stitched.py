@@ -32,6 +32,7 @@ from surestep import (
 )
 from surestep.certificates import Stitched, stitched, verify
 from surestep.certificates import stacks as module
+from surestep.certificates.bets import BetPlan, kinds_of
 from surestep.certificates.episodes import training_for, training_part
 from surestep.certificates.stacks import (
     Case,
@@ -44,7 +45,6 @@ from surestep.certificates.stacks import (
     stacks_of,
     tally_each,
 )
-from surestep.certificates.stitched_plans import BetPlan, kinds_of
 from surestep.choosing_n_wedge import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS

@@ -10,13 +10,11 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._reprs import short_repr
-from surestep.algorithms.basic import BasicRL
 from surestep.algorithms.contract import Improver
 from surestep.algorithms.limits import Limited
-from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
+from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.records import EliminationPlan, Models
-from surestep.kernels.small import (
+from surestep.kernels.elimination import (
     Allowed,
     Solutions,
     evaluate_each,
@@ -24,6 +22,7 @@ from surestep.kernels.small import (
     room_to_evaluate,
     room_to_improve,
 )
+from surestep.kernels.records import EliminationPlan, Models
 from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount

@@ -16,7 +16,7 @@ from surestep._arrays import FloatArray, IntArray
 from surestep._names import unknown
 from surestep.bounds import BOUNDS, Bound, Coverage, ProblemSize
 from surestep.errors import InvalidParameter
-from surestep.kernels.returns import discounted_returns
+from surestep.kernels.runs import discounted_returns
 from surestep.model.problem import Problem
 
 

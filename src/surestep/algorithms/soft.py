@@ -16,9 +16,8 @@ from msgspec import Meta
 
 from surestep._arrays import FloatArray
 from surestep._settings import check_settings
-from surestep.algorithms.contract import Promise
+from surestep.algorithms.contract import Promise, improvement_of, tie_of
 from surestep.algorithms.error_functions import check_error, errors_of, pair_returns
-from surestep.algorithms.judging import improvement_of, tie_of
 from surestep.bounds import Bound
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily

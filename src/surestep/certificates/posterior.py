@@ -37,7 +37,7 @@ from surestep.certificates.drawn import (
     startable,
 )
 from surestep.certificates.episodes import Logger, held_out_part, split_of
-from surestep.certificates.known import Known, ends
+from surestep.certificates.known import Known, Ranges, ends
 from surestep.certificates.prior import (
     ADVERSE,
     OF_A_WEIGHT,
@@ -47,7 +47,6 @@ from surestep.certificates.prior import (
     prior_statements,
     priors_of,
 )
-from surestep.certificates.ranges import Ranges
 from surestep.certificates.reward_draws import (
     RewardModel,
     reward_draws,

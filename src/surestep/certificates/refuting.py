@@ -9,7 +9,7 @@ import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
-from surestep.kernels.returns import discounted_returns
+from surestep.kernels.runs import discounted_returns
 from surestep.model.counts import Counts
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.pairs import transition_name

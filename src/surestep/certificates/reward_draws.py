@@ -10,7 +10,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.common import refuse_where
 from surestep.certificates.episodes import with_ends
-from surestep.certificates.ranges import Ranges
+from surestep.certificates.known import Ranges
 from surestep.certificates.refuting import (
     check_reward_bounds,
     check_values,

@@ -40,9 +40,8 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import End, Needs
+from surestep.certificates.common import Claim, End, Needs, Question
 from surestep.certificates.known import Known, ends
-from surestep.certificates.protocol import Claim, Question
 from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
 from surestep.errors import RefutedBounds
 from surestep.model.certificate import Certificate

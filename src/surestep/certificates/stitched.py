@@ -69,19 +69,7 @@ import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.bets import limits_of
-from surestep.certificates.common import End, Needs, Seed, Share
-from surestep.certificates.episodes import Logger
-from surestep.certificates.protocol import Bound, Claim, Question
-from surestep.certificates.refuting import check_returns, check_values
-from surestep.certificates.stacks import (
-    Way,
-    course_of,
-    roll_out_each,
-    stacks_of,
-    tails_of_set,
-)
-from surestep.certificates.stitched_plans import (
+from surestep.certificates.bets import (
     CERTIFYING,
     LAST_REHEARSALS,
     REHEARSALS,
@@ -89,8 +77,19 @@ from surestep.certificates.stitched_plans import (
     Fold,
     kinds_of,
     least_of,
+    limits_of,
     most_rounds,
     plans_at,
+)
+from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
+from surestep.certificates.episodes import Logger
+from surestep.certificates.refuting import check_returns, check_values
+from surestep.certificates.stacks import (
+    Way,
+    course_of,
+    roll_out_each,
+    stacks_of,
+    tails_of_set,
 )
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
 from surestep.errors import CertificateRefused, RefutedBounds

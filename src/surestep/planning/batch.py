@@ -15,8 +15,7 @@ import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
-from surestep.kernels.records import EliminationPlan, Models
-from surestep.kernels.small import (
+from surestep.kernels.elimination import (
     Allowed,
     Solutions,
     evaluate_each,
@@ -24,6 +23,7 @@ from surestep.kernels.small import (
     room_to_evaluate,
     room_to_improve,
 )
+from surestep.kernels.records import EliminationPlan, Models
 from surestep.model.batch import MDPBatch
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy

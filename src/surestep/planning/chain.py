@@ -20,10 +20,9 @@ from scipy.sparse.linalg import splu
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.errors import NotConverged
-from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
+from surestep.kernels.backup import difference_range
+from surestep.kernels.chain import bicgstab_step, chain_rows, chain_sizes, chain_step
 from surestep.kernels.components import Order, leads_ahead, settle_components, strong_components
-from surestep.kernels.extremes import difference_range
-from surestep.kernels.krylov import bicgstab_step
 from surestep.planning.proof import Horizon
 from surestep.planning.pruning import Backup, RowModel
 

@@ -17,9 +17,8 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels._device import brought_home, machine_for
-from surestep.kernels.backup import gauss_seidel_sweep
+from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
-from surestep.kernels.extremes import difference_range
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan, Policy, negated
 from surestep.planning.chain import (

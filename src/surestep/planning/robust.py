@@ -34,7 +34,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.extremes import difference_range
+from surestep.kernels.backup import difference_range
 from surestep.kernels.robust import Step
 from surestep.kernels.robust_batch import Answer, Game
 from surestep.model.mdp import FiniteMDP

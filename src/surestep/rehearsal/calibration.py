@@ -23,8 +23,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.certifying import with_delta
+from surestep.certificates.common import Certifier
 from surestep.certificates.posterior import Posterior
-from surestep.certificates.protocol import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.statements import Scalar, Statement
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from surestep.certificates.registry import may_be_believed
-from surestep.certificates.standing import BY_EXTENSION, standing_of
+from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
 from surestep.checks.words import forbids_proof
 from surestep.model import Certificate
