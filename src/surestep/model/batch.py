@@ -11,7 +11,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch
-from surestep.model.counts import Counts, LoggedRewards
+from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_terminal
 from surestep.model.mdp import FiniteMDP, read_discount, read_initial
 from surestep.model.pairs import Pairs, check_same_pairs, read_successors, transition_name, united
 from surestep.model.policy import Policy
@@ -138,8 +138,7 @@ class CountsBatch:
     """The counts of B data sets over one set of pairs and successors.
 
     `rewards` are known, the same for all data sets ([K] or [T]), or sums of what each observed
-    ([B, K] or [B, T]). Samplers and `ProblemBatch.from_problems` make them of what was checked:
-    only the first data set is checked again, when the problem is.
+    ([B, K] or [B, T]).
     """
 
     pairs: Pairs
@@ -157,19 +156,46 @@ class CountsBatch:
     __setstate__ = arrays.restore_frozen
 
     def __post_init__(self) -> None:
-        """Counts the visits, and freezes the arrays."""
-        ends, runs = self.terminal, (self.offsets, self.successor)
-        offsets, successor = read_successors(self.pairs, *runs, InvalidCounts)
+        """Checks everything once and freezes the arrays."""
+        pairs, rewards = self.pairs, self.rewards
+        arrays.expect("pairs", pairs, Pairs, InvalidCounts)
+        arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
+        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidCounts)
+        times = arrays.whole_numbers("times", self.times, None, InvalidCounts)
+        if times.ndim != 2 or times.shape[0] == 0 or times.shape[1] != successor.size:
+            raise InvalidCounts(
+                f"times has shape {times.shape}, expected [data sets, {successor.size}]"
+            )
+        in_each = (len(times), pairs.num_states)
+        starts = arrays.whole_numbers("starts", self.starts, in_each, InvalidCounts)
+        visits = arrays.run_sums(times, offsets)
+        observed = visits if rewards.per == "pair" else times
+        shape = observed.shape[1:] if rewards.known else observed.shape
+        rewards = rewards.changed(
+            lambda values: arrays.freeze(arrays.floats("reward", values, shape, InvalidCounts))
+        )
         arrays.keep(
             self,
             offsets=offsets,
             successor=successor,
-            times=self.times,
-            rewards=self.rewards.changed(arrays.freeze),
-            starts=self.starts,
-            terminal=np.zeros(self.pairs.num_states, np.bool_) if ends is None else ends,
-            visits=arrays.own(arrays.run_sums(self.times, offsets)),
+            times=times,
+            rewards=rewards,
+            starts=starts,
+            terminal=read_terminal(pairs, np.zeros_like(visits[0]), self.terminal),
+            visits=arrays.own(visits),
         )
+        wrong: BoolArray = np.full(len(times), rewards.least is not None)  # `Counts` knows of these
+        wrong |= ~starts.any(axis=1) | visits[:, self.terminal[pairs.state]].any(axis=1)
+        for numbers in (times, starts):
+            wrong |= (numbers < 0).any(axis=1)
+            wrong |= numbers.sum(axis=1, dtype=np.float64) > LARGEST_TOTAL
+        if not rewards.known:
+            wrong |= ((observed == 0) & (rewards.values != 0)).any(axis=1)
+        for index in np.flatnonzero(wrong).tolist():
+            try:
+                self.counts(index)
+            except InvalidCounts as reason:
+                raise InvalidCounts(f"data set {index}: {reason}") from None
 
     @property
     def num_data_sets(self) -> int:
@@ -244,6 +270,13 @@ class ProblemBatch:
         """
         first, every = problems[0], [problem.counts for problem in problems]
         pairs, rewards = first.counts.pairs, first.counts.rewards
+        for index, problem in enumerate(problems):
+            check_same_pairs("problem 0", pairs, f"problem {index}", problem.counts.pairs)
+            for what in ("behavior", "single_discount", "value_bounds", "unseen"):
+                if getattr(problem, what) != getattr(first, what):
+                    raise ShapeMismatch(f"problem {index} has another {what} than problem 0")
+            if not np.array_equal(problem.counts.terminal, first.counts.terminal):
+                raise ShapeMismatch(f"problem {index} has other ends of episodes than problem 0")
         offsets, successor, places = united(pairs, every)
         times = np.zeros((len(every), successor.size), np.int64)
         earned = np.zeros(times.shape)
