@@ -29,9 +29,9 @@ auxiliary states, which for k = 2 is Σ max(0, m − 2), and with the states at 
 |S| + |S||A|(|S| − 2) ≤ |S|²|A|.
 
 **Trees of splits.** For a pair with m > k successors the tree has ⌈(m − 1)/(k − 1)⌉ inner nodes.
-The first is the pair itself, each other one is an auxiliary state with the only action τ. A *chain*
-splits off k − 1 successors at a time, in their order (the paper's form for k = 2); a *balanced*
-tree has all its leaves on two levels. A pair with at most k successors keeps its row.
+The first is the pair itself, each other one is an auxiliary state with the only action τ. It is a
+chain, which splits off k − 1 successors at a time, in their order (the paper's form for k = 2). A
+pair with at most k successors keeps its row.
 """
 
 from __future__ import annotations
@@ -44,16 +44,13 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, FloatArray, IndexArray, IntArray, Kind
-from surestep._names import unknown
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.kernels import splits
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs, check_same_pairs, transition_name
+from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
-
-STRUCTURES = {"chain": splits.chain_rows, "balanced": splits.balanced_rows}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,18 +83,6 @@ class SplitTrees:
     def num_auxiliary(self) -> int:
         """X, the number of auxiliary states."""
         return self.pairs.num_states - self.original.num_states
-
-    def lift(self, policy: Policy) -> Policy:
-        """Returns the policy of the split model: the same in the states, τ in auxiliary ones."""
-        check_same_pairs("the policy", policy.pairs, "the original model", self.original)
-        probability = np.concatenate([policy.probability, np.ones(self.num_auxiliary)])
-        return dataclasses.replace(policy, pairs=self.pairs, probability=probability)
-
-    def lower(self, policy: Policy) -> Policy:
-        """Returns the policy of the original model that `lift` makes this one of."""
-        check_same_pairs("the policy", policy.pairs, "the split model", self.pairs)
-        probability = policy.probability[: self.original.num_pairs]
-        return dataclasses.replace(policy, pairs=self.original, probability=probability)
 
     def conditionals(self, probability: FloatArray) -> FloatArray:
         """For each child [L+X] its probability given its node, from probabilities [T]."""
@@ -155,18 +140,11 @@ def grow_trees(
     offsets: IntArray,
     successor: IndexArray,
     leaves: IntArray,
-    *,
     k: int,
-    structure: str,
 ) -> SplitTrees:
-    """Trees of at most `k` children a node, whose leaves are the transitions `leaves` [L].
-
-    `leaves` lists transitions pair by pair, in the order in which the trees take them.
-    """
+    """Chains of at most `k` children a node, whose leaves are the transitions `leaves` [L]."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
         raise InvalidParameter(f"k is {k!r}, expected a whole number of at least 2")
-    if structure not in STRUCTURES:
-        raise unknown(f"structure is {structure!r}", structure, STRUCTURES)
     owner = arrays.run_owners(offsets)[leaves]
     num_leaves = np.bincount(owner, minlength=pairs.num_pairs)
     auxiliary = np.maximum((num_leaves + k - 3) // (k - 1), 1) - 1  # [K] inner nodes but the first
@@ -184,7 +162,7 @@ def grow_trees(
     row_offsets = arrays.offsets_of(rows)
     child = np.empty(leaves.size + total, np.int32)
     origin = np.empty(leaves.size + total, np.int64)
-    STRUCTURES[structure](
+    splits.chain_rows(
         int(k),
         pairs.num_states,
         arrays.offsets_of(num_leaves),
@@ -246,11 +224,17 @@ class Split:
 
     def lift(self, policy: Policy) -> Policy:
         """Returns the policy of the split form: the same in the states, τ in auxiliary ones."""
-        return self.trees.lift(policy)
+        trees = self.trees
+        check_same_pairs("the policy", policy.pairs, "the original model", trees.original)
+        probability = np.concatenate([policy.probability, np.ones(trees.num_auxiliary)])
+        return dataclasses.replace(policy, pairs=trees.pairs, probability=probability)
 
     def lower(self, policy: Policy) -> Policy:
         """Returns the policy of the original that `lift` makes this one of."""
-        return self.trees.lower(policy)
+        trees = self.trees
+        check_same_pairs("the policy", policy.pairs, "the split model", trees.pairs)
+        probability = policy.probability[: trees.original.num_pairs]
+        return dataclasses.replace(policy, pairs=trees.original, probability=probability)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,47 +301,31 @@ class SplitCounts(Split):
 
 
 @overload
-def two_successor(
-    model: FiniteMDP, *, structure: str = "chain", order: object = None
-) -> SplitMDP: ...
+def two_successor(model: FiniteMDP) -> SplitMDP: ...
 @overload
-def two_successor(
-    model: Counts, *, structure: str = "chain", order: object = None
-) -> SplitCounts: ...
-def two_successor(
-    model: FiniteMDP | Counts, *, structure: str = "chain", order: object = None
-) -> SplitMDP | SplitCounts:
+def two_successor(model: Counts) -> SplitCounts: ...
+def two_successor(model: FiniteMDP | Counts) -> SplitMDP | SplitCounts:
     """Returns the two-successor form M^2s of an MDP, or D^2s of counts: `k_successor`, k = 2."""
-    return k_successor(model, 2, structure=structure, order=order)
+    return k_successor(model, 2)
 
 
 @overload
-def k_successor(
-    model: FiniteMDP, k: int, *, structure: str = "chain", order: object = None
-) -> SplitMDP: ...
+def k_successor(model: FiniteMDP, k: int) -> SplitMDP: ...
 @overload
-def k_successor(
-    model: Counts, k: int, *, structure: str = "chain", order: object = None
-) -> SplitCounts: ...
-def k_successor(
-    model: FiniteMDP | Counts, k: int, *, structure: str = "chain", order: object = None
-) -> SplitMDP | SplitCounts:
+def k_successor(model: Counts, k: int) -> SplitCounts: ...
+def k_successor(model: FiniteMDP | Counts, k: int) -> SplitMDP | SplitCounts:
     """Returns the form in which every pair has at most k successors; values stay what they are.
 
-    `structure` is "chain" (the paper's) or "balanced". `order` [T] lists the transitions pair by
-    pair in the order in which the trees take them (default: as stored); the most likely first is
-    `np.lexsort((-mdp.probability, run of each transition))`.
+    A pair's successors are split off in the order in which they are stored.
     """
     arrays.expect("model", model, (FiniteMDP, Counts))
-    leaves = read_order(model.pairs, model.offsets, model.successor, order)
-    if isinstance(model, FiniteMDP):
-        return split_mdp(model, leaves, k, structure)
-    return split_counts(model, leaves[model.times[leaves] > 0], k, structure)
+    return split_mdp(model, k) if isinstance(model, FiniteMDP) else split_counts(model, k)
 
 
-def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> SplitMDP:
-    """Returns the MDP whose successors hang in trees with these leaves."""
-    trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, leaves, k=k, structure=structure)
+def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
+    """Returns the MDP whose successors hang in chains."""
+    leaves = np.arange(mdp.successor.size)
+    trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, leaves, k)
     share = trees.conditionals(mdp.probability)
     split = FiniteMDP(
         trees.pairs,
@@ -373,11 +341,10 @@ def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> Split
     return SplitMDP(trees, mdp.offsets, mdp.successor, split, mdp.reward)
 
 
-def split_counts(counts: Counts, leaves: IntArray, k: int, structure: str) -> SplitCounts:
-    """Returns the counts whose successors hang in trees with these leaves."""
-    trees = grow_trees(
-        counts.pairs, counts.offsets, counts.successor, leaves, k=k, structure=structure
-    )
+def split_counts(counts: Counts, k: int) -> SplitCounts:
+    """Returns the counts whose successors, as far as they were seen, hang in chains."""
+    leaves = np.flatnonzero(counts.times)
+    trees = grow_trees(counts.pairs, counts.offsets, counts.successor, leaves, k)
     split = Counts(
         trees.pairs,
         trees.offsets,
@@ -398,32 +365,3 @@ def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
     with np.errstate(over="ignore"):  # an infinite sum is refused by name where it is stored
         earned = logged.values * counts.times if logged.known else logged.values
     return LoggedRewards(trees.sums(earned), "transition", False)
-
-
-def read_order(pairs: Pairs, offsets: IntArray, successor: IndexArray, order: object) -> IntArray:
-    """Returns the transitions [T] pair by pair; each pair's own, each once."""
-    stored = np.arange(successor.size)
-    if order is None:
-        return stored
-    chosen = arrays.whole_numbers("order", order, stored.shape, InvalidParameter)
-    owner = arrays.run_owners(offsets)
-    inside = (chosen >= 0) & (chosen < stored.size)
-    arrays.refuse_where(
-        ~inside | (owner[np.where(inside, chosen, 0)] != owner),
-        lambda t: (
-            f"order lists transition {chosen[t]} at position {t}, expected a transition of "
-            f"{pairs.pair_name(int(owner[t]))}: {offsets[owner[t]]} to {offsets[owner[t] + 1] - 1}"
-        ),
-        "position",
-        InvalidParameter,
-    )
-    arrays.refuse_where(
-        np.bincount(chosen, minlength=stored.size) != 1,
-        lambda t: (
-            f"order lists {transition_name(pairs, offsets, successor, t)} (transition {t}) "
-            f"{np.count_nonzero(chosen == t)} times, expected once"
-        ),
-        "transition",
-        InvalidParameter,
-    )
-    return chosen
