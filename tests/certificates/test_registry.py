@@ -344,7 +344,7 @@ def settings_of(kind, **choices):
 
 
 levels = st.floats(0.02, 0.9)
-CERTIFIERS = st.one_of(
+ANY_CERTIFIER = st.one_of(
     settings_of(APriori, bound=st.sampled_from(["2s", "beta"]), delta=levels,
                 n_wedge=st.integers(1, 99)),
     settings_of(Robust, set=st.sampled_from(["l1", "two-successor"]), strict=st.booleans(),
@@ -354,7 +354,7 @@ CERTIFIERS = st.one_of(
 )  # fmt: skip
 
 
-@given(CERTIFIERS)
+@given(ANY_CERTIFIER)
 def test_settings_that_are_written_are_read_again(certifier):
     text = str(Asked.of(certifier))
     assert make_certifier(text) == certifier

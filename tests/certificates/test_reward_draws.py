@@ -27,6 +27,7 @@ from surestep.certificates.reward_draws import (
     weight_of_others,
 )
 from surestep.errors import CertificateRefused, RefutedBounds
+from surestep.model import LoggedRewards
 
 SLACK = 1e-9  # of the largest bound
 
@@ -122,9 +123,9 @@ def test_of_sums_alone_noise_is_taken_to_be_of_the_two_bounds():
 def noisy(sums, least, greatest, times, **terms):
     """A problem of one action, with rewards of transitions."""
     tables = [np.asarray(each, float)[:, None] for each in (sums, least, greatest)]
-    counts = Counts.from_dense(
-        np.asarray(times)[:, None], reward_sums=tables[0], reward_ranges=tuple(tables[1:])
-    )
+    counts = Counts.from_dense(np.asarray(times)[:, None], reward_sums=tables[0])
+    rewards = [table[np.asarray(times)[:, None] > 0] for table in tables]
+    counts = replace(counts, rewards=LoggedRewards(rewards[0], "transition", False, *rewards[1:]))
     terms = {"discount": 0.5, "value_bounds": (-20.0, 20.0)} | terms
     return Problem(counts=counts, behavior=Policy.uniform(counts), **terms)
 

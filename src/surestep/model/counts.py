@@ -118,7 +118,6 @@ class Counts:
         *,
         rewards: object = None,
         reward_sums: object = None,
-        reward_ranges: tuple[object, object] | None = None,
         starts: object = None,
         enabled: object = None,
         terminal: object = None,
@@ -128,8 +127,7 @@ class Counts:
         """Counts given by tables: whole numbers `C` [S, A, S] and exactly one kind of reward.
 
         `rewards` ([S, A] or [S, A, S]) is known, also for pairs never visited; `reward_sums`
-        (same shapes) is what was observed, added up over the visits, and `reward_ranges` the least
-        and the greatest of it (two tables of that shape), if known. `starts` [S] counts the starts
+        (same shapes) is what was observed, added up over the visits. `starts` [S] counts the starts
         (default: one episode, from state 0); `enabled` [S, A] masks actions that do not exist;
         `terminal` [S] marks states in which episodes are known to end.
         """
@@ -139,10 +137,6 @@ class Counts:
         if (rewards is None) == (reward_sums is None):
             given = "both" if rewards is not None else "neither"
             raise InvalidCounts(f"{given} of rewards and reward_sums given, expected exactly one")
-        if reward_ranges is not None and (rewards is not None or len(reward_ranges) != 2):
-            raise InvalidCounts(
-                "reward_ranges expects reward_sums and two tables, the least and the greatest"
-            )
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         lost = cube.any(axis=2) & ~pairs.enabled()
         arrays.refuse_where(
@@ -156,24 +150,19 @@ class Counts:
         )
         rows = cube[pairs.state, pairs.action]  # [K, S]
         known = rewards is not None
-        named = [("rewards", rewards) if known else ("reward_sums", reward_sums)]
-        named += [("reward_ranges", end) for end in reward_ranges or ()]
-        tables = [(name, arrays.numbers(name, table, InvalidCounts)) for name, table in named]
-        stored = rows != 0
-        if tables[0][1].ndim == 3:
-            cubes = [
-                arrays.shaped(name, values, cube.shape, InvalidCounts)[pairs.state, pairs.action]
-                for name, values in tables
-            ]
+        name = "rewards" if known else "reward_sums"
+        values = arrays.numbers(name, rewards if known else reward_sums, InvalidCounts)
+        stored, per_transition = rows != 0, values.ndim == 3
+        if per_transition:
+            earned = arrays.shaped(name, values, cube.shape, InvalidCounts)
+            earned = earned[pairs.state, pairs.action]
             # Known rewards are kept for transitions never seen, with a count of 0. So are sums of
             # such, which are refused by name.
-            stored |= known or np.any([values != 0 for values in cubes], axis=0)
-            flat = [values[stored] for values in cubes]
+            stored |= known or earned != 0
+            logged = LoggedRewards(earned[stored], "transition", known)
         else:
-            flat = [pairs.flat(name, values, InvalidCounts) for name, values in tables]
+            logged = LoggedRewards(pairs.flat(name, values, InvalidCounts), "pair", known)
         pair, successor = np.nonzero(stored)
-        per: Literal["pair", "transition"] = "transition" if tables[0][1].ndim == 3 else "pair"
-        logged = LoggedRewards(flat[0], per, known, *flat[1:])
         if starts is None:
             starts = np.eye(1, pairs.num_states, dtype=np.int64)[0]
         return cls(

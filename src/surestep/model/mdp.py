@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from scipy.sparse import csr_array, issparse, vstack
 
 import surestep._arrays as arrays
 from surestep._arrays import (
@@ -42,8 +41,10 @@ from surestep.model.pairs import (
 )
 
 
-def read_matrices(name: str, matrices: Sequence[Any]) -> csr_array:
+def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
     """Square sparse matrices [S, S] of one size, one below the other [A·S, S]; rows are sorted."""
+    from scipy.sparse import csr_array, issparse, vstack
+
     if not isinstance(matrices, Sequence) or not matrices:
         raise InvalidModel(f"{name} is not a sequence of sparse matrices, one an action")
     for action, matrix in enumerate(matrices):
@@ -210,8 +211,6 @@ class FiniteMDP:
         `R` is a table [S, A] or one sparse matrix [S, S] an action (0 where nothing is stored);
         everything else is as in `from_dense`.
         """
-        from surestep.model.mdp import read_matrices
-
         stacked = read_matrices("P", P)
         states = stacked.shape[1]
         pairs = dense_pairs((states, len(P)), enabled, state_labels, action_labels)

@@ -291,11 +291,6 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "behavior policy never does; expected a policy that does only what the behavior policy may "
     "do{others}",
     "policy-beyond-log": "weights do not tell what the policy earns: {reason}",
-    "no-largest-weight": "the log names the probability of each row's action, and nobody knows how "
-    "small others may be, so that weights have no largest one; expected another interval than "
-    "hoeffding",
-    "weights-too-large": "weights of {steps} steps can be as large as {ratio:.6g}^{steps}, too "
-    "large for hoeffding; expected a policy nearer to the behavior policy, or another interval",
     # … of rewards and values
     "no-reward-observed": "no reward was ever observed, so none can be drawn; expected some data, "
     "known rewards, or reward_low and reward_high",
