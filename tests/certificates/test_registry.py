@@ -74,7 +74,7 @@ SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ =
             reward_low=-4.0,
             reward_high=np.float64(4.0),
         ),
-        Posterior(draws=9, prior="empirical-bayes", reward_low=-4.0, reward_high=4.0),
+        Posterior(draws=9, prior="jeffreys", reward_low=-4.0, reward_high=4.0),
     ],
     "trajectory": [Trajectory(reward_low=0.0, reward_high=1.0)],
     "stitched": [Stitched(), Stitched(logger="fixed", delta=np.float64(0.2), seed=3)],

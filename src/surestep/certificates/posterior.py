@@ -81,10 +81,9 @@ class Posterior:
     Priors of a row, over the states that its pair may lead to: "weight" has the total weight
     `prior_weight`, the same for each state; "pooled" has it where steps of the row's state lead,
     whatever the action; "cautious" is both, and a third one that is against the policy, and makes
-    the smallest claim of the three. "uniform" has weight 1 a state, "jeffreys" ½; "empirical-bayes"
-    is "weight" with the weight that makes the data likeliest; "own" has the weights of the
-    problem's support. "pooled" and "empirical-bayes" are read off the data, as the third is, which
-    leaves no exact posterior. `starts` are "known" to be distributed as in the log, or have a
+    the smallest claim of the three. "uniform" has weight 1 a state, "jeffreys" ½; "own" has the
+    weights of the problem's support. "pooled" is read off the data, as the third is, which leaves
+    no exact posterior. `starts` are "known" to be distributed as in the log, or have a
     prior that is the same for each state, of the same weight ("own": of weight `prior_weight`).
 
     Rewards that are not known: "deterministic" ones are the same each time, so that what was

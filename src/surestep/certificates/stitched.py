@@ -513,12 +513,8 @@ def grown(problem: Problem, factor: float) -> Problem:
     counts, rewards = problem.counts, problem.counts.rewards
     times = np.rint(factor * counts.times).astype(np.int64)
     if not rewards.known:
-        before, after = (
-            (counts.visits, arrays.run_sums(times, counts.offsets))
-            if rewards.per == "pair"
-            else (counts.times, times)
-        )
-        sums = rewards.values * after / np.maximum(before, 1)
+        after = arrays.run_sums(times, counts.offsets) if rewards.per == "pair" else times
+        sums = rewards.values * after / np.maximum(counts.observed, 1)
         rewards = replace(rewards, values=sums)
     return replace(problem, counts=replace(counts, times=times, rewards=rewards), log=None)
 

@@ -177,11 +177,11 @@ class Counts:
 
     def mean_reward(self) -> FloatArray:
         """Returns the reward of each transition [T]: known, or the mean of what was observed."""
-        values = self._means()
+        values = self.means()
         per_pair = self.rewards.per == "pair"
         return np.repeat(values, arrays.run_lengths(self.offsets)) if per_pair else values
 
-    def _means(self) -> FloatArray:
+    def means(self) -> FloatArray:
         """Returns the reward of each pair [K] or transition [T]: known, or the mean of the sums."""
         rewards = self.rewards
         if rewards.known:
@@ -202,8 +202,13 @@ class Counts:
         rewards = self.rewards
         if rewards.least is not None and rewards.greatest is not None:
             return rewards.least, rewards.greatest
-        mean = self._means()
+        mean = self.means()
         return mean, mean
+
+    def reward_name(self, index: int) -> str:
+        """Returns the name of the pair or transition whose reward has that place."""
+        rewards = self.rewards
+        return name_of_reward(self.pairs, rewards.per, self.offsets, self.successor, index)
 
     def unseen_reward(self) -> FloatArray:
         """Returns the reward [K] of pairs never visited: known per pair, else 0; 0 at others."""
@@ -311,11 +316,7 @@ def describe_rewards(rewards: LoggedRewards) -> str:
 def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
     """Finite rewards of the right length; sums are 0 where nothing was observed."""
     arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
-    observed = counts.observed
-
-    def name(index: int) -> str:
-        return name_of_reward(counts.pairs, rewards.per, counts.offsets, counts.successor, index)
-
+    observed, name = counts.observed, counts.reward_name
     what = "reward" if rewards.known else "reward sum"
     values = arrays.floats(what, rewards.values, observed.shape, InvalidCounts, name)
     if not rewards.known:

@@ -28,24 +28,6 @@ from surestep.model.log import row_name
 from surestep.offpolicy.weights import ImportanceWeights
 
 
-class Estimate(Protocol):
-    """An estimate, and one value an episode of which it is the mean."""
-
-    @property
-    def value(self) -> float:
-        """Returns the estimate."""
-        ...
-
-    @property
-    def values(self) -> FloatArray:
-        """One value an episode [E], with the estimate as their mean."""
-        ...
-
-    def resampled(self, multiplicity: AnyArray) -> FloatArray:
-        """Returns the estimates [B] from logs that hold episode i `multiplicity[b, i]` times."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanEstimate:
     """The mean of one value an episode; the values are independent and have the right mean."""
@@ -148,6 +130,9 @@ def check_finite(values: FloatArray) -> None:
             "importance weights and rewards are so large that the estimate is no finite number; "
             "expected a policy nearer to the behavior policy, for episodes this long"
         )
+
+
+Estimate = MeanEstimate | RatioEstimate  # with its `value`, and one of the `values` an episode
 
 
 class Estimator(Protocol):

@@ -249,26 +249,31 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
         )
     steps = most_steps(batch)
     size, pairs = batch.num_models, batch.pairs.num_pairs
-    solutions = Solutions.from_values(np.zeros((size, batch.num_states)), pairs)
+    start = np.zeros((size, batch.num_states))
     every = Allowed(np.zeros(pairs), np.zeros((1, pairs), np.int64), np.array([TRUST_ALL]))
-    improve_each.all(
-        size,
-        room_to_improve(elimination, pairs),
-        models_of(batch),
-        every,
-        elimination,
-        TIE_TOLERANCE,
-        ITERATION_LIMIT,
-        solutions,
-    )
-    probability, value, residual, iterations = solutions
-    if iterations.max() > ITERATION_LIMIT:
+    found = best_of_each(models_of(batch), every, elimination, start, "of model")
+    error = proven_errors(batch, found.value, found.residual, steps, TIE_TOLERANCE)
+    return PlanBatch(found.policy, found.value, found.iterations, found.residual, error)
+
+
+def best_of_each(
+    models: Models, allowed: Allowed, plan: EliminationPlan, start: FloatArray, where: str
+) -> Solutions:
+    """Policy iteration from values [B, S], over what is allowed, compiled and on all cores.
+
+    Of B a multiple of the number of models, each part is for the same models again.
+    """
+    pairs = allowed.behavior.size
+    solutions = Solutions.from_values(start, pairs)
+    room = room_to_improve(plan, pairs)
+    rules = (TIE_TOLERANCE, ITERATION_LIMIT)
+    improve_each.all(len(start), room, models, allowed, plan, *rules, solutions)
+    if solutions.iterations.max() > ITERATION_LIMIT:
+        first = int(solutions.iterations.argmax()) % len(models.reward)
         raise NotConverged(
-            f"policy iteration of model {int(iterations.argmax())} stopped after "
-            f"{ITERATION_LIMIT} rounds, the limit"
+            f"policy iteration {where} {first} stopped after {ITERATION_LIMIT} rounds, the limit"
         )
-    error = proven_errors(batch, value, residual, steps, TIE_TOLERANCE)
-    return PlanBatch(probability, value, iterations, residual, error)
+    return solutions
 
 
 def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:
