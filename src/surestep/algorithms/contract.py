@@ -20,7 +20,7 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import Plan, Policy
+from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 from surestep.planning.evaluation import evaluate_with_bound, q_values
 from surestep.planning.proof import TIE_TOLERANCE
@@ -115,6 +115,5 @@ def improvement_of(
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     estimate = problem.estimate()
     found = evaluate_with_bound(estimate, policy)
-    q = q_values(estimate, found.value)
-    plan = Plan(policy, found.value, iterations, found.residual, found.error_bound, q)
+    plan = found.plan(policy, iterations, q_values(estimate, found.value))
     return Improvement.of(problem, plan, n_wedge)

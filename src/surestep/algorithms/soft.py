@@ -163,10 +163,7 @@ def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
         evaluation = evaluate_with_bound(mdp, Policy(mdp.pairs, probability))
         q = backup.q(evaluation.value)
         if keep_better_rows(offsets, q, step(q), tie_of(q), probability) == 0:
-            policy = Policy(mdp.pairs, probability)
-            return Plan(
-                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound, q
-            )
+            return evaluation.plan(Policy(mdp.pairs, probability), iteration, q)
     raise NotConverged(f"guarded iteration stopped after {ITERATION_LIMIT} rounds, the limit")
 
 

@@ -351,13 +351,10 @@ def solve_slowly(
     if not good_enough(value, residual):
         value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
     if not good_enough(value, residual):
-        value, _ = solve_sweeps(chain, value, target, most_sweeps(horizon))
+        # More sweeps cannot help, or would never come.
+        most = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
+        value, _ = solve_sweeps(chain, value, target, most)
     return value
-
-
-def most_sweeps(horizon: Horizon) -> int:
-    """Returns the number of sweeps after which another one cannot help, or would never come."""
-    return int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
 
 
 def solve_components(

@@ -87,17 +87,14 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
 def only_plan(mdp: FiniteMDP, tolerance: float | None) -> Plan:
     """Returns the plan of a model in which every state has one action."""
     only = Policy.uniform(mdp)
-
-    def plan_of(found: Evaluation) -> Plan:
-        q = q_values(mdp, found.value)
-        return Plan(only, found.value, 1, found.residual, found.error_bound, q)
-
     try:
-        return plan_of(evaluate_with_bound(mdp, only, tolerance=tolerance))
+        found = evaluate_with_bound(mdp, only, tolerance=tolerance)
     except NotConverged as problem:
         if isinstance(problem.evaluation, Evaluation):
-            problem.plan = plan_of(problem.evaluation)
+            reached = problem.evaluation
+            problem.plan = reached.plan(only, 1, q_values(mdp, reached.value))
         raise
+    return found.plan(only, 1, q_values(mdp, found.value))
 
 
 def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan:

@@ -139,9 +139,7 @@ def ending_iteration(
         proposed = Policy(pairs, greedy_step(q)).probability
         after, better = changed(pairs, q, policy.probability, proposed, tie)
         if not better:
-            return Plan(
-                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound, q
-            )
+            return evaluation.plan(policy, iteration, q)
         circle = endless_circle(mdp, after)
         if circle.size:
             raise NeverEnds(
