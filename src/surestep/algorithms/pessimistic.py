@@ -23,8 +23,8 @@ from surestep.algorithms.contract import (
     improvement_of,
     with_known_reward,
 )
-from surestep.algorithms.error_functions import log_pairs_over
 from surestep.algorithms.limits import kept
+from surestep.algorithms.soft import log_pairs_over
 from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Improvement, Problem
 from surestep.planning.rectangular import RectangularSet
