@@ -48,7 +48,7 @@ from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import make
 from surestep.model.counts import LoggedRewards
 from surestep.parallel import available_cores
-from surestep.planning import robust_batch
+from surestep.planning import robust
 from surestep.rehearsal import default_family, rehearse
 from surestep.rehearsal.rehearse import SIZES
 from surestep.rehearsal.work import STEPS_A_SECOND, work_in
@@ -171,10 +171,10 @@ def report_robust(data_sets: int, repeats: int = 4) -> None:
         def together(certifier: Robust = certifier) -> None:
             certify_many(problems, policies, certifier)
 
-        small = robust_batch.SMALL
-        robust_batch.SMALL = 0  # nothing is small: all sets are left to the loop in Python
+        small = robust.SMALL
+        robust.SMALL = 0  # nothing is small: all sets are left to the loop in Python
         before = data_sets / quickest(singly, repeats)
-        robust_batch.SMALL = small
+        robust.SMALL = small
         single, batch = (data_sets / quickest(way, repeats) for way in (singly, together))
         print(
             f"robust     gridworld, {kind:13} certificates a second: {before:5.0f} in Python, "

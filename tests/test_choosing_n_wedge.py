@@ -28,7 +28,7 @@ from surestep.choosing_n_wedge import (
 )
 from surestep.errors import CertificateRefused, InvalidParameter, NotConverged
 from surestep.model import Pairs
-from surestep.model.problem_batch import ProblemBatch
+from surestep.model.batch import ProblemBatch
 from surestep.rehearsal import Rate
 
 VISITS = [1000, 42, 40, 38, 36, 34, 32, 30, 28, 26]

@@ -26,16 +26,16 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm
 from surestep.algorithms.batch import improve_batches
-from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, limited
 from surestep.certificates import CERTIFIERS, Certifier
-from surestep.certificates.bounding import choosing_bounds
-from surestep.certificates.protocol import Bound
+from surestep.certificates.certifying import choosing_bounds
+from surestep.certificates.common import Bound
 from surestep.certificates.registry import check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
+from surestep.model.batch import ProblemBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
-from surestep.model.problem_batch import ProblemBatch
 
 NEARLY = 0.9  # of the largest bound: what one action in every state has to promise
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")

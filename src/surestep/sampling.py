@@ -11,9 +11,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidModel
-from surestep.kernels.population import population_counts, shares_of_rest
 from surestep.kernels.records import Process
-from surestep.kernels.runs import running_sums, simulate
+from surestep.kernels.runs import population_counts, running_sums, shares_of_rest, simulate
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP

@@ -19,15 +19,14 @@ from surestep.algorithms import Improver, improve_batch
 from surestep.algorithms.batch import is_compiled
 from surestep.certificates import Certifier
 from surestep.certificates.certifying import certify_many
+from surestep.certificates.common import Claim
 from surestep.certificates.episodes import training_for
-from surestep.certificates.protocol import Claim
-from surestep.certificates.standing import standing_name
+from surestep.certificates.registry import standing_name
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
-from surestep.model.batch import MDPBatch
+from surestep.model.batch import MDPBatch, ProblemBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.problem_batch import ProblemBatch
 from surestep.model.statements import WITHIN_SEEN
 from surestep.planning.batch import endless_members, evaluate_batch
 

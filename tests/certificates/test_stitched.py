@@ -33,6 +33,7 @@ from surestep import (
 )
 from surestep.certificates import Stitched, stitched, verify
 from surestep.certificates import stacks as module
+from surestep.certificates.bets import BetPlan, kinds_of
 from surestep.certificates.episodes import training_for, training_part
 from surestep.certificates.stacks import (
     Case,
@@ -45,7 +46,6 @@ from surestep.certificates.stacks import (
     stacks_of,
     tally_each,
 )
-from surestep.certificates.stitched_plans import BetPlan, kinds_of
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 from surestep.model import Statement, certificate_schema

@@ -24,7 +24,7 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Stitched, stitched_plans
+from surestep.certificates import Stitched, bets
 from surestep.certificates.certifying import certify_many
 from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of
@@ -253,7 +253,7 @@ def test_it_keeps_its_promise_in_worlds_made_to_break_it(name):
 def test_it_keeps_its_promise_in_many_logs(name, certifier, in_turn, monkeypatch):
     number = 300 if in_turn else 600
     if in_turn:
-        monkeypatch.setattr(stitched_plans, "CLEARLY", -100.0)
+        monkeypatch.setattr(bets, "CLEARLY", -100.0)
     wrong = failures(number, WORLDS[name], certifier)
     assert wrong <= allowed_failures(number, certifier.delta)
 

@@ -34,7 +34,6 @@ CERTIFIERS = [
     Posterior(draws=99),
     Posterior(draws=99, rewards="bounded", **BOUNDED),
     Trajectory(train_share=0.5, **BOUNDED),
-    Trajectory(train_share=0.5, interval="hoeffding", horizon=3, **BOUNDED),
     Trajectory(train_share=0.5, interval="bernstein", horizon=3, **BOUNDED),
     Trajectory(train_share=0.5, interval="student-t"),
     Trajectory(train_share=0.5, interval="bca", estimator="dr"),

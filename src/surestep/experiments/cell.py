@@ -28,9 +28,8 @@ from surestep.algorithms import Algorithm, needs_log
 from surestep.algorithms.batch import improve_batches
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.episodes import needs_episodes
-from surestep.certificates.known import Known
-from surestep.certificates.named import told_to
-from surestep.certificates.ranges import Ranges, with_zero
+from surestep.certificates.known import Known, Ranges, with_zero
+from surestep.certificates.registry import told_to
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused

@@ -16,8 +16,7 @@ from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
-from surestep.certificates.known import Split
-from surestep.certificates.ranges import Ranges, hull
+from surestep.certificates.known import Ranges, Split, hull
 from surestep.description import RANGES, described
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest

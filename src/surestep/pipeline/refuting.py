@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from surestep.certificates.ranges import Ranges, single_rewards
+from surestep.certificates.known import Ranges, single_rewards
 from surestep.certificates.refuting import SAME, check_returns, check_values
 from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts

@@ -1,6 +1,6 @@
 """Known MDP to numbers: evaluation, optimisation and occupancy, each with a proven error."""
 
-from surestep.model.plan import Plan
+from surestep.model.policy import Plan
 from surestep.planning.batch import EvaluationBatch, PlanBatch, evaluate_batch, optimal_batch
 from surestep.planning.evaluation import (
     Evaluation,

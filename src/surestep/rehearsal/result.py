@@ -29,11 +29,10 @@ from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze, 
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
 from surestep.certificates.certifying import with_delta
+from surestep.certificates.common import Certifier
 from surestep.certificates.posterior import Posterior
-from surestep.certificates.protocol import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter, InvalidResult
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 
 ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
 

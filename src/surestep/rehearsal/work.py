@@ -36,12 +36,12 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Certifier
+from surestep.certificates.bets import LAST_REHEARSALS, REHEARSALS
 from surestep.certificates.drawn import SMALL
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.posterior import Posterior, fewest_draws, with_few_draws
 from surestep.certificates.stacks import horizons
 from surestep.certificates.stitched import FEW_SERIES
-from surestep.certificates.stitched_plans import LAST_REHEARSALS, REHEARSALS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.model.problem import Problem
 from surestep.rehearsal.worlds import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, number, percent, signed
-from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
+from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import Check, against, failed, says, title
 from surestep.model import Certificate
 from surestep.model.certificate import Rung

@@ -17,8 +17,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._drawing import COLOURS, draw_levels, drawing, typeset
 from surestep._words import floored, harmless, signed
-from surestep.certificates.registry import BUILT_IN
-from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
+from surestep.certificates.registry import BUILT_IN, BY_EXTENSION, standing_name, standing_of
 from surestep.errors import InvalidParameter
 from surestep.model import Certificate
 from surestep.model.statements import STOPPING, WITHIN_SEEN

@@ -29,7 +29,7 @@ from surestep.io.models.checker import RESERVED, Actions, CheckerModel, from_che
 from surestep.io.models.umb_archive import Archive, open_archive, tar_chunks
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Labels
-from surestep.model.scalars import is_unicode
+from surestep.model.statements import is_unicode
 
 UMB, EXPLICIT = ".umb", ".tra"
 
