@@ -99,7 +99,7 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
     [
         (["state,action", "a,left", "a,left"], "row 2: state 'a', action 'left' is there again"),
         (["state,action", "a,lift"], "no action has 'lift' in column 'action'; did you mean"),
-        (["state,action", "a,left", "c,left"], "no state has 'c' in column 'state'"),
+        (["state,action", "a,left", "c,left"], "row 2: no state has 'c' in column 'state'"),
         (["state,action", "(end),left"], "has no pair of a state and an action that is possible"),
     ],
 )
