@@ -36,7 +36,9 @@ def record_section(findings: Findings) -> Section:
 def setting(record: Record, name: str) -> str:
     """Returns a setting, marked where nobody gave it."""
     given = record.parameters
-    words = worlds_words(given) if name == "worlds" else setting_words(getattr(given, name))
+    words = setting_words(getattr(given, name))
+    if name == "worlds":
+        words = worlds_words(given.worlds, given.sizes)
     return f"{words} (default)" if name in record.defaults else words
 
 
