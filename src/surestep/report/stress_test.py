@@ -10,7 +10,6 @@ from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
 from surestep.results.findings import Findings, NoRehearsal
 from surestep.results.plots import flags_of, gains_picture, own_size
-from surestep.results.record import Parameters
 
 TITLE = "The stress test"
 HOW = "`worlds` above 0 or `surestep rehearse` makes one."
@@ -117,10 +116,10 @@ def claims_words(rehearsal: Rehearsal) -> list[str]:
     return said
 
 
-def worlds_words(parameters: Parameters) -> str:
+def worlds_words(worlds: int, sizes: Sequence[float]) -> str:
     """Returns how many worlds of each kind there are, also where there are only those of luck."""
-    only_luck = parameters.worlds == 0 and parameters.sizes
-    return "0, but for those without any benefit" if only_luck else str(parameters.worlds)
+    only_luck = worlds == 0 and sizes
+    return "0, but for those without any benefit" if only_luck else str(worlds)
 
 
 def more_data_words(rehearsal: Rehearsal, rung: Rung) -> str | None:
