@@ -47,11 +47,7 @@ from surestep.certificates.prior import (
     prior_statements,
     priors_of,
 )
-from surestep.certificates.reward_draws import (
-    RewardModel,
-    reward_draws,
-    reward_statements,
-)
+from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.pairs import check_same_pairs

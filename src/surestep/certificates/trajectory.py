@@ -35,12 +35,7 @@ from surestep.certificates.common import End, Needs, Seed, Share
 from surestep.certificates.episodes import Logger
 from surestep.certificates.known import Known, ends
 from surestep.certificates.refuting import check_returns, check_values
-from surestep.errors import (
-    CertificateRefused,
-    InvalidParameter,
-    RefutedBounds,
-    UnsupportedPolicy,
-)
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, UnsupportedPolicy
 from surestep.model.certificate import Certificate
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.policy import Policy

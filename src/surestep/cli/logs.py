@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -145,8 +146,8 @@ def count_command(
     """Count LOG, a description (TOML) or a log, into a file of counts.
 
     Columns with the usual names are found by themselves; say which is which for others. Repeat an
-    option where a state, next state or action has several columns. Every episode is counted in
-    one piece: what is merged later, and each file on a cluster, must hold whole episodes.
+    option where a state, next state or action has several columns. On a cluster, each file must
+    hold whole episodes.
 
     \b
     surestep count log.csv -o counts.parquet
@@ -167,7 +168,7 @@ def count_command(
         if engine == "ray":
             counts = count_on_ray(source, address=address, progress=advance)
         else:
-            counts = source.counts()
+            counts = replace(source.counts(), edges=source.edges())
     write_counts(counts, output, memory_limit=memory_limit)
     say(
         f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "

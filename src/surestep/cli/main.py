@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from surestep._version import __version__
-from surestep.cli.terminal import say_json, visible
+from surestep.cli.terminal import visible
 from surestep.errors import SurestepError, speaking_of_options
 
 # The module of each, in which it is a command; imported when its verb is asked for, or listed.
@@ -111,28 +111,12 @@ def broken_output() -> str:
 @click.command(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
-    invoke_without_command=True,
     no_args_is_help=True,
     subcommand_metavar="COMMAND [ARGS]...",
 )
-@click.option("--version", is_flag=True, help="Show the version and exit.")
-@click.option("--json", "as_json", is_flag=True, help="With --version: all, to report a bug.")
-@click.pass_context
-def main(ctx: click.Context, version: bool, as_json: bool) -> None:
+@click.version_option(__version__, message="surestep, version %(version)s")
+def main() -> None:
     """Safe policy improvement: a better policy from a log of past decisions."""
-    if version and as_json:
-        from surestep._blocks import versions_here
-        from surestep.results.record import current_machine
-
-        say_json(versions_here() | current_machine())
-    elif version:
-        click.echo(f"surestep, version {__version__}")
-    elif as_json:
-        ctx.fail("--json goes with --version, or behind a verb.")
-    elif ctx.invoked_subcommand is None:
-        ctx.fail("Missing command.")
-    if version:
-        ctx.exit()
 
 
 main.commands = dict.fromkeys(VERBS, main)  # click looks there for what may have been meant

@@ -22,23 +22,11 @@ from surestep._arrays import (
     IntArray,
     RunWords,
 )
-from surestep._files import (
-    failing_to_read,
-    failing_to_write,
-    new_folder,
-    read_path,
-    read_whole,
-)
+from surestep._files import failing_to_read, failing_to_write, new_folder, read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
-from surestep.model.pairs import (
-    Labels,
-    Pairs,
-    dense_cube,
-    read_successors,
-    transition_name,
-)
+from surestep.model.pairs import Labels, Pairs, dense_cube, read_successors, transition_name
 
 
 def read_matrices(name: str, matrices: Sequence[Any]) -> Any:

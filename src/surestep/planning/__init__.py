@@ -10,11 +10,7 @@ from surestep.planning.evaluation import (
     performance,
     q_values,
 )
-from surestep.planning.iteration import (
-    optimal,
-    policy_iteration,
-    value_iteration,
-)
+from surestep.planning.iteration import optimal, policy_iteration, value_iteration
 
 __all__ = [
     "Evaluation",

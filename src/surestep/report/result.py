@@ -76,7 +76,11 @@ def record_section(findings: Findings) -> Section:
 def setting(record: Record, name: str) -> str:
     """Returns a setting, marked where nobody gave it."""
     given = record.parameters
-    words = worlds_words(given) if name == "worlds" else setting_words(getattr(given, name))
+    words = (
+        worlds_words(given.worlds, given.sizes)
+        if name == "worlds"
+        else setting_words(getattr(given, name))
+    )
     return f"{words} (default)" if name in record.defaults else words
 
 

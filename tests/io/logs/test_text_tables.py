@@ -5,6 +5,7 @@ import dataclasses
 import gzip
 import io
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +16,9 @@ from surestep.description import Reader
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.counts.labelled import counts_digest
-from surestep.io.logs.formats import header_of, named
+from surestep.io.logs.formats import header_of, is_whole_zstandard, named
 
+DATABASE = duckdb.connect()
 HEADER = "state,action,reward,next_state"
 LINES = [HEADER, "a,x,1,b", "b,y,2,a"]
 SIGNS = {".csv": ",;|\t", ".txt": ",;|\t", ".tsv": "\t", ".psv": "|"}
@@ -35,8 +37,20 @@ def write(path, rows, delimiter=","):
 
 
 def pack(path, content):
-    """A file with this content, compressed as its name says."""
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    """A file with this content, compressed as its name says; by DuckDB where Python cannot."""
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(content))
+        return path
+    plain = path.with_suffix("") if path.suffix == ".zst" else path
+    plain.write_bytes(content)
+    if path.suffix == ".zst":
+        alone = "quote '', escape '', delimiter '\x01'"
+        lines = "auto_detect=false, header=false, quote='', escape='', delim='\x01'"
+        DATABASE.execute(
+            f"COPY (FROM read_csv('{plain}', {lines}, columns={{'line': 'VARCHAR'}})) "
+            f"TO '{path}' (FORMAT csv, HEADER false, {alone}, COMPRESSION zstd)"
+        )
+        plain.unlink()
     return path
 
 
@@ -47,7 +61,7 @@ def lines(*given):
 @settings(max_examples=3)
 @given(
     log=decision_logs(rewards=st.integers(-5, 5).map(float)),
-    packed=st.sampled_from(["", ".gz"]),
+    packed=st.sampled_from(["", ".gz", ".zst"]),
     index=st.booleans(),
     data=st.data(),
 )
@@ -147,6 +161,7 @@ def test_a_damaged_file_of_gzip_is_refused(folder):
         ("a.csv", lines(*LINES, '"a,x,1,b'), "Line: 4; .*; Value with unterminated quote found"),
         ("a.csv", lines(*LINES) + b"\xff,x,1,b\n", "This file is not utf-8 encoded"),
         ("a.csv.gz", b"", "is empty, expected a first line"),
+        ("a.csv.zst", b"", "is empty, expected a first line"),
         ("a.csv", lines("a,b,A"), "line 1: column 'A' is given twice"),
     ],
 )
@@ -157,7 +172,7 @@ def test_a_line_that_cannot_be_read_is_named(name, content, message, folder):
     assert str(refused.value).startswith(str(path))
 
 
-@pytest.mark.parametrize("ending", [".csv.gz", ".jsonl.gz"])
+@pytest.mark.parametrize("ending", [".csv.gz", ".csv.zst", ".jsonl.gz"])
 @settings(max_examples=2)
 @given(share=st.floats(0.1, 0.999))
 def test_a_compressed_file_that_is_cut_short_is_refused(ending, share, folder):
@@ -173,6 +188,15 @@ def test_a_compressed_file_that_is_cut_short_is_refused(ending, share, folder):
         read_log(path).counts()
 
 
+def test_every_part_of_a_zstandard_file_is_known_not_to_be_the_whole(folder):
+    content = pack(folder / "whole.csv.zst", lines(*LINES)).read_bytes()
+    empty_skippable = bytes.fromhex("502a4d1800000000")
+    for whole in (content, content + content, empty_skippable + content):
+        assert is_whole_zstandard(io.BytesIO(whole))
+    parts = [content[:size] for size in range(1, len(content))]
+    assert not any(is_whole_zstandard(io.BytesIO(part)) for part in parts)
+
+
 def test_names_must_say_how_files_are_compressed(folder):
     plain = folder / "plain.csv.gz"
     plain.write_bytes(lines(*LINES))
@@ -182,7 +206,7 @@ def test_names_must_say_how_files_are_compressed(folder):
     packed.write_bytes(gzip.compress(lines(*LINES)))
     with pytest.raises(InvalidLog, match=r"packed\.csv, line 1 is not UTF-8"):
         read_log(packed)
-    with pytest.raises(InvalidParameter, match=r"no known ending, expected \.csv, .*\.jsonl\.gz"):
+    with pytest.raises(InvalidParameter, match=r"no known ending, expected \.csv, .*\.jsonl\.zst"):
         read_log(pack(folder / "log.parquet.gz", b""))
 
 
@@ -197,7 +221,7 @@ def test_a_table_and_its_compressed_copy_are_not_one_log(tmp_path):
 
 
 def test_compressed_files_without_rows_are_no_copies_of_each_other(tmp_path):
-    for name in ("a.csv.gz", "b.csv.gz"):
+    for name in ("a.csv.zst", "b.csv.zst"):
         pack(tmp_path / name, lines(HEADER))
-    pack(tmp_path / "c.csv.gz", lines(*LINES))
+    pack(tmp_path / "c.csv.zst", lines(*LINES))
     assert len(read_log(tmp_path).counts().sources) == 1

@@ -37,7 +37,7 @@ from surestep.io.labels.vocabulary import Label
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 FORMAT = "surestep counts"
-VERSION = 7
+VERSION = 6
 CHUNK = 1 << 20
 LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 
@@ -134,6 +134,7 @@ class Manifest:
     dropped_rewards: Mapping[str, Ends]  # the least and the greatest
     episodes: Mapping[str, Whole]
     sources: tuple[str, ...]
+    edges: tuple[str, ...]
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> Manifest:
@@ -149,6 +150,7 @@ class Manifest:
             dropped_rewards=counts.dropped_rewards,
             episodes={**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
             sources=counts.sources,
+            edges=counts.edges,
         )
 
     def names(self, role: str) -> list[str]:
@@ -270,6 +272,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
                 {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
                 manifest.sources,
                 manifest.dropped_rewards,
+                manifest.edges,
             )
         ]
     )

@@ -77,6 +77,8 @@ class LabelledCounts:
     sources: tuple[str, ...] = ()  # SHA-256 of the logs that were counted, rising
     # Why rows were dropped that show what they earned → the least and the greatest reward.
     dropped_rewards: Mapping[str, Ends] = field(default_factory=dict)
+    # Of one file: digests of its first row, and of the row that would follow its last.
+    edges: tuple[str, ...] = field(default=(), compare=False)
 
     __repr__ = short_repr("states", "actions", "rows_read")
 
@@ -151,7 +153,7 @@ class LabelledCounts:
 def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
     """The counts of all parts together: the same, whatever the parts and their order.
 
-    Parts that counted the same log are refused. Each part holds whole episodes.
+    Parts that counted the same log are refused, and an episode that is cut between two files.
     """
     if not parts:
         raise InvalidCounts("there are no counts to merge, expected at least one")
@@ -174,6 +176,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
             "some counts have logged propensities and others have none; expected all or none"
         )
     sources = merged_sources(part.sources for part in parts)
+    check_whole_episodes(parts)
     states = tuple(sorted({label for part in parts for label in part.states}))
     actions = tuple(sorted({label for part in parts for label in part.actions}))
     scale = max(part.scale for part in parts)
@@ -202,7 +205,20 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         first.binnings,
         sources,
         merged_ends(part.dropped_rewards for part in parts),
+        first.edges if len(parts) == 1 else (),
     )
+
+
+def check_whole_episodes(parts: Sequence[LabelledCounts]) -> None:
+    """Refuses parts of which one ends within an episode with which another one begins."""
+    begins = {part.edges[0]: place for place, part in enumerate(parts, 1) if part.edges}
+    for place, part in enumerate(parts, 1):
+        then = begins.get(part.edges[1], place) if part.edges else place
+        if then != place:
+            raise ShapeMismatch(
+                f"the last episode of counts {place} goes on in counts {then}, so that it would "
+                "count as two; expected files of whole episodes: count both logs together"
+            )
 
 
 def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:

@@ -7,7 +7,6 @@ that none hangs on the last bits of a machine.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -157,15 +156,13 @@ class LearntStates:
 
 
 def nearly(columns: Sequence[str], centres: Sequence[Sequence[float]]) -> tuple[str, ...]:
-    """Returns labels of centres, each with the fewest digits, from two on, that no other has."""
-    labels = [""] * len(centres)
+    """Returns labels of centres, with the fewest digits, from two on, that tell all apart."""
+    labels = list[str]()
     for digits in range(2, 18):
         short = (zip(columns, (rounded(x, digits) for x in z), strict=True) for z in centres)
-        texts = [", ".join(f"{name} about {written(x)}" for name, x in pairs) for pairs in short]
-        times = Counter(texts)
-        labels = [
-            label or text * (times[text] == 1) for label, text in zip(labels, texts, strict=True)
-        ]
+        labels = [", ".join(f"{name} about {written(x)}" for name, x in pairs) for pairs in short]
+        if len(set(labels)) == len(labels):
+            break
     return tuple(labels)
 
 

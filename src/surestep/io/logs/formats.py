@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import sys
 import zlib
 from codecs import BOM_UTF8
 from collections import deque
@@ -21,6 +22,11 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 import msgspec
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 from surestep._files import failing_to_read
 from surestep.description import Reader, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
@@ -28,7 +34,7 @@ from surestep.io.sql import columns_of, file_list, sql_name, sql_text
 
 DELIMITERS = (",", ";", "|", "\t")
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
-GZIP = ".gz"
+COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".zst": zstd.open}
 PIECE = 1 << 16  # bytes
 
 
@@ -127,8 +133,8 @@ def split_ending(file: Path) -> tuple[str, str]:
     ('.csv', '.gz')
     """
     endings = [ending.lower() for ending in file.suffixes[-2:]]
-    if len(endings) == 2 and endings[1] == GZIP:
-        return endings[0], GZIP
+    if len(endings) == 2 and endings[1] in COMPRESSED:
+        return endings[0], endings[1]
     return file.suffix.lower(), ""
 
 
@@ -145,19 +151,19 @@ def check_compression(files: tuple[Path, ...]) -> None:
 
 
 def pieces(file: Path) -> Iterator[bytes]:
-    """Yields the bytes of a file, decompressed if it is of gzip; refuses one that is not whole."""
-    opened = gzip.open if split_ending(file)[1] else open
+    """Yields the bytes of a file, decompressed; refuses a compressed one that is not whole."""
+    opened = COMPRESSED.get(split_ending(file)[1], open)
     with failing_to_read(file):
         try:
             with opened(file, "rb") as stream:
                 while piece := stream.read(PIECE):
                     yield piece
-        except (EOFError, zlib.error, gzip.BadGzipFile):
+        except (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError):
             raise InvalidLog(f"{file} is cut short or damaged; copy or compress it again") from None
 
 
-def check_gzip(files: Sequence[Path]) -> None:
-    """Refuses a file of gzip that is cut short or damaged; reads all of it."""
+def check_whole(files: Sequence[Path]) -> None:
+    """Refuses a compressed file that is cut short or damaged; reads all of it."""
     for file in files:
         if split_ending(file)[1]:
             deque(pieces(file), maxlen=0)
@@ -283,7 +289,7 @@ class Format:
     convert: Callable[[Any, Sequence[Path], Path], Mapping[Path, Path]] | None = None
     # (files, how) → the SQL that reads them for a query, values of their types; None: as it scans
     typed: Callable[[Sequence[Path], Reader], str] | None = None
-    packed: bool = False  # files may be compressed by gzip
+    packed: bool = False  # files may be compressed
     knows_rows: bool = False  # Parquet's footer: rows can be counted, and read from any on
 
 
@@ -330,7 +336,7 @@ IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 ENDINGS = {
     suffix + packed: known
     for known in FORMATS.values()
-    for packed in ("", *[GZIP] * known.packed)
+    for packed in ("", *(COMPRESSED if known.packed else ()))
     for suffix in known.suffixes
 }
 

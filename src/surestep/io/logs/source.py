@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -28,7 +29,7 @@ from surestep.io.logs.frames import register
 from surestep.io.logs.loading import counts_of, first_rows, load_steps
 from surestep.io.logs.roles import Check, RewardSql, RoleSql, is_stamp_type, reads_stamp
 from surestep.io.logs.tables import Table, connected
-from surestep.io.sql import columns_of, limit_memory, sql_name
+from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
@@ -155,6 +156,22 @@ class LogSource:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = counts_of(database, roles, scale)
         return replace(counts, sources=sources or (counts_digest(counts),))
+
+    def edges(self) -> tuple[str, ...]:
+        """Returns the first row of the log, and the one after its last, as digests.
+
+        By them `merge_counts` notices an episode that is cut between two files.
+        """
+        roles = self.plain
+        if roles.episode is None or len(self.files) != 1:
+            return ()
+        with connected(self.table, self.memory_limit) as database:
+            episode, step = f"CAST({roles.episode.sql} AS VARCHAR)", roles.step
+            parts = [f"{end}({x}, {ROW})" for end in ("min_by", "max_by") for x in (episode, step)]
+            ends = database.execute(f"SELECT {', '.join(parts)} FROM log").fetchone()
+        steps = (0, 0) if self.table.preparation.numbers_stamps else (ends[1], ends[3] + 1)
+        named = zip(ends[::2], steps, strict=True)
+        return tuple(sha256(f"{name}|{step}".encode()).hexdigest() for name, step in named)
 
     @property
     def says_ends(self) -> bool:

@@ -107,7 +107,7 @@ class Table:
         """
         known = dict[str, Path]()
         for file in self.files:
-            formats.check_gzip([file])  # DuckDB does not look at its checksum
+            formats.check_whole([file])  # DuckDB does not look at its checksum
             first = f"SELECT 1 FROM ({self.read(database, [file])}) LIMIT 1"
             if not database.execute(first).fetchall():
                 continue
@@ -194,7 +194,7 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
             raise duck.failure_of(problem, memory_limit) from None
         words = f"{table.name} cannot be read: {first_lines(problem)}"
         if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
-            formats.check_gzip(table.files)
+            formats.check_whole(table.files)
         raise InvalidLog(words) from None
 
 
