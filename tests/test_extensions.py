@@ -222,7 +222,7 @@ from surestep.cli.main import main
 COLUMNS = ("--state", "place", "--state", "level", "--action", "move", "--discount", "0.9")
 OWN = ("--algorithm", "halfway:n_wedge=5", "--kind", "hopeful", "--kind", "robust")
 VERBS = (
-    ("improve", "log.csv", *COLUMNS, *OWN, "--worlds", "1", "--workers", "2", "-o", "out"),
+    ("improve", "log.csv", *COLUMNS, *OWN, "--worlds", "1", "--workers", "1", "-o", "out"),
     ("verify", "out", "log.csv"),
     ("certify", "out", "log.csv", "--kind", "hopeful:margin=0.5", "-o", "more.json"),
     ("certify", "out", "log.csv", "--check", "more.json"),
