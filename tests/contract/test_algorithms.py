@@ -117,6 +117,7 @@ def test_an_improvement_is_the_same_every_time_and_says_what_its_policy_is_worth
     assert first.plan.error_bound <= 1e-6 * max(1.0, *map(abs, problem.value_bounds))
 
 
+@pytest.mark.slow  # tests/rehearsal and tests/experiments improve in workers too
 @settings(max_examples=1, phases=[Phase.generate])
 @given(problem=problems())
 def test_workers_give_the_bits_of_one_process(problem):
