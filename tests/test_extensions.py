@@ -170,10 +170,7 @@ def test_entry_points_are_imported_by_name_and_a_broken_one_breaks_no_other(tmp_
     install(
         tmp_path,
         "toy-pack",
-        [
-            ("algorithms", "halfway", "toy_copy:Halfway"),
-            ("environments", "coin", "toy_copy:coin"),
-        ],
+        [("algorithms", "halfway", "toy_copy:Halfway"), ("environments", "coin", "toy_copy:coin")],
     )
     install(
         tmp_path,
