@@ -44,7 +44,10 @@ def as_before(monkeypatch):
 
 
 # Those that start many processes, and some whose parts have tests of their own.
-LONG = ("algorithms", "gpu", "logs", "own_policy", "planning", "power", "where_bounds_fail")
+LONG = (
+    *("algorithms", "gpu", "logs", "own_policy", "planning", "power", "run_pictures"),
+    "where_bounds_fail",
+)
 
 
 def case(script):
