@@ -16,16 +16,20 @@ def improved(path):
     return improve(path, **ONCE)
 
 
-@pytest.fixture(autouse=True)
-def _each_example_is_improved_once(request, monkeypatch):
-    if isinstance(request.node, DoctestItem):
-        import surestep
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Lets pages that improve an example in the same way have the same result."""
+    if not isinstance(item, DoctestItem):
+        return (yield)
+    import surestep
 
-        improve = surestep.improve
+    improve = surestep.improve
 
-        def improve_once(source, *given, **terms):
-            if isinstance(source, str) and (given, terms) == ((), ONCE):
-                return improved(source)
-            return improve(source, *given, **terms)
+    def improve_once(source, *given, **terms):
+        if isinstance(source, str) and (given, terms) == ((), ONCE):
+            return improved(source)
+        return improve(source, *given, **terms)
 
-        monkeypatch.setattr(surestep, "improve", improve_once)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(surestep, "improve", improve_once)
+        return (yield)
