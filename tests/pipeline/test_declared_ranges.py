@@ -263,15 +263,12 @@ def test_a_row_that_is_left_out_shows_what_steps_may_earn(tmp_path, how):
         given = surestep.improve(source, **terms).record.parameters
         assert given.running == (-1000.0, 0.5)
         assert given.ending == ((-1000.0, 1.0) if how == "unknown" else (0.0, 1.0))
-        for declared in (
-            {"running": (0, 1), "ending": (0, 1)},
-            {"running": (0, 1), "ending": (-400, 1)},
-            {"returns": (0, 10)},
-        ):
+        for declared in ({"running": (0, 1), "ending": (-400, 1)}, {"returns": (0, 10)}):
             with pytest.raises(RefutedBounds, match="-1000"):
                 surestep.improve(source, **terms, **declared)
-        surestep.improve(source, **terms, returns=(-1000, 10))
-        surestep.improve(source, **terms, running=(-1000, 1), ending=(0, 1))
+        if source is log:  # whatever it is taken for, the wider range holds it
+            surestep.improve(source, **terms, returns=(-1000, 10))
+            surestep.improve(source, **terms, running=(-1000, 1), ending=(0, 1))
         as_end = {"running": (0, 1), "ending": (-1000, 1)}
         if how == "unknown":
             surestep.improve(source, **terms, **as_end)

@@ -34,9 +34,14 @@ def made(terms, source=None):
     return draft(gather(known_log() if source is None else source), terms, lambda *told: None)
 
 
-def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges():
-    result = made(Terms.of(discount=0.9))
-    question, found = result.question, result.result
+@pytest.fixture(scope="module")
+def usual():
+    """What comes of the log without any choice."""
+    return made(Terms.of(discount=0.9))
+
+
+def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges(usual):
+    question, found = usual.question, usual.result
     assert [each.kind for each in found.certificates] == ["stitched", "posterior", "robust"]
     share = usual_train_share(known_log().counts().episodes.recorded)
     split = {"train_share": share, "logger": "adaptive"}
@@ -432,8 +437,8 @@ def test_the_default_records_what_was_chosen_and_makes_it_again():
     assert terms.named[:2] == ("provable", {"rounds": 2, "price": 0})
 
 
-def test_candidates_beside_are_those_of_the_default_alone():
-    question = made(Terms.of(discount=0.9)).question
+def test_candidates_beside_are_those_of_the_default_alone(usual):
+    question = usual.question
     assert [each.name for each in question.algorithm.beside] == ["provable"] * len(ROUNDS)
     assert question.algorithm.one_action
     for terms in (

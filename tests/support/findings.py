@@ -31,12 +31,7 @@ from surestep.errors import CertificateRefused
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.rehearsal import rehearse
 from surestep.results.advantage_intervals import advantage_intervals
-from surestep.results.findings import (
-    DataSummary,
-    Findings,
-    StateChange,
-    WantedPair,
-)
+from surestep.results.findings import DataSummary, Findings, StateChange, WantedPair
 from surestep.results.record import InputFile, Parameters, Record
 from surestep.results.table import PolicyTable
 
