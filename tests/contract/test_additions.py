@@ -17,7 +17,7 @@ from surestep.checks import CHECKS, Check, Kind, failed, says
 from surestep.environments.families import bandit
 from surestep.environments.registry import ENVIRONMENTS
 from surestep.experiments import read_experiments, run_experiment
-from surestep.io.logs.tables import FORMATS, Format
+from surestep.io.logs.formats import FORMATS, Format
 from surestep.io.sql import file_list
 from surestep.pipeline import certify_result, verify_result
 from surestep.pipeline.inspect import inspect

@@ -21,7 +21,8 @@ from surestep import (
     value_iteration,
 )
 from surestep.algorithms import SPIBB, improve_batch
-from surestep.certificates import Posterior, Stitched, drawn, stepping
+from surestep.certificates import Posterior, Stitched, drawn, posterior, stepping
+from surestep.certificates.common import Question
 from surestep.checks.shuffling import shuffle_test
 from surestep.environments import make
 from surestep.kernels import _cuda, _device
@@ -227,11 +228,14 @@ def test_data_sets_that_are_judged_together_are_judged_alike():
     policies = [SPIBB(n_wedge=1).improve(problem).policy for problem in problems]
     believers = [Posterior(draws=9, seed=seed) for seed in range(3)]
     several = [[policy, problems[0].behavior] for policy in policies]
-    expected, found = both(lambda: Posterior.gains_each(believers, problems, several))
+    expected, found = both(lambda: posterior.gains_each(believers, problems, several))
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, **NEARLY)
-    provers = [Stitched(train_share=0.0, seed=seed) for seed in range(3)]
-    expected, found = both(lambda: Stitched.claims_each(provers, problems, policies))
+    asked = [
+        Question(Stitched(train_share=0.0, seed=seed), problem, policy)
+        for seed, (problem, policy) in enumerate(zip(problems, policies, strict=True))
+    ]
+    expected, found = both(lambda: Stitched.certify_many(asked))
     assert [claim.lower for claim in found] == [claim.lower for claim in expected]
 
 
