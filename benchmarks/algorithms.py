@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 from surestep import Counts, Pairs, Policy, Problem
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, improve_batch, make_algorithm
-from surestep.algorithms.error_functions import hoeffding
+from surestep.algorithms.soft import hoeffding
 from surestep.model import CountsBatch, LoggedRewards, ProblemBatch
 from surestep.sampling import sample_log
 

@@ -44,11 +44,11 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Certifier, Posterior, Robust, Stitched, certify_many, training_for
-from surestep.choosing_n_wedge import AutoNWedge, choose_n_wedge
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import make
 from surestep.model.counts import LoggedRewards
 from surestep.parallel import available_cores
-from surestep.planning import robust_batch
+from surestep.planning import robust
 from surestep.rehearsal import default_family, rehearse
 from surestep.rehearsal.rehearse import SIZES
 from surestep.rehearsal.work import STEPS_A_SECOND, work_in
@@ -171,10 +171,10 @@ def report_robust(data_sets: int, repeats: int = 4) -> None:
         def together(certifier: Robust = certifier) -> None:
             certify_many(problems, policies, certifier)
 
-        small = robust_batch.SMALL
-        robust_batch.SMALL = 0  # nothing is small: all sets are left to the loop in Python
+        small = robust.SMALL
+        robust.SMALL = 0  # nothing is small: all sets are left to the loop in Python
         before = data_sets / quickest(singly, repeats)
-        robust_batch.SMALL = small
+        robust.SMALL = small
         single, batch = (data_sets / quickest(way, repeats) for way in (singly, together))
         print(
             f"robust     gridworld, {kind:13} certificates a second: {before:5.0f} in Python, "
@@ -225,10 +225,12 @@ def report_stitched(name: str, episodes: int, data_sets: int) -> None:
     for i in range(data_sets):
         benchmark = make(name, seed=1 + i % 8) if name == "random-mdp" else make(name)
         problem = benchmark.problem(benchmark.sample(episodes, np.random.default_rng(i)))
-        chosen = choose_n_wedge(problem, "spibb", Stitched(logger="fixed", seed=i))
-        lower[i] = chosen.certificate.lower
-        gains[i] = performance(benchmark.mdp, chosen.policy) - benchmark.performance_of_behavior()
-        figures = chosen.certificate.figures
+        judge = Stitched(logger="fixed", seed=i)
+        chooser = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=judge)
+        policy = chooser.improve(training_for(problem, judge)).policy
+        certificate = certify(problem, policy, judge)
+        lower[i], figures = certificate.lower, certificate.figures
+        gains[i] = performance(benchmark.mdp, policy) - benchmark.performance_of_behavior()
         if figures["changed_pairs"] and figures["estimate"] is not None:
             rounds, judging, estimate = (
                 figures[name] for name in ("rounds", "episodes", "estimate")

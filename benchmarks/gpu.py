@@ -46,8 +46,8 @@ from surestep.certificates import Posterior, Stitched, certify_many, training_fo
 from surestep.environments import make
 from surestep.experiments import Store, read_experiments, run_experiment
 from surestep.kernels._device import PROCESSOR, device_in_use, machine_for
+from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LoggedRewards
-from surestep.model.problem_batch import ProblemBatch
 from surestep.parallel import available_cores
 from surestep.planning.pruning import Backup
 from surestep.rehearsal import default_family, rehearse

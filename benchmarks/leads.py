@@ -29,11 +29,10 @@ from surestep import Policy, Problem, certify, evaluate, occupancy, performance
 from surestep._arrays import BoolArray, FloatArray, run_owners, run_sums
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, Stitched
-from surestep.certificates.bets import Bet, limits_of, log_goal, stake_for
+from surestep.certificates.bets import Bet, limits_of, log_goal, most_rounds, stake_for
 from surestep.certificates.episodes import parts_of_log, split_of, training_for, training_part
 from surestep.certificates.robust import difference_models
 from surestep.certificates.stacks import Way, course_of, horizons, roll_out_each, stacks_of
-from surestep.certificates.stitched_plans import most_rounds
 from surestep.certificates.uncertainty import SetTerms, uncertainty_of
 from surestep.environments import Benchmark, make
 from surestep.kernels.stitched import OURS, THEIRS, Case, Tails

@@ -33,9 +33,9 @@ from scipy.stats import binom
 
 from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms import SPIBB
-from surestep.certificates import Certifier, Posterior, Stitched
+from surestep.certificates import Certifier, Posterior, Stitched, training_for
 from surestep.certificates.stitched import Folds
-from surestep.choosing_n_wedge import AutoNWedge, ChosenNWedge, choose_n_wedge
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.model import DecisionLog
 from surestep.parallel import available_cores, map_in_order
@@ -148,13 +148,14 @@ class DataSet(NamedTuple):
         """Returns the least and the greatest reward of the log."""
         return float(self.log.reward.min()), float(self.log.reward.max())
 
-    def choose(self, judge: Stitched) -> ChosenNWedge:
-        """Returns the policy of the part that a judge leaves to the choice, and its claim."""
-        return choose_n_wedge(self.problem, "spibb", judge, GRID)
+    def choose(self, judge: Stitched) -> Policy:
+        """Returns the policy of the part that a judge leaves to the choice."""
+        chooser = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=judge, grid=GRID)
+        return chooser.improve(training_for(self.problem, judge)).policy
 
-    def claimed(self, chosen: ChosenNWedge) -> Claim:
+    def claimed(self, judge: Stitched, policy: Policy) -> Claim:
         """Returns what is claimed of a policy, and what it gains."""
-        return Claim(float(chosen.certificate.lower or 0.0), self.gain(chosen.policy))
+        return Claim(float(certify(self.problem, policy, judge).lower or 0.0), self.gain(policy))
 
 
 Claims = dict[str, Claim]  # by what the way to make them is called
@@ -165,7 +166,7 @@ def by_first(data: DataSet) -> Claims:
     found = {}
     for share in (0.2, 0.3, 0.5):
         judge = data.judge(delta=DELTA, train_share=share)
-        found[f"first {share:g}"] = data.claimed(data.choose(judge))
+        found[f"first {share:g}"] = data.claimed(judge, data.choose(judge))
     return found
 
 
@@ -176,9 +177,9 @@ def by_halves(data: DataSet) -> Claims:
     judge = data.judge(delta=DELTA / 2, train_share=0.5)
     claims, bolder = [], []
     for part in (data, turned):
-        chosen = part.choose(judge)
-        claims.append(data.claimed(chosen))
-        at_all = certify(part.problem, chosen.policy, replace(judge, delta=DELTA))
+        policy = part.choose(judge)
+        claims.append(part.claimed(judge, policy))
+        at_all = certify(part.problem, policy, replace(judge, delta=DELTA))
         bolder.append(claims[-1]._replace(lower=float(at_all.lower or 0.0)))
     return {
         "exchanged": max(claims),

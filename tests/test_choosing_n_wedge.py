@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from support.chosen import chosen_spibb
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limits, Provable
 from surestep.certificates import (
@@ -22,13 +23,12 @@ from surestep.choosing_n_wedge import (
     AutoNWedge,
     any_gain,
     best_of,
-    choose_n_wedge,
     usual_grid,
     with_one_action,
 )
 from surestep.errors import CertificateRefused, InvalidParameter, NotConverged
 from surestep.model import Pairs
-from surestep.model.problem_batch import ProblemBatch
+from surestep.model.batch import ProblemBatch
 from surestep.rehearsal import Rate
 
 VISITS = [1000, 42, 40, 38, 36, 34, 32, 30, 28, 26]
@@ -67,7 +67,7 @@ def test_the_best_of_a_grid_on_the_same_draws_is_wrong_too_often_and_ours_is_not
         once = replace(certifier, seed=2 * trial)
         lower = posterior_gains(problem, policies, once).min(axis=1)  # rank 1 of 9 draws
         spoilt.append(truth[lower.argmax(), trial] < lower.max())
-        chosen = choose_n_wedge(problem, "spibb", once, GRID)
+        chosen = chosen_spibb(problem, once, GRID)
         claim = chosen.certificate
         fresh.append(truth[GRID.index(chosen.n_wedge), trial] < claim.lower)
     assert Rate.of(np.array(spoilt)).low > 0.15
@@ -76,7 +76,7 @@ def test_the_best_of_a_grid_on_the_same_draws_is_wrong_too_often_and_ours_is_not
 
 def test_a_posterior_chooses_with_one_seed_and_certifies_with_its_own():
     problem, certifier = arms(), Posterior(starts="known", draws=99, seed=4)
-    chosen = choose_n_wedge(problem, "spibb", certifier, GRID)
+    chosen = chosen_spibb(problem, certifier, GRID)
     assert chosen.certificate == certify(problem, chosen.policy, certifier)
     others = [
         certify(
@@ -89,12 +89,12 @@ def test_a_posterior_chooses_with_one_seed_and_certifies_with_its_own():
     assert chosen.lower == tuple(others)
     assert chosen.n_wedge == GRID[int(np.argmax(others))]
     last = replace(certifier, seed=2**63 - 1)  # the next one is 0 again
-    assert choose_n_wedge(problem, "spibb", last, GRID[:1]).certificate.delta == 0.1
+    assert chosen_spibb(problem, last, GRID[:1]).certificate.delta == 0.1
 
 
 def test_a_robust_certificate_chooses_and_certifies_with_the_same_data():
     problem, certifier = arms(), Robust(known_start=True)
-    chosen = choose_n_wedge(problem, "spibb", certifier, [*GRID, 10**6])
+    chosen = chosen_spibb(problem, certifier, [*GRID, 10**6])
     assert chosen.certificate == certify(problem, chosen.policy, certifier)
     assert chosen.certificate.lower == max(chosen.lower)
     assert chosen.n_wedge == 10**6  # nobody can be sure of these arms, and π_b loses nothing
@@ -136,7 +136,7 @@ def test_where_all_candidates_of_both_judges_are_refused_so_is_the_choice():
 
 
 def test_of_equal_bounds_the_most_careful_candidate_wins():
-    chosen = choose_n_wedge(arms(), "spibb", Robust(known_start=True), [2000, 10**6, 3000])
+    chosen = chosen_spibb(arms(), Robust(known_start=True), [2000, 10**6, 3000])
     assert chosen.n_wedge == 10**6
 
 
@@ -155,14 +155,14 @@ def logged():
 def test_trajectories_of_the_test_part_have_no_say_in_the_choice():
     problem = logged()
     judge = Trajectory(train_share=0.5, reward_low=0.0, reward_high=1.0)
-    chosen = choose_n_wedge(problem, "spibb", judge, [5, 10**6])
+    chosen = chosen_spibb(problem, judge, [5, 10**6])
     assert chosen.n_wedge == 5
     training = training_part(problem, judge.train_share, judge.seed)
     assert chosen.policy == SPIBB(n_wedge=5).improve(training).policy
     assert chosen.certificate == certify(problem, chosen.policy, judge)
     assert chosen.certificate.lower > 0
     # Other outcomes in the test part: another claim about the same choice.
-    again = choose_n_wedge(with_other_test_part(problem, judge), "spibb", judge, [5, 10**6])
+    again = chosen_spibb(with_other_test_part(problem, judge), judge, [5, 10**6])
     assert (again.n_wedge, again.lower, again.policy) == (5, chosen.lower, chosen.policy)
     assert again.certificate.lower < 0 < chosen.certificate.lower
 
@@ -182,32 +182,30 @@ def with_other_test_part(problem, judge):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "grid", "words"),
+    ("grid", "words"),
     [
-        ("spib", [3], "there is no algorithm 'spib'; did you mean spibb"),
-        ("duipi", [3], "duipi has no setting 'n_wedge'"),
-        ("spibb", [], "grid is .*expected several numbers"),
-        ("spibb", 3, "grid is 3, expected several numbers"),
-        ("spibb", [3, 3], "expected no N∧ twice"),
-        ("spibb", [3, -1], "n_wedge is -1"),
-        ("spibb", [2.5], r"n_wedge is 2\.5"),
+        ([], "grid is .*expected several numbers"),
+        (3, "grid is 3, expected several numbers"),
+        ([3, 3], "expected no N∧ twice"),
+        ([3, -1], "n_wedge is -1"),
+        ([2.5], r"n_wedge is 2\.5"),
     ],
 )
-def test_what_cannot_be_chosen_among_is_refused(algorithm, grid, words):
+def test_what_cannot_be_chosen_among_is_refused(grid, words):
     with pytest.raises(InvalidParameter, match=words):
-        choose_n_wedge(arms(), algorithm, Robust(), grid)
+        chosen_spibb(arms(), Robust(), grid)
 
 
 def test_an_a_priori_bound_does_not_choose():
     with pytest.raises(InvalidParameter, match="of type APriori, expected Robust or Posterior or"):
-        choose_n_wedge(arms(), "spibb", APriori(), GRID)
+        chosen_spibb(arms(), APriori(), GRID)
 
 
 def test_where_every_candidate_is_refused_so_is_the_choice():
     problem = arms()
     per_pair = np.full(problem.counts.pairs.num_pairs, 0.5)
     with pytest.raises(CertificateRefused, match="a discount for each pair"):
-        choose_n_wedge(replace(problem, discount=per_pair), "spibb", Robust(), GRID)
+        chosen_spibb(replace(problem, discount=per_pair), Robust(), GRID)
 
 
 # ---- as an algorithm --------------------------------------------------------------------------

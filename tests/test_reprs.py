@@ -27,9 +27,9 @@ from surestep._reprs import brief
 from surestep.algorithms import SPIBB
 from surestep.certificates import APriori
 from surestep.environments import make
+from surestep.model.batch import CountsBatch, ProblemBatch
 from surestep.model.counts import LoggedRewards
 from surestep.model.mdp import Marks
-from surestep.model.problem_batch import CountsBatch, ProblemBatch
 from surestep.model.successors import Successors
 from surestep.offpolicy import (
     DoublyRobust,

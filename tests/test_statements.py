@@ -186,7 +186,7 @@ ALLOWED = {  # mostly messages of other programs, which have no codes
     "_json.py": "errors of msgspec",
     "description.py": "errors of msgspec",
     "experiments/experiment.py": "settings in a column of a table, by their own reader",
-    "experiments/store.py": "the number of an error, which a file system tells in words only",
+    "experiments/run.py": "the number of an error, which a file system tells in words only",
     "io/labels/binning.py": "the label of a bin, by the reader beside its writer",
     "io/logs/counting.py": "an error that our own query raises: SQL has words and no codes",
     "io/logs/query.py": "names of DuckDB's types",

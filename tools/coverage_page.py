@@ -37,9 +37,9 @@ from surestep.experiments import (
     refuted,
     without_size,
 )
-from surestep.experiments.coverage import FAMILY_WISE
 from surestep.experiments.intervals import binomial_interval
-from surestep.experiments.naming import certifier_name, proposal_name, task_name
+from surestep.experiments.metrics import FAMILY_WISE
+from surestep.experiments.tables import certifier_name, proposal_name, task_name
 from surestep.figures.figure import Request, draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -79,7 +79,7 @@ def write_coverage_page(
     parts = ["\n".join(verdicts(*judged))]
     written: list[Path] = []
     for run, mine, pooled in zip((*runs, *beside), cells, families, strict=True):
-        title = str(Store(run).read_manifest().get("title", run.name)).removeprefix("Coverage: ")
+        title = Store(run).read_manifest().title.removeprefix("Coverage: ")
         picture = figures / f"{run.name}.svg"
         written += write_files([draw_run(read_run(run), picture, Request())])
         tables = [figures / kind / f"{run.name}.csv" for kind in ("by-certifier", "by-size")]

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from surestep.experiments.coverage import FAMILY_WISE
 from surestep.experiments.intervals import lower_limit
-from surestep.experiments.metrics import ROUNDING
+from surestep.experiments.metrics import FAMILY_WISE, ROUNDING
 from surestep.model.certificate import Rung
 
 PROVED: Rung = "proved better"

@@ -22,8 +22,7 @@ from surestep._drawing import Look
 from surestep._files import write_together
 from surestep.bounds import n_wedge
 from surestep.experiments import read_run
-from surestep.figures.figure import Request, draw_run, write_files
-from surestep.figures.n_wedge import SETTING, ZETA, draw_n_wedge
+from surestep.figures.figure import SETTING, ZETA, Request, draw_n_wedge, draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, FOLDER = DOCS / "reproduced.md", DOCS / "reproduced"
@@ -105,8 +104,7 @@ def draw_all(runs: Path, folder: Path) -> list[Path]:
     for name, figure in FIGURES.items():
         run = read_run(runs / name)
         figures.append(draw_run(run, folder / f"{figure}.svg", Request(look=LOOK)))
-        spent = sum(run.manifest["seconds"].values())
-        lines.append(f"{name},{run.manifest['repetitions']},{spent:.1f}")
+        lines.append(f"{name},{run.manifest.repetitions},{run.manifest.seconds:.1f}")
     times = folder / "times.csv"
     write_together({times: ["\n".join([*lines, ""]).encode()]})
     return [*write_files(figures), times]

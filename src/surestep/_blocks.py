@@ -46,9 +46,11 @@ class BlockFolder:
 
     def read(self, key: str) -> KeptBlock | None:
         """Returns a block; None where it is not there, or was damaged and is deleted now."""
+        path = self.path_of(key)
+        if not path.is_file():
+            return None
         try:
-            stored = io.BytesIO(self.path_of(key).read_bytes())
-            with np.load(stored, allow_pickle=False) as file:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
                 content = {name: file[name] for name in file.files}
             made_by, *names = map(str, content.pop(MADE_BY))
             if names != list(content):
@@ -57,8 +59,8 @@ class BlockFolder:
                 column = name.removeprefix(WORDS)
                 content[column] = content.pop(name).astype(object)[content[column]]
         except Exception:  # whatever a damaged file does to its reader
-            with failing_to_write(self.path_of(key), "deleted"):
-                self.path_of(key).unlink(missing_ok=True)
+            with failing_to_write(path, "deleted"):
+                path.unlink(missing_ok=True)
             return None
         return KeptBlock(made_by, content)
 

@@ -24,21 +24,18 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm, make_algorithm
+from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm
 from surestep.algorithms.batch import improve_batches
-from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, limited
-from surestep.algorithms.registry import kind_of
-from surestep.certificates import CERTIFIERS, Certifier, certify
-from surestep.certificates.bounding import choosing_bounds
-from surestep.certificates.episodes import training_for
-from surestep.certificates.protocol import Bound
+from surestep.certificates import CERTIFIERS, Certifier
+from surestep.certificates.certifying import choosing_bounds
+from surestep.certificates.common import Bound
 from surestep.certificates.registry import check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
-from surestep.model.certificate import Certificate
+from surestep.model.batch import ProblemBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
-from surestep.model.problem_batch import ProblemBatch
 
 NEARLY = 0.9  # of the largest bound: what one action in every state has to promise
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
@@ -252,45 +249,6 @@ def any_gain(lower: Sequence[Bound]) -> bool:
 
 
 Method = Algorithm | AutoNWedge | Limited  # whatever a pipeline may improve with
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenNWedge:
-    """The N∧ that was chosen, what was expected of each candidate, and what is claimed in the end.
-
-    `lower` is what the choice went by, None where the certificate was refused. Only `certificate`
-    is a claim.
-    """
-
-    n_wedge: int
-    policy: Policy
-    certificate: Certificate
-    grid: tuple[int, ...]
-    lower: tuple[float | None, ...]
-
-
-def choose_n_wedge(
-    problem: Problem, algorithm: str, certifier: Certifier, grid: Sequence[int] | None = None
-) -> ChosenNWedge:
-    """Chooses the N∧ of the grid with the largest lower bound; and a certificate it leaves fresh.
-
-    `algorithm` is the name of one with an N∧; see `AutoNWedge` for the rest.
-    """
-    arrays.expect("problem", problem, Problem)
-    setting = n_wedge_setting(kind_of(algorithm)) or "n_wedge"
-    method = make_algorithm(algorithm, **{setting: 1})
-    auto = AutoNWedge(algorithm=method, certifier=certifier, grid=grid)  # type: ignore[arg-type]
-    choice = auto.choose(training_for(problem, certifier))
-    policy = choice.best.improvement.policy
-    grid = [int(candidate.n_wedge or 0) for candidate in choice.candidates]
-    lower = [candidate.lower for candidate in choice.candidates]
-    return ChosenNWedge(
-        n_wedge=grid[choice.taken],
-        policy=policy,
-        certificate=certify(problem, policy, certifier),
-        grid=tuple(grid),
-        lower=tuple(None if isinstance(x, CertificateRefused) else x for x in lower),
-    )
 
 
 def best_of(algorithms: Sequence[Algorithm], lower: Sequence[Bound]) -> int:

@@ -198,12 +198,9 @@ HELP = {
     "columns.terminated": "Whether the episode ended with this step.",
     "columns.truncated": "Whether a clock stopped the recording there.",
     "columns.propensity": "The probability that the action had.",
-    "columns.time": "When it was decided, or the episode began, where the order of the log is "
-    "another one.",
-    "bins": "Bins of a column: quantiles, width or edges; or states of several columns: tree or "
-    "kmeans, of a number of them or `auto`.",
-    "reader": "How text files are written, in the words of DuckDB's reader; encoding is utf-8 or "
-    "latin-1.",
+    "columns.time": "When it was decided, or the episode began, if the log's order is another.",
+    "bins": "Bins of a column: quantiles, width, edges; or states of several: tree, kmeans.",
+    "reader": "How text files are written, in the words of DuckDB's reader.",
     "behavior.policy": "The policy that made the log: a table of state, action, probability; "
     "uniform (a randomised trial); propensities, or row-propensities where they vary within a "
     "state; or estimate.",
@@ -215,21 +212,17 @@ HELP = {
     "stakes.returns": "Every episode returns between these, and so does its rest from any step on, "
     "unless that is 0.",
     "stakes.unit": "What rewards are, and per what, for readers: € per pump.",
-    "limits.possible": "What can be done in a state: `seen`, nothing is recommended there that the "
-    "log does not show there; or a table of state, action with all pairs that there are.",
-    "limits.allowed": "A table of state, action with the pairs that may be recommended; no other "
-    "is taken more often than before.",
+    "limits.possible": "What can be done in a state: `seen`, only what the log shows there; or a "
+    "table of state, action with all pairs that there are.",
+    "limits.allowed": "A table of state, action: no other is taken more often than before.",
     "limits.states": "A file with all states that there are, where the log shows fewer.",
     "limits.actions": "A file with all actions that there are.",
     "method.algorithm": "Such as spibb:n_wedge=50; see `surestep algorithms`.",
-    "method.n_wedge": "N∧: pairs visited at most this often keep their probability. `auto` takes "
-    "the one with the largest lower bound.",
+    "method.n_wedge": "N∧: pairs visited at most so often keep their probability; or `auto`.",
     "method.zeta": "Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.",
-    "method.least_visits": "Pairs visited less often are not taken more often than before, "
-    "whatever the algorithm; an N∧ that is given holds instead.",
+    "method.least_visits": "Pairs visited less are not taken more often, unless N∧ is given.",
     "method.delta": "δ: the chance that the claim is wrong.",
-    "method.unseen": "The value of a pair that was never tried: the lower value bound "
-    "(pessimistic), or 0 (terminal).",
+    "method.unseen": "What a pair is worth that was never tried: pessimistic, or 0 (terminal).",
     "method.certificates": "Such as robust:set=l1; the result stands by the first.",
     "method.train_share": "The share of the log that chooses the policy; the rest judges it.",
     "method.worlds": "Worlds of each kind in the stress test; 0: none.",

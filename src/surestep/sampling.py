@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidModel
-from surestep.kernels.population import population_counts, shares_of_rest
 from surestep.kernels.records import Process
-from surestep.kernels.runs import draw, running_sums, simulate
+from surestep.kernels.runs import population_counts, running_sums, shares_of_rest, simulate
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 
+Chances = Callable[[IntArray, FloatArray, FloatArray], None]  # writes those of every run
 STEPS_AT_ONCE = 4_000_000  # transitions that are kept before they are put together
 
 
@@ -75,19 +76,9 @@ def log_of_transitions(
     )
 
 
-def process_of(
-    mdp: FiniteMDP,
-    policy: Policy,
-    over: BoolArray,
-    chances: Callable[[IntArray, FloatArray, FloatArray], None],
-) -> Process:
+def process_of(mdp: FiniteMDP, policy: Policy, over: BoolArray, chances: Chances) -> Process:
     """Returns the model under the policy as kernels draw from it: with `chances` of every run."""
-
-    def of(offsets: IntArray, probability: FloatArray) -> FloatArray:
-        result = np.empty(probability.size)
-        chances(offsets, probability, result)
-        return result
-
+    of = partial(summed, chances=chances)
     return Process(
         mdp.pairs.offsets,
         of(mdp.pairs.offsets, policy.probability),
@@ -99,32 +90,25 @@ def process_of(
     )
 
 
-def summed(offsets: IntArray, probability: FloatArray) -> FloatArray:
-    """Returns the running sums of each run of probabilities."""
+def summed(
+    offsets: IntArray, probability: FloatArray, chances: Chances = running_sums
+) -> FloatArray:
+    """Returns the running sums of each run of probabilities, or other chances of it."""
     sums = np.empty(probability.size)
-    running_sums(offsets, probability, sums)
+    chances(offsets, probability, sums)
     return sums
 
 
-def drawing(
-    offsets: IntArray, probability: FloatArray, rng: np.random.Generator
-) -> Callable[[IntArray], IntArray]:
-    """Returns a function that draws one element of each given run, with the runs' probabilities."""
-    sums = summed(offsets, probability)
-
-    def one_of_each(runs: IntArray) -> IntArray:
-        chosen = np.empty(runs.size, np.int64)
-        draw(offsets, sums, runs, rng.random(runs.size), chosen)
-        return chosen
-
-    return one_of_each
+def ends_of(mdp: FiniteMDP) -> BoolArray:
+    """Returns the states [S] without any successor, in which an episode is over."""
+    leading_on = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
+    over: BoolArray = arrays.run_sums(leading_on, mdp.pairs.offsets) == 0
+    return over
 
 
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
     """Returns the states [S] without any successor; refuses ends that no log can show."""
-    pairs = mdp.pairs
-    ending = arrays.run_lengths(mdp.offsets) == 0
-    over: BoolArray = arrays.run_sums((~ending).astype(np.int64), pairs.offsets) == 0
+    pairs, over, ending = mdp.pairs, ends_of(mdp), arrays.run_lengths(mdp.offsets) == 0
     arrays.refuse_where(
         ending & (policy.probability > 0) & ~over[pairs.state],
         lambda k: (

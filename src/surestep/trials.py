@@ -14,20 +14,19 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
+from surestep._arrays import AnyArray, FloatArray
 from surestep.algorithms import Improver, improve_batch
 from surestep.algorithms.batch import is_compiled
 from surestep.certificates import Certifier
 from surestep.certificates.certifying import certify_many
+from surestep.certificates.common import Claim
 from surestep.certificates.episodes import training_for
-from surestep.certificates.protocol import Claim
-from surestep.certificates.standing import standing_name
+from surestep.certificates.registry import standing_name
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
-from surestep.model.batch import MDPBatch
+from surestep.model.batch import MDPBatch, ProblemBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.problem_batch import ProblemBatch
 from surestep.model.statements import WITHIN_SEEN
 from surestep.planning.batch import endless_members, evaluate_batch
 
@@ -67,7 +66,10 @@ def proposed_each(
     estimate, as recordings that were cut may have it.
     """
     policies, n_wedge = [problem.behavior.probability for problem in problems], None
-    parts = training_parts(problems, judges) if judges else dict(enumerate(problems))
+    parts = {} if judges else dict(enumerate(problems))
+    for b, judge in enumerate(judges):
+        with suppress(InvalidParameter):
+            parts[b] = training_for(problems[b], judge)
     for group in alike(parts) if plans_together(improver) else ():
         together = [parts.pop(b) for b in group]
         batch = ProblemBatch.from_problems(together)
@@ -82,15 +84,6 @@ def proposed_each(
         policies[b] = improved.policy.probability
         n_wedge = None if isinstance(improver, AutoNWedge) else improved.n_wedge
     return Proposed(np.stack(policies), n_wedge)
-
-
-def training_parts(problems: Sequence[Problem], judges: Sequence[Certifier]) -> dict[int, Problem]:
-    """Returns what each judge leaves to the choice, by its place; none where that is nothing."""
-    parts = {}
-    for b, (problem, judge) in enumerate(zip(problems, judges, strict=True)):
-        with suppress(InvalidParameter):
-            parts[b] = training_for(problem, judge)
-    return parts
 
 
 def alike(problems: Mapping[int, Problem]) -> list[list[int]]:
@@ -112,8 +105,8 @@ class Claimed(NamedTuple):
     """The claims about B policies."""
 
     lower: FloatArray  # [B] L; NaN where nothing is claimed
-    standing: list[str]  # empty where nothing is
-    refusal: list[str]  # the code of why nothing is, else empty
+    standing: AnyArray  # [B] empty where nothing is
+    refusal: AnyArray  # [B] the code of why nothing is, else empty
 
 
 def claimed(
@@ -122,22 +115,13 @@ def claimed(
     policies: FloatArray,
 ) -> Claimed:
     """Returns what each certifier claims of its policy [B, K]; one may be refused already."""
-    claims: list[Claim | None] = [
-        certifier if isinstance(certifier, CertificateRefused) else None for certifier in certifiers
-    ]
-    asked = {
-        b: certifier
-        for b, certifier in enumerate(certifiers)
-        if not isinstance(certifier, CertificateRefused)
-    }
-    judged = [Policy(problems[b].counts.pairs, policies[b]) for b in asked]
-    made = certify_many([problems[b] for b in asked], judged, [*asked.values()])
-    for b, claim in zip(asked, made, strict=True):
-        claims[b] = claim
-    lower, standing, refusal = zip(
-        *(answer(claim) for claim in claims if claim is not None), strict=True
-    )
-    return Claimed(np.array(lower), list(standing), list(refusal))
+    judges = {b: x for b, x in enumerate(certifiers) if not isinstance(x, CertificateRefused)}
+    judged = [Policy(problems[b].counts.pairs, policies[b]) for b in judges]
+    made = certify_many([problems[b] for b in judges], judged, [*judges.values()])
+    claims = iter(made)
+    answers = [answer(x if isinstance(x, CertificateRefused) else next(claims)) for x in certifiers]
+    lower, standing, refusal = zip(*answers, strict=True)
+    return Claimed(np.array(lower), np.array(standing, object), np.array(refusal, object))
 
 
 def answer(claim: Claim) -> tuple[float, str, str]:

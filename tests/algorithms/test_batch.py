@@ -1,5 +1,7 @@
 """Many data sets in one call: the answers of one at a time, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,13 +15,14 @@ from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.limits import Limits, limited
 from surestep.errors import (
+    InvalidCounts,
     InvalidParameter,
     NeverEnds,
     NotConverged,
     ShapeMismatch,
 )
+from surestep.model.batch import CountsBatch, ProblemBatch
 from surestep.model.counts import LoggedRewards
-from surestep.model.problem_batch import CountsBatch, ProblemBatch
 
 CASES = [
     algorithm
@@ -67,7 +70,7 @@ def batches(draw, size=5):
 
 
 @pytest.mark.parametrize("algorithm", CASES, ids=repr)
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(problems=batches())
 def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
     found = improve_batch(algorithm, problems)
@@ -140,6 +143,66 @@ def test_counts_of_one_data_set():
     assert (second.times.tolist(), second.starts.tolist()) == ([2, 0], [2])
     assert second.rewards.values.tolist() == [1.0, 0.0]
     assert_frozen(batch)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pairs": 3}, "pairs is of type int, expected Pairs"),
+        ({"rewards": [1.0]}, "rewards is of type list, expected LoggedRewards"),
+        ({"times": [3, 1]}, r"times has shape \(2,\), expected \[data sets, 2\]"),
+        ({"times": np.zeros((0, 2))}, r"times has shape \(0, 2\), expected"),
+        ({"times": [[3, 1], [2, 0.5]]}, r"times\[1, 1\] is 0.5, expected a whole number"),
+        ({"times": [[3, 1], [2, -1]]}, "data set 1: count of state 0, action 1 .* is -1, expected"),
+        ({"times": [[2, 1], [2**62, 0]]}, "data set 1: the sum of all count is more than"),
+        ({"starts": [1, 2]}, r"starts has shape \(2,\), expected \(2, 1\)"),
+        ({"starts": [[1], [0]]}, "data set 1: starts add up to 0, expected at least 1"),
+        ({"starts": [[1], [-2]]}, "data set 1: starts of state 0 is -2, expected"),
+        (
+            {
+                "terminal": [True],
+                "times": [[0, 0], [2, 1]],
+                "rewards": LoggedRewards([0.0, 0.0], "pair", True),
+            },
+            "data set 1: state 0 is marked as terminal",
+        ),
+    ],
+)
+def test_a_batch_that_no_logs_could_have_made_is_refused(changes, message):
+    with pytest.raises(InvalidCounts, match=message):
+        CountsBatch(**parts(**changes))
+
+
+@pytest.mark.parametrize(
+    ("rewards", "message"),
+    [
+        (([3.0, 1.0], "pair", False), r"reward has shape \(2,\), expected \(2, 2\)"),
+        (([[3.0, 1.0], [1.0, 0.0]], "pair", True), r"reward has shape \(2, 2\), expected \(2,\)"),
+        (([[3.0, 1.0], [np.nan, 0.0]], "pair", False), r"reward\[1, 0\] is nan, expected a finite"),
+        (
+            ([[3.0, 1.0], [1.0, 7.0]], "pair", False),
+            r"data set 1: reward sum of state 0, action 1 is 7\.0, but it was never observed",
+        ),
+        (
+            ([[3.0, 1.0], [1.0, 7.0]], "transition", False),
+            r"data set 1: reward sum of state 0, action 1 → state 0 is 7\.0, but it was never",
+        ),
+        (
+            ([[3.0, 1.0], [1.0, 0.0]], "pair", False, [[1, 1], [2, 0]], [[1, 1], [3, 0]]),
+            r"data set 1: rewards of state 0, action 0 are 2\.0 to 3\.0, and their mean is 0\.5",
+        ),
+    ],
+)
+def test_rewards_that_no_logs_could_have_shown_are_refused(rewards, message):
+    with pytest.raises(InvalidCounts, match=message):
+        CountsBatch(**parts(rewards=LoggedRewards(*rewards)))
+
+
+def test_problems_on_other_terms_are_no_batch():
+    first = ProblemBatch(**terms()).problem(0)
+    for change in ({"discount": 0.8}, {"value_bounds": (0.0, 9.0)}, {"unseen": "pessimistic"}):
+        with pytest.raises(ShapeMismatch, match=r"problem 1 has another .* than problem 0"):
+            ProblemBatch.from_problems([first, replace(first, **change)])
 
 
 def terms(counts=None, **changes):
@@ -219,9 +282,9 @@ def test_rounds_are_limited(monkeypatch):
     problems = ProblemBatch(**terms())
     rounds = improve_batch(SPIBB(n_wedge=0), problems).iterations
     most = int(rounds.max())
-    monkeypatch.setattr("surestep.algorithms.batch.ITERATION_LIMIT", most)
+    monkeypatch.setattr("surestep.planning.batch.ITERATION_LIMIT", most)
     assert improve_batch(SPIBB(n_wedge=0), problems).iterations.tolist() == rounds.tolist()
-    monkeypatch.setattr("surestep.algorithms.batch.ITERATION_LIMIT", most - 1)
+    monkeypatch.setattr("surestep.planning.batch.ITERATION_LIMIT", most - 1)
     with pytest.raises(NotConverged, match=f"stopped after {most - 1} rounds, the limit"):
         improve_batch(SPIBB(n_wedge=0), problems)
 

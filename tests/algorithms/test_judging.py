@@ -6,7 +6,7 @@ import pytest
 import surestep
 from surestep import Counts, Pairs, Policy, Problem
 from surestep.algorithms import SPIBB, BasicRL, RaMDP, SoftSPIBB
-from surestep.algorithms.judging import improvement_of, tie_of, valued_at_lowest, with_known_reward
+from surestep.algorithms.contract import improvement_of, tie_of, valued_at_lowest, with_known_reward
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import LoggedRewards
 

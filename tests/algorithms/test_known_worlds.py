@@ -57,8 +57,7 @@ def test_with_all_the_data_in_the_world_the_optimum_is_reached(algorithm, world)
 
 
 @pytest.mark.parametrize(
-    ("world", "actions"),
-    [("Gridworld", GRIDWORLD_ACTIONS), ("Wet Chicken", WET_CHICKEN_ACTIONS)],
+    ("world", "actions"), [("Gridworld", GRIDWORLD_ACTIONS), ("Wet Chicken", WET_CHICKEN_ACTIONS)]
 )
 def test_basic_rl_finds_the_known_actions(world, actions):
     problem = WORLDS[world][0](1)

@@ -24,13 +24,13 @@ from surestep.algorithms import (
     RobustMDP,
     improve_batch,
 )
-from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, kept_where, limited
 from surestep.certificates import Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter
 from surestep.model import Pairs, Policy
-from surestep.model.problem_batch import CountsBatch, ProblemBatch
+from surestep.model.batch import CountsBatch, ProblemBatch
 from surestep.planning import q_values
 
 CASES = [algorithm for name in ALGORITHMS for algorithm in SETTINGS[name]]

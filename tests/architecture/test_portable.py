@@ -144,10 +144,7 @@ def test_the_package_asks_for_nothing_that_windows_has_not():
         ("from os import fork", 1),
         ("import os\npid = os.fork()", 1),
         ("import signal\nsignal.signal(signal.SIGKILL, print)", 1),
-        (
-            "n = os.getuid() if hasattr(os, 'getuid') else 1",
-            0,
-        ),
+        ("n = os.getuid() if hasattr(os, 'getuid') else 1", 0),
         ("n = 1 if hasattr(os, 'getuid') else os.getuid()", 1),
         ("if hasattr(os, 'fork'):\n    os.getuid()", 1),
         ("def f():\n    if sys.platform == 'win32':\n        return\n    os.getuid()", 0),

@@ -23,10 +23,10 @@ from surestep.bounds import (
     credible_width,
     equivalent_n_wedge,
     n_wedge,
-    radius,
     zeta,
 )
-from surestep.bounds.radius import beta_width_bracket, odds_against, symmetric_beta_width
+from surestep.bounds import loss as formulas
+from surestep.bounds.loss import beta_width_bracket, odds_against, symmetric_beta_width
 from surestep.errors import InvalidParameter
 
 SIZES = st.builds(
@@ -135,7 +135,7 @@ def test_the_beta_width_never_rises_whatever_the_last_digits_of_the_library_are(
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("betainccinv", "betaincinv", "beta_width_bracket"):
-            patch.setattr(radius, name, blurred(getattr(radius, name)))
+            patch.setattr(formulas, name, blurred(getattr(formulas, name)))
         widths = symmetric_beta_width(np.arange(first, first + 60).astype(float), log_share)
     assert (np.diff(widths) <= 0).all()
     assert (widths >= 0).all()

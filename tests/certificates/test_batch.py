@@ -10,7 +10,7 @@ from surestep.algorithms import SPIBB
 from surestep.certificates import APriori, Robust, Stitched, certify_many
 from surestep.environments import make
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.planning import robust_batch
+from surestep.planning import robust
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_robust_certificates_of_a_batch_are_those_of_the_loop_for_one_set(asked,
     problems, policies = asked
     certifier = Robust(set=kind, reward_low=0.0, reward_high=1.0, delta=0.2)
     *found, refused = certify_many(problems, policies, certifier)
-    monkeypatch.setattr(robust_batch, "SMALL", 0)  # no set is small: each is done on its own
+    monkeypatch.setattr(robust, "SMALL", 0)  # no set is small: each is done on its own
     for claim, *each in zip(found, problems[:3], policies[:3], strict=True):
         single = certify(*each, certifier)
         errors = claim.figures["evaluation_error"] + single.figures["evaluation_error"]

@@ -1,23 +1,56 @@
-"""Bets against a mean: capitals by going through their series, and where enough of them are won."""
+"""Bets against a mean: capitals by going through their series, and where enough of them are won.
+
+What a plan expects of a bet, which plan is taken, and what a claim tells of it, by hand.
+"""
 
 import itertools
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from support.bets import lower_limit, lower_limit_in_turn
+from surestep import Counts, Policy, Problem
+from surestep.certificates import Stitched, bets, stitched
 from surestep.certificates.bets import (
     Bet,
+    BetPlan,
+    ExpectedBets,
+    Fold,
+    Levels,
+    bets_alone,
+    bets_in_turn,
+    kinds_of,
+    least_of,
     limits_of,
     log_goal,
+    most_rounds,
+    plans_at,
+    span_of,
     stake_for,
     usual_stakes,
 )
-from surestep.kernels.stitched import Turns
+from surestep.certificates.stacks import Rounds, Tallies, Way
+from surestep.certificates.stitched import (
+    Folds,
+    Judging,
+    Planning,
+    check_rounds,
+    grown,
+    lower_limits,
+    plans_of,
+)
+from surestep.errors import RefutedBounds
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns
 
 DELTA, LEAST = 0.2, -1.0
+COURSE = Course(*[None] * 8)._replace(
+    limits=(0.0, 2.0), discount=0.5, start_chances=np.empty((0, 2))
+)
+STACKS = SimpleNamespace(sizes=np.array([3, 0, 1]), starts=np.zeros(7, int))
+UNPLANNED = BetPlan(Way(BOTH), 0.1)
 
 
 def is_refuted(series, complete, stake, mean):
@@ -187,3 +220,317 @@ def test_stakes_in_turn_weigh_both_means_alike():
     ours, theirs = usual_stakes((10.0, 40.0), (4.0, 1.0), log_goal(0.1))
     assert ours * 10 == pytest.approx(theirs * 40)
     assert ours * 10 == pytest.approx(math.sqrt(2 * math.log(30.0) / (0.4 + 0.025)))
+
+
+def rounds_of(values):
+    """Rounds [runs, rounds] that are all there."""
+    values = np.array(values)
+    complete = np.full(values.shape[0], values.shape[1])
+    return Rounds(values, complete, np.zeros_like(complete))
+
+
+def tallies_of(values, who):
+    """Rounds [runs, rounds] that are all there, in numbers: of one way in one case."""
+    tallies = Tallies(*np.zeros((3, 1, 1, 2)))
+    for kind, given in enumerate(kinds_of(who, rounds_of(values))):
+        tallies.number[..., kind] = given.size / len(values)
+        if given.size:
+            tallies.mean[..., kind], tallies.variance[..., kind] = given.mean(), given.var()
+    return tallies
+
+
+def planned(values, ratio, who=BOTH):
+    """The bet that is planned where the rounds of fold 1 give these values [runs, rounds]."""
+    fold, tallies = Fold(STACKS, COURSE, ratio, 0.1), tallies_of(values, who)
+    levels = Levels.of([fold])
+    bets = bets_in_turn(levels, tallies) if who > OURS else bets_alone(levels, [who], tallies)
+    return bets.plan(fold, Way(who), (0, 0))
+
+
+def test_the_limit_to_be_expected_is_that_of_the_stake():
+    bet = planned([[0.0, 1.0] * 500, [1.0, 0.0] * 500], 1.5)
+    number, variance, goal = 1500.0, 0.25, math.log(30.0)
+    stake = math.sqrt(2 * goal / (number * variance))
+    assert bet.stake == pytest.approx(stake)
+    assert bet.score == pytest.approx(0.5 - goal / (stake * number) - stake * variance / 2)
+
+
+def test_a_stake_is_no_larger_than_what_may_be_lost_and_a_spread_no_smaller():
+    # Equal values count as spread by 1e-3 of the range.
+    bet = planned([[1.0] * 20], 1.0)
+    goal, capped = math.log(30.0), 0.99 / 3.0
+    assert bet.stake == pytest.approx(math.sqrt(2 * goal / (20 * 2e-3**2)))
+    assert bet.score == pytest.approx(1.0 - goal / (capped * 20) - capped * 2e-3**2 / 2, rel=1e-8)
+
+
+def test_without_rounds_the_least_is_expected():
+    bet = planned(np.zeros((2, 0)), 1.0)
+    assert (bet.stake, bet.score) == (0.0, pytest.approx(-2.0 - 2e-9, abs=1e-12))
+
+
+@pytest.mark.parametrize(("who", "least"), [(BOTH, -5.0), (OURS, -3.0), (THEIRS, -2.0)])
+def test_the_least_of_a_round_is_a_little_less_for_rounding(who, least):
+    course = SimpleNamespace(limits=(-3.0, 2.0))
+    assert least_of(who, course) == pytest.approx(least - 3e-9, abs=1e-12)
+    assert span_of(course) == pytest.approx(5.0 + 3e-9, abs=1e-12)
+
+
+def test_the_limit_to_be_expected_in_turn_is_that_of_both_stakes():
+    # Of three rounds the first is of π_I, and gives 0.5 or 1.5; the others are of π_b.
+    plan = planned([[0.5, -0.4, -0.6, 1.5, -0.6, -0.4] * 100], 2.0, who=3)
+    lengths, variances = (400.0, 800.0), (0.25, 0.01)
+    stakes = usual_stakes(lengths, variances, log_goal(0.1))
+    turns = plan.turns
+    assert (turns.cycle, turns.together) == (3, 0.8)
+    assert (turns.ours, turns.theirs) == pytest.approx(stakes)
+    alone = [stake_for(log_goal(0.1), n * v) for n, v in zip(lengths, variances, strict=True)]
+    assert (turns.ours_alone, turns.theirs_alone) == pytest.approx(alone)
+    assert turns.limits == (pytest.approx(-2e-9), pytest.approx(2.0 + 2e-9))
+    factor, spread = stakes[0] * 400, 0.25 / 400 + 0.01 / 800
+    goal = math.log(30.0 / 0.8)
+    assert plan.score == pytest.approx(1.0 - 0.5 - goal / factor - factor * spread / 2)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(1.0, -0.2), (1.8, -1.0)])
+def test_the_smaller_cap_of_two_is_expected_to_hold_for_both(ours, theirs):
+    # Values of no spread: 1 may be lost of 1, or 1.8 of 2; and 2 − 0.2, or 2 − 1.
+    plan = planned([[ours, theirs] * 10], 1.0, who=2)
+    factor = 10 * 0.99 / 1.8
+    spread = 2 * 2e-3**2 / 10
+    expected = ours + theirs - math.log(30.0 / 0.8) / factor - factor * spread / 2
+    assert plan.score == pytest.approx(expected, rel=1e-6)
+
+
+def test_without_rounds_of_both_policies_do_not_take_turns():
+    for values in (np.zeros((2, 0)), np.zeros((2, 1))):
+        plan = planned(values, 1.0, who=2)
+        assert plan.score == -math.inf
+
+
+def test_rounds_in_turn_are_of_two_kinds():
+    rounds = Rounds(np.arange(10.0).reshape(2, 5), np.array([5, 2]), np.zeros(2, int))
+    assert [kind.tolist() for kind in kinds_of(3, rounds)] == [
+        [0.0, 3.0, 5.0],
+        [1.0, 2.0, 4.0, 6.0],
+    ]
+    for who in (BOTH, OURS, THEIRS):
+        (every,) = kinds_of(who, rounds)
+        assert every.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def planned_at(monkeypatch, score):
+    """The plan where fold 1 expects `score(way)`, and all ways that it looked at."""
+    looked_at = []
+
+    def tally_each(cases, ways, purpose, runs):
+        (case,), (several,) = cases, ways
+        assert case.readable.tolist() == [True, False, True]
+        assert (case.seed, case.rounds, purpose, runs) == (0, 7, 1, 8)
+        looked_at.append(several)
+        return several
+
+    def made(levels, *given):
+        *whos, ways = given
+        assert whos in ([], [[way.who for way in ways]])
+        assert (levels.ratio, levels.goal) == (1.5, pytest.approx(math.log(30.0)))
+        return ExpectedBets(np.array([[score(way) for way in ways]]), np.zeros((1, len(ways), 4)))
+
+    monkeypatch.setattr(bets, "tally_each", tally_each)
+    monkeypatch.setattr(bets, "bets_alone", made)
+    monkeypatch.setattr(bets, "bets_in_turn", made)
+    (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1)], 8)
+    return plan, looked_at
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_bets_of_several_folds_are_those_of_each(in_turn):
+    rng = np.random.default_rng(0)
+    tallies = Tallies(rng.integers(0, 3, (3, 6, 2)) * 7.0, *rng.random((2, 3, 6, 2)))
+    courses = [SimpleNamespace(limits=(-1.0 - f, 2.0)) for f in range(3)]
+    folds = [Fold(STACKS, course, 1.0 + f, 0.1 / (1 + f)) for f, course in enumerate(courses)]
+
+    def bets(folds, tallies):
+        levels = Levels.of(folds)
+        if in_turn:
+            return bets_in_turn(levels, tallies)
+        return bets_alone(levels, (BOTH, OURS, THEIRS) * 2, tallies)
+
+    whole = bets(folds, tallies)
+    for f, fold in enumerate(folds):
+        alone = bets([fold], Tallies(*(figure[f : f + 1] for figure in tallies)))
+        for figures, one in zip(whole, alone, strict=True):
+            np.testing.assert_array_equal(figures[f], one[0])
+
+
+def test_policies_are_rolled_out_in_turn_where_that_promises_clearly_more(monkeypatch):
+    # 1 % of a range of 2, and a little.
+    for in_turn, expected in ((1.02, BOTH), (1.0201, 3)):
+        scores = {BOTH: 1.0, OURS: 9.0, THEIRS: 9.0, 3: in_turn}
+        plan, _ = planned_at(monkeypatch, lambda way, scores=scores: scores.get(way.who, 0.0))
+        assert plan.way.who == expected
+
+
+def test_the_best_horizon_of_each_is_taken(monkeypatch):
+    best = {BOTH: 6.0, OURS: 7.0, THEIRS: 99.0}
+
+    def score(way):
+        return 9.0 if way.who == 4 else -abs((way.horizon or 99) - best.get(way.who, 0.0))
+
+    plan, looked_at = planned_at(monkeypatch, score)
+    assert plan.way == Way(4, 7, None)
+    lengths = (2, 4, 6, 7, 10, None)
+    assert looked_at == [
+        [Way(who, steps, steps) for who in (BOTH, OURS, THEIRS) for steps in lengths],
+        [Way(cycle, 7, None) for cycle in (2, 3, 4, 6)],
+    ]
+
+
+@pytest.mark.parametrize(("gain", "robust"), [(-0.1, False), (0.0, False), (0.1, True)])
+def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
+    gain, robust, monkeypatch
+):
+    asked = []
+
+    def plans_at(folds, runs):
+        asked.extend((fold.course.tails, fold.delta) for fold in folds)
+        return [
+            UNPLANNED._replace(score=1.0 + gain * (fold.course.tails == "robust")) for fold in folds
+        ]
+
+    class Tailed(SimpleNamespace):
+        def _replace(self, tails):
+            return Tailed(tails=tails)
+
+    monkeypatch.setattr(stitched, "plans_at", plans_at)
+    certifier, course = Stitched(delta=0.1, tails=0.2), Tailed(tails="plain")
+    plans = plans_of(
+        [Planning(certifier, STACKS, course, 1.0, tails) for tails in (None, "robust", None)]
+    )
+    assert [plan.robust for plan in plans] == [False, robust, False]
+    plain = ("plain", 0.1)
+    assert asked == [plain, plain, ("robust", pytest.approx(0.08)), plain]
+
+
+def test_robust_sets_are_for_small_models_with_a_discount():
+    def may(num_pairs=5_000, discount=0.5, known=True, log=None, **settings):
+        counts = SimpleNamespace(
+            pairs=SimpleNamespace(num_pairs=num_pairs), rewards=SimpleNamespace(known=known)
+        )
+        problem = SimpleNamespace(counts=counts, single_discount=discount)
+        return Stitched(**settings).may_have_tails(problem, log)
+
+    assert may()
+    assert may(known=False, reward_low=0.0, reward_high=0.0)
+    assert not any([may(num_pairs=5_001), may(discount=1.0), may(tails=0.0), may(known=False)])
+    led, unknown = (SimpleNamespace(next_state=np.array([1, s])) for s in (0, -1))
+    assert may(log=led)
+    assert not may(log=unknown)
+
+
+def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(monkeypatch):
+    terms = []
+    monkeypatch.setattr(stitched, "uncertainty_of", lambda _, given: terms.append(given))
+    monkeypatch.setattr(Stitched, "may_have_tails", lambda *_: True)
+    for ends in ((0.0, 0.0), (-2.0, 3.0), (None, None)):
+        certifier = Stitched(delta=0.1, tails=0.25, reward_low=ends[0], reward_high=ends[1])
+        with pytest.raises(AttributeError):
+            certifier.robust_tails(SimpleNamespace(log=None), None)
+    assert [given.reward_range for given in terms] == [(0.0, 0.0), (-2.0, 3.0), None]
+    assert {given.delta for given in terms} == {0.025}
+
+
+@pytest.mark.parametrize(("steps", "starts", "most"), [(9, 5, 5), (200_000, 150_000, 100_000)])
+def test_a_run_has_as_many_rounds_as_starts_or_as_steps(steps, starts, most):
+    stacks = SimpleNamespace(sizes=np.array([steps - 1, 1]), starts=np.zeros(starts, int))
+    assert most_rounds(stacks, COURSE) == most
+    known = SimpleNamespace(start_chances=np.ones(1))
+    assert most_rounds(stacks, known) == min(steps, 100_000)
+
+
+def test_rounds_may_not_go_beyond_what_returns_allow():
+    def refused(way, values, words):
+        with pytest.raises(RefutedBounds, match=words):
+            check_rounds(way, rounds_of([values]), COURSE)
+
+    check_rounds(Way(BOTH), rounds_of([[-2.0]]), COURSE)
+    refused(Way(BOTH), [-2.1], r"come to -2.1, but returns between 0.0 and 2.0 allow -2\.0")
+    check_rounds(Way(2), rounds_of([[0.0, -2.0]]), COURSE)
+    refused(Way(2), [-0.1, -2.0], r"come to -0.1, but returns between 0.0 and 2.0 allow -2e-09")
+    refused(Way(2), [0.0, -2.1], r"come to -2.1, but returns between 0.0 and 2.0 allow -2\.0")
+
+
+def small_problem():
+    """Two states and actions; three of four episodes start in state 0."""
+    counts = Counts.from_dense(
+        np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)), starts=np.array([3, 1])
+    )
+    return Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-1.0, 3.0)
+    )
+
+
+def test_a_known_start_is_that_of_the_counts():
+    assert Stitched(known_start=True).initial(small_problem()).tolist() == [0.75, 0.25]
+    assert Stitched().initial(small_problem()) is None
+
+
+@pytest.mark.parametrize("per", ["pair", "transition"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_set_is_foreseen_from_as_many_times_as_much(per, known):
+    times = np.array([[[3, 1], [0, 0]], [[0, 5], [2, 2]]])
+    shape = times.shape[:2] if per == "pair" else times.shape
+    values = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    sums = np.where(times.sum(axis=2) > 0 if per == "pair" else times > 0, values, 0.0)
+    given = {"rewards": values} if known else {"reward_sums": sums}
+    counts = Counts.from_dense(times, starts=np.array([3, 1]), **given)
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-9.0, 99.0)
+    )
+    more = grown(problem, 2.5)
+    assert more.counts.visits.tolist() == [10, 0, 12, 10]  # 7.5 is 8, 2.5 is 2, 12.5 is 12
+    np.testing.assert_allclose(
+        more.counts.mean_reward(), problem.counts.mean_reward(), rtol=1e-12, equal_nan=True
+    )
+    assert more.counts.starts.tolist() == [3, 1]
+    assert more.log is None
+
+
+@pytest.mark.parametrize(
+    ("who", "complete", "cuts", "figures"),
+    [
+        # 2 rollouts in each of 4 rounds of the two runs, of which 3 were cut.
+        (BOTH, [3, 1], [2, 1], {"rounds": 2.0, "cut_share": 3 / 8, "estimate": 0.25}),
+        # One rollout in each of 4 rounds, of which 3 are of π_I.
+        (2, [3, 1], [2, 1], {"rounds": 1.5, "cut_share": 3 / 4, "estimate": 0.5}),
+        (BOTH, [0, 0], [0, 0], {"rounds": 0.0, "cut_share": 0.0, "estimate": None}),
+        (2, [1, 1], [0, 0], {"rounds": 1.0, "cut_share": 0.0, "estimate": None}),
+    ],
+)
+def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeypatch):
+    rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
+    way = Way(who, 4, None)
+
+    def rolled(cases, ways, purpose, runs):
+        (case,) = cases
+        assert (case.readable.tolist(), case.seed, case.rounds) == ([True, False, True], 5, 7)
+        assert (ways, purpose, runs) == ([way], 2, 768)
+        return [rounds]
+
+    monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
+    monkeypatch.setattr(stitched.episodes, "known_ends", lambda *_: np.zeros(2, bool))
+    monkeypatch.setattr(stitched, "plans_of", lambda *_: [BetPlan(way, 0.1, score=0.5)])
+    monkeypatch.setattr(BetPlan, "bet", lambda *_: None)
+    monkeypatch.setattr(stitched, "limits_of", lambda bets: [-9.0 for _ in bets])
+    monkeypatch.setattr(stitched, "roll_out_each", rolled)
+    problem, first = small_problem(), Policy.deterministic(small_problem().counts.pairs, [0, 0])
+    judging = Judging(Stitched(tails=0.0, seed=5), problem, first, Folds(None, None, 1.0), {})
+    ((lower, found),) = lower_limits([judging])
+    assert lower == -4.0
+    assert found == figures | {
+        "paired": who == BOTH,
+        "robust_tails": False,
+        "behavior_rounds": np.mean(complete) - (figures["rounds"] if who else 0.0),
+        "horizon": 4,
+        "behavior_horizon": None,
+        "expected": 0.5,
+    }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surestep.certificates.confidence import (
+from surestep.certificates.uncertainty import (
     chance_interval,
     deviance_low,
     mean_interval,

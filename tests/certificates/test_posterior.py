@@ -224,7 +224,7 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
     assert "training part" not in text
     part = Posterior(train_share=0.25).assumptions(problem, Posterior().priors_for(problem))[-1]
     assert part == Statement("chosen-from-part", {"share": 0.25, "seed": None})
-    assert "no exact posterior" in assumed(problem, prior="empirical-bayes")
+    assert "no exact posterior" in assumed(problem, prior="pooled")
     guessed = replace(problem, behavior=estimate_behavior(problem.counts))
     assert "relative to the estimate" in assumed(guessed)
     observed = with_sums(problem, "transition")

@@ -323,7 +323,7 @@ def test_draws_depend_on_nothing_but_their_number_and_the_seed(monkeypatch):
     ("prior", "rewards", "starts", "memory"),
     [
         ("cautious", "transition", "posterior", 2**29),
-        ("empirical-bayes", "pair", "known", 2**29),
+        ("pooled", "pair", "known", 2**29),
         ("uniform", "known", "known", 20_000),
     ],
 )

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from support.posterior_examples import RARE, allowed_failures, dense_times, example
+from support.posterior_examples import RARE, allowed_failures
 from surestep import (
-    Counts,
     FiniteMDP,
     MDPBatch,
     Policy,
@@ -25,7 +24,6 @@ from surestep import (
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
 from surestep.certificates.posterior import model_draws
-from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.environments import make
 
 # ---- the promise ------------------------------------------------------------------------------
@@ -216,34 +214,3 @@ def test_the_promise_is_kept_on_resource_gathering():
     truths, ours = claims_on_resource_gathering(["cautious"], range(100))
     assert (ours > truths).sum() < 17
     assert ours.mean() > 0.6 * truths.mean()
-
-
-# ---- empirical Bayes --------------------------------------------------------------------------
-
-
-def test_the_likeliest_weight_is_that_of_an_urn():
-    counts = example()[0].counts
-
-    def log_likelihood(weight):
-        """Every outcome by its chance given those before it, in an urn that gets a ball a time."""
-        total = 0.0
-        for row in dense_times(counts).reshape(-1, 4):
-            urn = np.full(4, weight / 4)
-            for state in np.repeat(np.arange(4), row):
-                total += np.log(urn[state] / urn.sum())
-                urn[state] += 1
-        return total
-
-    best = max(WEIGHTS, key=log_likelihood)
-    assert WEIGHTS[0] < best < WEIGHTS[-1]
-    assert likeliest_weight(counts, np.full(counts.visits.size, counts.pairs.num_states)) == best
-
-
-@pytest.mark.parametrize("weight", [0.5, 8.0])
-def test_the_likeliest_weight_finds_the_one_that_made_the_data(weight):
-    rng = np.random.default_rng(3)
-    rows = rng.dirichlet(np.full(10, weight / 10), (10, 200))
-    table = np.stack([[rng.multinomial(30, row) for row in state] for state in rows])
-    counts = Counts.from_dense(table, rewards=np.zeros((10, 200)))
-    sizes = np.full(counts.visits.size, counts.pairs.num_states)
-    assert 0.8 < likeliest_weight(counts, sizes) / weight < 1.25

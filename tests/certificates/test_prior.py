@@ -15,10 +15,8 @@ from surestep.certificates.drawn import DrawnQuestion, PriorRows, posteriors_of
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import (
     ADVERSE,
-    WEIGHTS,
     adverse_questions,
     adverse_rows,
-    likeliest_weight,
     mean_model,
     prior_of,
     prior_statements,
@@ -164,25 +162,6 @@ def test_given_successors_share_the_weight_of_their_row(name, weights, alpha, to
     assert prior.rows.given.tolist() == weights
     assert prior.rows.times.tolist() == [5, 0, 3, 4, 0, 2]
     assert (prior.alpha, prior.total) == (alpha, total)
-
-
-def test_empirical_bayes_chooses_among_quarters_of_powers_of_two():
-    assert WEIGHTS[[0, 40, 44, -1]].tolist() == [2.0**-10, 1.0, 2.0, 2.0**20]
-    assert (WEIGHTS[1:] / WEIGHTS[:-1]).tolist() == pytest.approx([2**0.25] * 120)
-    problem = problem_of()
-    best = likeliest_weight(problem.counts, problem.support_sizes())
-    assert prior_of(problem, "empirical-bayes", 6.0).total == pytest.approx(best)
-
-
-def test_what_was_never_seen_says_nothing_about_weights():
-    """A stored transition that cannot come has no share of a weight (warnings are errors)."""
-    problem = supported()
-    cube = np.zeros((4, 1, 4))
-    stored = Counts.from_dense(TIMES, rewards=cube, terminal=problem.counts.terminal)
-    assert stored.times.size == 16
-    sizes = problem.support_sizes()
-    assert sizes.tolist() == [3, 1, 2, 0]
-    assert likeliest_weight(stored, sizes) == likeliest_weight(problem.counts, sizes)
 
 
 # ---- the prior against a policy -----------------------------------------------------------------

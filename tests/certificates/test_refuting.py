@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem
-from surestep.certificates.refuting import (
-    check_reward_bounds,
-    check_values,
-)
+from surestep.certificates.refuting import check_reward_bounds, check_values
 from surestep.errors import RefutedBounds
 from surestep.model.counts import LoggedRewards
 

@@ -1,4 +1,9 @@
-"""The contract of certifiers: each claim can be saved, and made again from the data alone."""
+"""The contract of certifiers: each claim can be saved, and made again from the data alone.
+
+Certifiers as text: what is written is what is read.
+
+A certificate that says why there is none.
+"""
 
 import copy
 import dataclasses
@@ -20,13 +25,16 @@ from surestep.bounds import BOUNDS
 from surestep.certificates import (
     CERTIFIERS,
     APriori,
+    Asked,
     NoClaim,
     Posterior,
     Robust,
     Stitched,
     Trajectory,
+    make_certifier,
     verify,
 )
+from surestep.certificates.registry import kinds
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -34,7 +42,7 @@ from surestep.errors import (
     InvalidParameter,
     ShapeMismatch,
 )
-from surestep.model import certificate_schema
+from surestep.model import Statement, certificate_schema
 
 SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ = 2
     "no-claim": [
@@ -66,7 +74,7 @@ SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ =
             reward_low=-4.0,
             reward_high=np.float64(4.0),
         ),
-        Posterior(draws=9, prior="empirical-bayes", reward_low=-4.0, reward_high=4.0),
+        Posterior(draws=9, prior="jeffreys", reward_low=-4.0, reward_high=4.0),
     ],
     "trajectory": [Trajectory(reward_low=0.0, reward_high=1.0)],
     "stitched": [Stitched(), Stitched(logger="fixed", delta=np.float64(0.2), seed=3)],
@@ -79,6 +87,7 @@ CASES = [
 # A claim that holds for any two policies does not change with them.
 CLAIMING = [certifier for certifier in CASES if certifier.name != "no-claim"]
 USABLE = problems(max_states=3).filter(lambda problem: 0 < problem.discount < 1)
+MOON = ["The moon is full.", "Nobody sleeps."]
 
 
 def every(certifiers):
@@ -328,3 +337,133 @@ def test_a_kind_or_settings_that_nobody_knows_are_refused():
         verify(replace(found, parameters=found.parameters | {"luck": 1}), problem, policy)
     with pytest.raises(InvalidParameter, match="certificate is of type dict"):
         verify(json.loads(found.to_json()), problem, policy)
+
+
+def settings_of(kind, **choices):
+    return st.fixed_dictionaries({}, optional=choices).map(lambda given: kind(**given))
+
+
+levels = st.floats(0.02, 0.9)
+ANY_CERTIFIER = st.one_of(
+    settings_of(APriori, bound=st.sampled_from(["2s", "beta"]), delta=levels,
+                n_wedge=st.integers(1, 99)),
+    settings_of(Robust, set=st.sampled_from(["l1", "two-successor"]), strict=st.booleans(),
+                known_start=st.booleans(), delta=levels),
+    settings_of(Posterior, prior_weight=st.floats(0.5, 1e6), draws=st.integers(100, 9999),
+                starts=st.just("known"), seed=st.integers(0, 2**63 - 1).map(np.int64)),
+)  # fmt: skip
+
+
+@given(ANY_CERTIFIER)
+def test_settings_that_are_written_are_read_again(certifier):
+    text = str(Asked.of(certifier))
+    assert make_certifier(text) == certifier
+    assert str(Asked.of(text)) == text
+
+
+def test_all_that_settings_say_counts_as_given_and_of_a_name_nothing():
+    assert str(Asked.of("posterior")) == "posterior"
+    assert Asked.of(Posterior()).make(delta=0.2) == Posterior()
+    assert str(Asked.of(Robust(set="l1"))) == (
+        "robust:set=l1,strict=true,delta=0.1,known_start=false"
+    )
+    assert str(Asked.of("a-priori:n-wedge=none")) == "a-priori:n_wedge=none"
+
+
+def test_settings_that_were_given_win():
+    assert Asked.of("posterior:delta=0.2").make(delta=0.1, draws=50) == Posterior(
+        delta=0.2, draws=50
+    )
+
+
+def test_a_policy_is_certified_by_name():
+    counts = Counts.from_dense(np.full((2, 2, 2), 5), rewards=np.eye(2), starts=[1, 0])
+    behavior = Policy.uniform(counts)
+    problem = Problem(counts=counts, behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0))
+    for kind in ("a-priori", "posterior", "robust"):
+        assert certify(problem, behavior, kind) == certify(problem, behavior, make_certifier(kind))
+    assert certify(problem, behavior, "posterior:draws=19").parameters["draws"] == 19
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("robus", "there is no kind of certificate 'robus'; did you mean robust"),
+        ("", f"expected one of {', '.join(kinds())}"),
+        ("no-claim", "there is no kind of certificate 'no-claim'"),
+        ("robust:sett=l1", "robust has no setting 'sett'; did you mean set"),
+        ("robust:set", "a setting of a certificate is 'set', expected NAME=VALUE"),
+        ("robust:set=", "expected NAME=VALUE"),
+        ("robust:set=l1,set=interval", "the setting set of robust is given twice"),
+        ("robust:set=ball", "set is 'ball'.*interval"),
+        ("posterior:draws=2", "draws is 2, expected at least 1/delta"),
+        ("trajectory", "betting needs to know what rewards are possible"),
+        (NoClaim(refusal="so", code="so"), "expected one that claims something"),
+        (APriori, "certifier is of type type, expected .* or a name, one of"),
+    ],
+)
+def test_what_names_no_certifier_is_refused(text, words):
+    with pytest.raises(InvalidParameter, match=words):
+        Asked.of(text).make()
+
+
+def test_every_setting_has_a_default_that_is_left_out():
+    for kind in ("a-priori", "robust", "posterior"):
+        certifier = make_certifier(kind)
+        assert {field.name for field in dataclasses.fields(certifier)} == set(Asked.of(kind).takes)
+
+
+def small_problem(**changes):
+    counts = Counts.from_dense([[[3, 1], [0, 2]], [[0, 5], [1, 4]]], rewards=[[0, 1], [1, 0]])
+    given = {"behavior": Policy.uniform(counts), "discount": 0.9, "value_bounds": (-2.0, 10.0)}
+    return Problem(counts=counts, **(given | changes))
+
+
+def test_it_claims_nothing_and_says_why():
+    problem = small_problem()
+    nothing = NoClaim(refusal="nobody knows", code="unknown")
+    found = certify(problem, problem.behavior, nothing)
+    assert (found.standing, found.lower, found.zeta) == ("none", None, None)
+    assert (found.span, found.says_nothing) == (12.0, True)
+    assert [str(note) for note in found.notes] == ["Why there is no guarantee: nobody knows."]
+    assert verify(Certificate.from_json(found.to_json()), problem, problem.behavior) == found
+
+
+def test_the_kind_that_was_asked_for_is_a_fact_of_its_own():
+    problem = small_problem()
+    refused = NoClaim(refusal="no range: of rewards", code="rewards-not-known", asked="robust")
+    found = certify(problem, problem.behavior, refused)
+    why = {"asked": "robust", "refusal": "no range: of rewards"}
+    assert found.parameters == {"code": "rewards-not-known", "delta": 0.1} | why
+    assert found.notes == (Statement("no-guarantee", why),)
+    assert str(found.notes[0]) == "Why there is no guarantee: robust: no range: of rewards."
+    assert verify(Certificate.from_json(found.to_json()), problem, problem.behavior) == found
+
+
+def test_a_refusal_has_a_reason_in_words():
+    for wrong in ({"refusal": 3}, {"code": None}, {"asked": 3}):
+        with pytest.raises(InvalidParameter, match=f"{next(iter(wrong))} is"):
+            NoClaim(**{"refusal": "so", "code": "so"} | wrong)
+
+
+@pytest.mark.parametrize("certifier", [APriori(), NoClaim(refusal="so", code="so")])
+def test_the_premises_of_a_problem_are_assumptions_of_every_certificate(certifier):
+    problem = small_problem(premises=MOON)
+    bare = certify(small_problem(), problem.behavior, certifier)
+    found = certify(problem, problem.behavior, certifier)
+    own = [Statement("in-own-words", {"sentence": each}) for each in MOON]
+    assert found.assumptions == (*bare.assumptions, *own)
+    assert [*map(str, found.assumptions[-2:])] == MOON
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("One sentence, not in a list.", "premises is"),
+        ([""], r"premises\[0\] is"),
+        ([3], "3, expe"),
+    ],
+)
+def test_premises_are_statements_or_sentences(given, message):
+    with pytest.raises(InvalidParameter, match=message):
+        small_problem(premises=given)

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
-from surestep.certificates.ranges import Ranges
+from surestep.certificates.known import Ranges
 from surestep.certificates.refuting import (
     check_reward_bounds,
     check_values,
-    mean_rewards,
 )
 from surestep.certificates.reward_draws import (
     Kin,
@@ -27,6 +26,7 @@ from surestep.certificates.reward_draws import (
     weight_of_others,
 )
 from surestep.errors import CertificateRefused, RefutedBounds
+from surestep.model import LoggedRewards
 
 SLACK = 1e-9  # of the largest bound
 
@@ -122,9 +122,9 @@ def test_of_sums_alone_noise_is_taken_to_be_of_the_two_bounds():
 def noisy(sums, least, greatest, times, **terms):
     """A problem of one action, with rewards of transitions."""
     tables = [np.asarray(each, float)[:, None] for each in (sums, least, greatest)]
-    counts = Counts.from_dense(
-        np.asarray(times)[:, None], reward_sums=tables[0], reward_ranges=tuple(tables[1:])
-    )
+    counts = Counts.from_dense(np.asarray(times)[:, None], reward_sums=tables[0])
+    rewards = [table[np.asarray(times)[:, None] > 0] for table in tables]
+    counts = replace(counts, rewards=LoggedRewards(rewards[0], "transition", False, *rewards[1:]))
     terms = {"discount": 0.5, "value_bounds": (-20.0, 20.0)} | terms
     return Problem(counts=counts, behavior=Policy.uniform(counts), **terms)
 
@@ -260,7 +260,7 @@ def test_weights_of_others_do_not_depend_on_the_unit():
 def test_rewards_are_like_those_that_predict_them(table, by_successor, groups):
     times = np.full((2, 2, 2), 3)
     counts = Counts.from_dense(times, reward_sums=3.0 * np.array(table))
-    mean, observed = mean_rewards(counts)
+    mean, observed = counts.means(), counts.observed > 0
     found = kin_of(counts, mean, observed)
     assert ((found.of_pair < 0).all(), found.number) == (by_successor, groups)
 
@@ -284,7 +284,7 @@ def test_the_groups_are_those_in_which_means_predict_each_other_best(table, seen
     times = np.array(seen, int).reshape(2, 3)
     visits = np.stack([times, 0 * times], axis=2)
     counts = Counts.from_dense(visits, reward_sums=np.array(table, float).reshape(2, 3) * times)
-    mean, observed = mean_rewards(counts)
+    mean, observed = counts.means(), counts.observed > 0
     found = kin_of(counts, mean, observed)
     state, action = np.repeat([0, 1], 3), np.tile(range(3), 2)
     errors = [
@@ -300,7 +300,7 @@ def test_the_groups_are_those_in_which_means_predict_each_other_best(table, seen
 )
 def test_rewards_of_pairs_are_like_those_of_the_state_or_of_the_action(table, groups):
     counts = Counts.from_dense(np.full((2, 3, 2), 3), reward_sums=6.0 * np.array(table))
-    found = kin_of(counts, *mean_rewards(counts))
+    found = kin_of(counts, counts.means(), counts.observed > 0)
     assert ((found.of_pair < 0).any(), found.number) == (False, groups)
     owner = counts.pairs.state if groups == 2 else counts.pairs.action
     assert found.of_pair.tolist() == found.of_seen.tolist() == owner.tolist()

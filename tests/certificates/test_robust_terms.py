@@ -19,14 +19,13 @@ from surestep import (
     performance,
 )
 from surestep.certificates import Robust, robust, verify
-from surestep.certificates.confidence import mean_interval
 from surestep.certificates.robust import (
     Comparison,
     check_value_bounds,
     compare,
     with_lower,
 )
-from surestep.certificates.uncertainty import earnings
+from surestep.certificates.uncertainty import earnings, mean_interval
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model import Statement
 from surestep.model.counts import LoggedRewards

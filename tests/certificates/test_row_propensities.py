@@ -174,19 +174,7 @@ def test_rows_are_kept_through_every_cut_of_a_log():
     assert certify(problem_of(log), MIXED, half).figures["episodes"] == 4
 
 
-def test_without_a_least_probability_weights_have_no_largest_one():
-    log = log_of([each[1:] for each in every_episode()])
-    unbounded = Trajectory(
-        horizon=2,
-        claim="horizon",
-        interval="hoeffding",
-        reward_low=LOW,
-        reward_high=2.0,
-        train_share=0.0,
-    )
-    with pytest.raises(CertificateRefused, match="another interval than hoeffding") as refused:
-        certify(problem_of(log), MIXED, unbounded)
-    assert refused.value.code == "no-largest-weight"
+def test_an_estimate_of_who_acted_is_refused():
     estimated = problem_of(log_of([each[1:] for each in every_episode()], propensities=False))
     with pytest.raises(CertificateRefused, match="or the probability of each row's action"):
         certify(estimated, MIXED, CERTIFIER)

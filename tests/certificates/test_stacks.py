@@ -143,12 +143,7 @@ def test_values_are_those_of_complete_rounds():
 
 @pytest.mark.parametrize(
     ("discount", "steps"),
-    [
-        (0.9, (12, 22, 34, 44, 66, None)),
-        (0.5, (2, 4, 6, 7, 10, None)),
-        (0.0, (1,)),
-        (1.0, (None,)),
-    ],
+    [(0.9, (12, 22, 34, 44, 66, None)), (0.5, (2, 4, 6, 7, 10, None)), (0.0, (1,)), (1.0, (None,))],
 )
 def test_rollouts_are_cut_where_little_is_left(discount, steps):
     assert horizons(discount) == steps

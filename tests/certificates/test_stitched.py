@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.chosen import chosen_spibb
 from support.oracles import exact_value
 from support.rollouts import Draw, roll_out
 from support.strategies import logged_problems, random_policy
@@ -32,6 +33,7 @@ from surestep import (
 )
 from surestep.certificates import Stitched, stitched, verify
 from surestep.certificates import stacks as module
+from surestep.certificates.bets import BetPlan, kinds_of
 from surestep.certificates.episodes import training_for, training_part
 from surestep.certificates.stacks import (
     Case,
@@ -44,8 +46,6 @@ from surestep.certificates.stacks import (
     stacks_of,
     tally_each,
 )
-from surestep.certificates.stitched_plans import BetPlan, kinds_of
-from surestep.choosing_n_wedge import choose_n_wedge
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 from surestep.model import Statement, certificate_schema
@@ -454,7 +454,7 @@ def test_nothing_that_certifies_had_a_part_in_the_plan():
 
 def test_the_training_part_chooses_n_wedge_by_what_it_expects():
     problem, _ = arms(3)
-    chosen = choose_n_wedge(problem, "spibb", Stitched(), [5, 10**6])
+    chosen = chosen_spibb(problem, Stitched(), [5, 10**6])
     assert chosen.n_wedge == 5
     assert chosen.lower[1] == 0.0 < chosen.lower[0]
     assert chosen.certificate.lower > 0

@@ -24,7 +24,7 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Stitched, stitched_plans
+from surestep.certificates import Stitched, bets
 from surestep.certificates.certifying import certify_many
 from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of
@@ -133,7 +133,7 @@ def test_one_of_three_series_has_to_reach_the_goal_at_some_time():
 
 @pytest.mark.parametrize(
     ("world", "episodes", "n_wedge"),
-    [("gridworld", 300, 10), ("gridworld", 1000, 27), ("resource-gathering", 1000, 10)],
+    [("gridworld", 300, 10), ("resource-gathering", 1000, 10)],
 )
 def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     world, episodes, n_wedge
@@ -253,7 +253,7 @@ def test_it_keeps_its_promise_in_worlds_made_to_break_it(name):
 def test_it_keeps_its_promise_in_many_logs(name, certifier, in_turn, monkeypatch):
     number = 300 if in_turn else 600
     if in_turn:
-        monkeypatch.setattr(stitched_plans, "CLEARLY", -100.0)
+        monkeypatch.setattr(bets, "CLEARLY", -100.0)
     wrong = failures(number, WORLDS[name], certifier)
     assert wrong <= allowed_failures(number, certifier.delta)
 
@@ -284,9 +284,10 @@ def paid_beside(world):
 
 def test_a_log_sorted_by_outcome_is_no_log_in_the_order_of_decisions():
     world = paid_beside(sorted_by_outcome)
-    assert failures(20, world, replace(ADAPTIVE, train_share=0.4)) >= 15
-    # A logger that never learns may be shuffled, and is: then the order does not matter.
-    assert failures(60, world, FIXED) <= allowed_failures(60)
+    assert failures(12, world, replace(ADAPTIVE, train_share=0.4)) >= 9
+    # A logger that never learns may be shuffled, and is: then the order does not matter. If it did
+    # as above, in three logs of four, so few failures would come once in 4,000 tests.
+    assert failures(30, world, FIXED) <= allowed_failures(30)
 
 
 def left_out(rng):

@@ -22,13 +22,12 @@ from surestep.certificates import (
     verify,
 )
 from surestep.certificates.posterior import model_draws
-from surestep.certificates.prior import WEIGHTS, likeliest_weight
 from surestep.certificates.uncertainty import uncertainty_of
 from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter
 from surestep.model import Statement, Successors
 from surestep.rehearsal import default_family
-from surestep.rehearsal.collecting import problem_of
 from surestep.rehearsal.completion import completed
+from surestep.rehearsal.sources import problem_of
 
 RARE = 1e-6
 ALLOWED = np.zeros((4, 2, 4), bool)  # the last state ends episodes
@@ -236,25 +235,6 @@ def test_under_the_users_own_prior_the_truth_is_one_more_draw():
             ranks.append(int((posterior_gains(problem, policy, certifier) < truth).sum()))
     assert len(ranks) > 0.8 * worlds
     assert scipy.stats.chisquare(np.bincount(ranks, minlength=draws + 1)).pvalue > RARE
-
-
-def test_the_likeliest_weight_is_that_of_urns_of_different_sizes():
-    problem, _, _ = example()
-
-    def log_likelihood(weight):
-        total = 0.0
-        for row, allowed in zip(TIMES.reshape(-1, 4), ALLOWED.reshape(-1, 4), strict=True):
-            urn = np.where(allowed, weight / max(allowed.sum(), 1), 0.0)
-            for state in np.repeat(np.arange(4), row):
-                total += np.log(urn[state] / urn.sum())
-                urn[state] += 1
-        return total
-
-    best = max(WEIGHTS, key=log_likelihood)
-    assert WEIGHTS[0] < best < WEIGHTS[-1]
-    assert likeliest_weight(problem.counts, problem.support_sizes()) == best
-    found = certify(problem, example()[1], Posterior(prior="empirical-bayes", draws=9))
-    assert found.figures["total_prior_weight"] == best
 
 
 def test_a_posterior_certificate_says_what_was_given():

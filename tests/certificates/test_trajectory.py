@@ -41,7 +41,6 @@ from surestep.offpolicy import (
     betting,
     choose_threshold,
     empirical_bernstein,
-    hoeffding,
     importance_weights,
     student_t,
 )
@@ -101,7 +100,6 @@ def test_proved_claims_are_bounds_of_the_paired_differences(certifier):
     least = -3.0 * (1 + 0.7 + 0.49)
     bound = {
         "betting": lambda: betting(test, least, 0.1),
-        "hoeffding": lambda: hoeffding(test, least, (1.5**3 - 1) * -least, 0.1),
         "bernstein": lambda: empirical_bernstein(
             np.minimum(test, choose_threshold(train, least, 48, 0.1)),
             least,

@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep import FiniteMDP, Policy, evaluate
-from surestep.checks.hidden_causes import (
-    break_even,
-    break_even_in_model,
-    check,
-)
+from surestep.checks.hidden_causes import break_even, break_even_in_model, check
 from surestep.model.statements import Statement
 
 SHARES = st.floats(0.001, 0.999)

@@ -13,8 +13,8 @@ from surestep.checks import shuffling
 from surestep.checks.check import GivenLog
 from surestep.checks.model_returns import check as model_check
 from surestep.checks.model_returns import trail_of, walked
-from surestep.kernels.trails import room_to_walk, walk_trails
-from surestep.model.estimate import estimate_behavior, estimate_mdp
+from surestep.kernels.shuffles import room_to_walk, walk_trails
+from surestep.model.problem import estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import evaluate
 
 RARE = 1e-4  # the chance that a test of rates fails although all is right

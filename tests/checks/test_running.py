@@ -22,9 +22,8 @@ from surestep.checks import (
 from surestep.checks.check import GivenLog, GivenPractice, GivenResult
 from surestep.checks.past import check_of
 from surestep.checks.shuffling import Shuffled
-from surestep.environments.adaptive import adaptive
-from surestep.environments.families import coarse
-from surestep.environments.hidden_cause import hidden_cause
+from surestep.environments.families import adaptive, coarse
+from surestep.environments.hidden import hidden_cause
 
 RARE = 1e-4  # the chance that a test of rates fails although all is right
 NAMES = [f"state {s}" for s in range(20)]

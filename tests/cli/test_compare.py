@@ -87,5 +87,3 @@ def test_a_table_that_lacks_something_is_told(tmp_path):
     told = compare(made_run(tmp_path / "run", without=["performance"]))
     assert told.exit_code == 2
     assert "has no column 'performance'; expected environment" in told.stderr
-    claims = made_run(tmp_path / "claims", identity='{"certifiers": []}', without=["setting"])
-    assert "has no column 'family'" in compare(claims).stderr

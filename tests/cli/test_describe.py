@@ -74,7 +74,7 @@ def test_the_file_is_one_that_inspect_and_improve_take(kind, tmp_path):
     ends = ends[2:] if "terminated" in roles or "episode" not in roles else ends
     made = run_surestep("improve", file, *given, *ends)
     assert made.exit_code == 0, made.output
-    assert surestep.load(tmp_path / "out").record.parameters["discount"] == 0.95
+    assert surestep.load(tmp_path / "out").record.parameters.discount == 0.95
 
 
 def test_numbers_get_bins_and_a_policy_beside_the_log_is_found(tmp_path):

@@ -164,7 +164,7 @@ def test_options_stand_above_the_file_and_set_above_options(home, tmp_path):
     made = run_surestep("improve", home / "log.toml", *given, "-o", tmp_path / "out")
     assert made.exit_code == 0, made.output
     record = surestep.load(tmp_path / "out").record
-    assert (record.parameters["discount"], record.parameters["delta"]) == (0.5, 0.3)
+    assert (record.parameters.discount, record.parameters.delta) == (0.5, 0.3)
     assert record.description["stakes"] == {
         **{"discount": 0.5, "running": [-1.0, 1.0], "ending": [-1.0, 1.0]}
     }

@@ -9,16 +9,16 @@ from click.testing import CliRunner
 
 from support.made_runs import METHODS, made_run
 from surestep.cli.main import main
-from surestep.figures import n_wedge
+from surestep.figures import figure as figures
 
 MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
-TABLE = cache(n_wedge.n_wedge_table)
+TABLE = cache(figures.n_wedge_table)
 
 
 @pytest.fixture(autouse=True)
 def _one_table(monkeypatch):
     """The numbers, which take a second, are made once for all pictures."""
-    monkeypatch.setattr(n_wedge, "n_wedge_table", TABLE)
+    monkeypatch.setattr(figures, "n_wedge_table", TABLE)
 
 
 def figure(*arguments):

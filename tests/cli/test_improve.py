@@ -87,7 +87,7 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
     [(10, [1.0], "10"), (0, [1.0], "0, but for those without any benefit"), (0, [], "0")],
 )
 def test_worlds_of_luck_alone_are_worlds_too(worlds, sizes, said):
-    assert worlds_words({"worlds": worlds, "sizes": sizes}) == said
+    assert worlds_words(worlds, sizes) == said
 
 
 def test_counts_take_the_place_of_a_log(logs, tmp_path):

@@ -1,12 +1,7 @@
 """The command `surestep`: what it answers, and how it refuses."""
 
-import getpass
-import json
-import platform
-import re
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -70,28 +65,8 @@ def test_the_module_and_the_installed_command_are_the_same():
 def test_help_loads_nothing_that_takes_its_time():
     code = (
         "import importlib, sys; from surestep.cli.main import VERBS\n"
-        "for verb in VERBS: importlib.import_module('surestep.cli.' + verb)\n"
+        "for name in VERBS.values(): importlib.import_module('surestep.cli.' + name)\n"
         "print(*{'numpy', 'duckdb', 'numba', 'rich'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
-
-
-def test_all_versions_are_json_without_paths_and_names_of_users():
-    result = answer("--version", "--json")
-    assert result.exit_code == 0
-    told = json.loads(result.stdout)
-    assert told["surestep"] == surestep.__version__
-    assert told["python"] == platform.python_version()
-    assert told["numpy"] == version("numpy")
-    assert told["system"]
-    assert answer("--json", "--version").stdout == result.stdout
-    for private in (getpass.getuser(), platform.node(), sys.prefix, str(Path.home())):
-        assert private not in set(re.split(r'[\s",:]+', result.stdout)), private
-
-
-def test_json_alone_is_refused_with_what_it_goes_with():
-    result = answer("--json")
-    assert result.exit_code == 2
-    assert "--json goes with --version" in result.stderr
-    assert answer("--version", "improve").stdout == answer("--version").stdout

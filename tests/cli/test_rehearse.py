@@ -59,10 +59,7 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
         (("--sizes", "1,x"), "'1,x' is no list of numbers"),
         (("--sizes", "0"), "sizes"),
         (("--kind", "posterior", "--kind", "posterior"), "none twice"),
-        (
-            ("--set", "method.n_wedge=many"),
-            "n_wedge is 'many', expected another word",
-        ),
+        (("--set", "method.n_wedge=many"), "n_wedge is 'many', expected another word"),
         (("--running", "0", "1"), "expected 0 to 1 where it goes on and 0 to 0 where it ends"),
     ],
 )

@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from rich.text import Text
 
 import surestep.cli
 from support.pump_commands import run_surestep
-from surestep.cli.terminal import terminal, visible
+from surestep._words import harmless
+from surestep.cli.terminal import Lines, task_progress, terminal, visible
 
 EVIL = [
     "\x1b[31mred\x1b[0m",  # colours
@@ -25,7 +28,7 @@ EVIL = [
     "one\nconfirmed: the same bytes in every file",
     "back\rover\x7f",
 ]
-CALLED = [r"\x1b[31mred\x1b[0m", r"\x1b]0;title\x07", r"\x9b2Jgone", r"\u202edesrever\u2066"]
+CALLED = [harmless(label) for label in EVIL[:4]]
 
 
 def obeyed(text):
@@ -110,8 +113,57 @@ def test_no_command_prints_a_label_raw(given, home, monkeypatch):
 def test_everything_is_printed_by_way_of_it():
     """Another way to print would be another place to forget a label."""
     folder = Path(surestep.cli.__file__).parent
-    allowed = {"terminal.py", "progress.py", "main.py"}  # bars without labels, and told signals
+    allowed = {"terminal.py", "main.py"}  # bars without labels, and told signals
     for path in sorted(folder.glob("*.py")):
         if path.name not in allowed:
             found = re.findall(r"click\.s?echo|(?<![\w.])print\(|[^\w]Console\(", path.read_text())
             assert not found, path.name
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("surestep.cli.terminal.monotonic", lambda: now[0])
+    return now
+
+
+def test_lines_come_at_the_beginning_and_every_ten_seconds(clock, capsys):
+    tell = Lines()
+    for second in range(31):
+        clock[0] = float(second)
+        tell("counting", second, 40)
+    clock[0] = 31.0
+    tell("reading the log", 0, 1)
+    assert capsys.readouterr().err.splitlines() == [
+        "counting: 0 of 40",
+        "counting: 10 of 40, about 30 s left",
+        "counting: 20 of 40, about 20 s left",
+        "counting: 30 of 40, about 10 s left",
+        "reading the log",
+    ]
+
+
+def test_the_time_that_is_left_is_of_what_was_not_done_before(clock, capsys):
+    tell = Lines()
+    tell("stress test", 30, 40)
+    clock[0] = 10.0
+    tell("stress test", 32, 40)
+    assert capsys.readouterr().err.splitlines()[1] == "stress test: 32 of 40, about 40 s left"
+
+
+def test_the_first_line_comes_before_anything_heavy():
+    code = (
+        "import sys\nimport click\nfrom surestep.cli.terminal import task_progress\n"
+        "with task_progress() as tell:\n"
+        "    click.echo = lambda text, err: print(text, 'numba' in sys.modules)\n"
+        "    tell('reading the log', 0, 1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "reading the log False\n"
+
+
+def test_nothing_is_told_where_nobody_reads(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with task_progress() as tell:
+        tell("reading the log", 0, 1)
+    assert sys.stderr.getvalue() == ""

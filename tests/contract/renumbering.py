@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from surestep import Counts, DecisionLog, Plan, Policy, Problem, evaluate_with_bound
-from surestep.algorithms.judging import valued_at_lowest
+from surestep.algorithms.contract import valued_at_lowest
 from surestep.algorithms.pessimistic import ball_around
-from surestep.model.transitions import dense_cube
+from surestep.model.pairs import dense_cube
 from surestep.planning import Evaluation
 from surestep.planning.robust import worst_value
 

@@ -66,7 +66,7 @@ def test_an_algorithm_that_looks_at_whole_episodes_is_given_them(tmp_path, monke
     log = write_table(tmp_path / "log.csv", world(5, states=5, episodes=20).rows, NAMES)
     source = surestep.read_log(log, columns=COLUMNS)
     terms = {"discount": 0.9, "n_wedge": 12, "certificates": ["robust"], "worlds": 0}
-    assert surestep.improve(source, "halfway", **terms).record.parameters["n_wedge"] == 12
+    assert surestep.improve(source, "halfway", **terms).record.parameters.n_wedge == 12
 
 
 def coin(seed: int = 1):

@@ -19,11 +19,7 @@ from support import tasks
 from support.oracles import best_bounded_row, best_row, class_optimum, exact_value, largest_gap
 from support.strategies import logged_problems, problems
 from surestep import Problem, evaluate_with_bound, optimal, performance
-from surestep.algorithms import (
-    ALGORITHMS,
-    SPIBB,
-    Promise,
-)
+from surestep.algorithms import ALGORITHMS, SPIBB, Promise
 from surestep.algorithms.registry import algorithm_of, settings_of
 from surestep.errors import InvalidParameter
 from surestep.parallel import map_in_order
@@ -117,6 +113,7 @@ def test_an_improvement_is_the_same_every_time_and_says_what_its_policy_is_worth
     assert first.plan.error_bound <= 1e-6 * max(1.0, *map(abs, problem.value_bounds))
 
 
+@pytest.mark.slow  # tests/rehearsal and tests/experiments improve in workers too
 @settings(max_examples=1, phases=[Phase.generate])
 @given(problem=problems())
 def test_workers_give_the_bits_of_one_process(problem):
@@ -219,9 +216,7 @@ def test_no_linear_program_finds_a_better_policy_of_its_class(algorithm, data):
     problem = data.draw(problems_for(algorithm, max_states=3))
     found = algorithm.improve(problem)
     best = class_optimum(
-        problem.estimate(),
-        problem.behavior.probability,
-        best_of_class(algorithm, problem, found),
+        problem.estimate(), problem.behavior.probability, best_of_class(algorithm, problem, found)
     )
     scale = max(1.0, np.abs(best).max())
     assert found.plan.value == pytest.approx(best, abs=1e-8 * scale / (1 - problem.discount))

@@ -34,12 +34,11 @@ CERTIFIERS = [
     Posterior(draws=99),
     Posterior(draws=99, rewards="bounded", **BOUNDED),
     Trajectory(train_share=0.5, **BOUNDED),
-    Trajectory(train_share=0.5, interval="hoeffding", horizon=3, **BOUNDED),
     Trajectory(train_share=0.5, interval="bernstein", horizon=3, **BOUNDED),
     Trajectory(train_share=0.5, interval="student-t"),
     Trajectory(train_share=0.5, interval="bca", estimator="dr"),
-    Stitched(logger="fixed"),
-    Stitched(return_low=-5, return_high=40, **BOUNDED),
+    Stitched(logger="fixed", series=96),
+    Stitched(return_low=-5, return_high=40, series=96, **BOUNDED),
 ]
 KINDS = (
     "a-priori", "posterior:draws=99", "trajectory:train_share=0.5", "robust", "stitched",

@@ -45,7 +45,6 @@ FACTS = {
     "wet-chicken/heuristic": Facts(
         25, 5, 0.95, None, "observed", (0, RIVER), 29.75017384741, 43.08002481320604
     ),
-    "wet-chicken/continuous": Facts(55, 5, 0.95, None, "observed", (0, 100), None, None),
     "resource-gathering": Facts(
         376, 4, 0.995, 60, "known", (0, GOLD), 4.491149038261765, BEST_GOLD
     ),
@@ -77,7 +76,6 @@ OTHERWISE = {
     "wet-chicken": {"length": 7, "width": 3},
     "wet-chicken/q-learning": {"seed": 2},
     "wet-chicken/heuristic": {"length": 8, "width": 4, "epsilon": 0.5},
-    "wet-chicken/continuous": {"cells": 3, "length": 4, "width": 2},
     "resource-gathering": {"gold": 2, "gem": 0},
     "resource-gathering/near-optimal": {"gold": 0, "gem": 2},
     "resource-gathering/ragged": {"gold": 2, "gem": 1},
@@ -279,8 +277,6 @@ def test_a_benchmark_says_what_it_is_and_every_parameter_has_a_default(name):
             {"seed": -1},
             "seed is -1, expected a whole number from 0 to 4,294,9",
         ),
-        ("wet-chicken/continuous", {"cells": 0}, "cells is 0, expected a whole number"),
-        ("wet-chicken/continuous", {"cells": 500}, "transitions, expected at most 50000000"),
         ("resource-gathering", {"gold": -1}, "gold is -1, expected a whole number from 0 to"),
         (
             "resource-gathering/ragged",
@@ -334,7 +330,6 @@ def test_names_and_parameters_that_do_not_exist_are_refused_by_name(name, parame
             InvalidParameter,
             "rewards is 'mean'; expected one of known, observed",
         ),
-        ({"value_bounds": (1,)}, InvalidParameter, "value_bounds is (1,), expected two numbers"),
     ],
 )
 def test_a_benchmark_of_ones_own_is_checked(changes, error, words):

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem, optimal, performance
-from surestep.algorithms import (
-    DUIPI,
-    BasicRL,
-    PessimisticMBIE,
-    Promise,
-    RaMDP,
-    RMin,
-    SoftSPIBB,
-)
+from surestep.algorithms import DUIPI, BasicRL, PessimisticMBIE, Promise, RaMDP, RMin, SoftSPIBB
 
 PLENTY = 10**9
 

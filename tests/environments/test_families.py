@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from surestep import DecisionLog, Policy, optimal, performance
 from surestep.environments import make
 from surestep.environments.families import LAWS
-from surestep.environments.merged import expected_visits
+from surestep.environments.hidden import expected_visits
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -284,13 +284,6 @@ def test_behavior_earns_in_logs_what_the_truth_says(name):
     cut = benchmark.discount**benchmark.horizon * benchmark.value_bounds[1]
     expected = benchmark.performance_of_behavior()
     assert expected - noise - cut * (name != "bandit") <= earned.mean() <= expected + noise
-
-
-def test_a_river_has_no_truth_to_hold_claims_against():
-    from surestep.errors import InvalidParameter
-
-    with pytest.raises(InvalidParameter, match="is simulated, so no true gain is known"):
-        _ = make("wet-chicken/continuous").truth
 
 
 # ---- rewards that hardly ever show -------------------------------------------------------------

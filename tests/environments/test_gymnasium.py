@@ -10,7 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from surestep.environments import PUBLISHED, make, register
-from surestep.environments.gymnasium_envs import CONTINUOUS, TABULAR
+from surestep.environments.gymnasium_envs import TABULAR
 from surestep.errors import InvalidParameter
 
 register()
@@ -31,18 +31,18 @@ def in_new_interpreter(code):
 def test_every_published_benchmark_is_registered_once():
     register()  # a second time: nothing happens, not even a warning
     ours = {env_id for env_id in gymnasium.registry if env_id.startswith("surestep/")}
-    assert ours == {*TABULAR, CONTINUOUS}
-    assert {*TABULAR.values(), "wet-chicken/continuous"} == set(PUBLISHED)
+    assert ours == {*TABULAR}
+    assert {*TABULAR.values()} == set(PUBLISHED)
     for env_id, name in TABULAR.items():
         assert gymnasium.make(env_id).unwrapped.benchmark == make(name)
 
 
-@pytest.mark.parametrize("env_id", [*TABULAR, CONTINUOUS])
+@pytest.mark.parametrize("env_id", TABULAR)
 def test_gymnasium_has_nothing_to_complain_about(env_id):
     check_env(gymnasium.make(env_id).unwrapped)  # warnings are errors here
 
 
-@pytest.mark.parametrize("env_id", [*TABULAR, CONTINUOUS])
+@pytest.mark.parametrize("env_id", TABULAR)
 def test_a_long_run_through_the_wrappers_raises_no_warning(env_id):
     env = gymnasium.make(env_id)
     env.reset(seed=1)
@@ -119,24 +119,22 @@ def test_an_action_that_does_not_exist_is_a_wasted_step():
 
 def test_the_same_seed_gives_the_same_episode():
     def episode(seed):
-        env = started(CONTINUOUS, seed)
+        env = started("surestep/WetChicken-v0", seed)
         return [env.step(t % 5)[0].tolist() for t in range(30)]
 
     assert episode(3) == episode(3)
     assert episode(3) != episode(4)
 
 
-@pytest.mark.parametrize("env_id", ["surestep/WetChicken-v0", CONTINUOUS])
 @pytest.mark.parametrize("action", [5, -1, 0.5, "drift", None, np.array([0, 1])])
-def test_what_is_no_action_is_refused(env_id, action):
-    env = started(env_id)
+def test_what_is_no_action_is_refused(action):
+    env = started("surestep/WetChicken-v0")
     with pytest.raises(InvalidParameter, match=r"action is .*, expected 0 to 4"):
         env.step(action)
 
 
-@pytest.mark.parametrize("env_id", ["surestep/Gridworld-v0", CONTINUOUS])
-def test_a_step_needs_an_episode(env_id):
-    env = gymnasium.make(env_id).unwrapped
+def test_a_step_needs_an_episode():
+    env = gymnasium.make("surestep/Gridworld-v0").unwrapped
     with pytest.raises(InvalidParameter, match=r"call reset\(\) first"):
         env.step(0)
 

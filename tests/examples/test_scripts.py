@@ -43,8 +43,11 @@ def as_before(monkeypatch):
     numba.set_num_threads(before)
 
 
-# Those that start many processes, and two whose parts have tests of their own.
-LONG = ("algorithms", "logs", "own_policy", "planning", "where_bounds_fail")
+# Those that start many processes, and some whose parts have tests of their own.
+LONG = (
+    *("algorithms", "gpu", "logs", "own_policy", "planning", "power", "run_pictures"),
+    "where_bounds_fail",
+)
 
 
 def case(script):

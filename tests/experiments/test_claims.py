@@ -15,13 +15,15 @@ from surestep.errors import SurestepError
 from surestep.experiments import (
     Store,
     cell_summaries,
+    make_experiment,
     read_experiments,
     refuted,
     run_experiment,
 )
-from surestep.experiments.cell import counted_problems, data_seed
-from surestep.experiments.claims import (
+from surestep.experiments.cell import (
     certifier_of,
+    counted_problems,
+    data_seed,
     known_to_certifiers,
     prizes,
     problem_of,
@@ -87,7 +89,7 @@ def test_a_plan_may_give_certifiers_sizes_and_repetitions_of_their_own(plan):
     assert experiment.algorithms[1] == AlgorithmSpec("basic-rl")
     assert experiment.certifiers[1].label == "bound=beta"
     assert experiment.certifiers[2] == CertifierSpec(
-        "robust", (("known_start", True),), (200, 3000)
+        "robust", (("known_start", True),), episodes=(200, 3000)
     )
 
 
@@ -193,10 +195,28 @@ def test_mistakes_are_named(plan, old, new, message):
         read_experiments(str(plan))
 
 
-def test_simulated_environments_have_no_truth_to_hold_claims_against(plan, tmp_path):
-    plan.write_text(PLAN.replace('"gridworld"', '"wet-chicken/continuous"'))
+@dataclass(frozen=True)
+class Outside:
+    """A source of data of which nobody knows a finite model."""
+
+    truth: None = None
+
+    def rollout(self, *given):
+        raise AssertionError("nothing is drawn")
+
+
+def test_claims_need_an_environment_whose_truth_is_known(tmp_path):
+    plan = make_experiment(
+        "outside",
+        environments=[replace(make("gridworld"), simulator=Outside())],
+        algorithms=["basic-rl"],
+        certifiers=["robust"],
+        episodes=[5],
+        repetitions=1,
+        seed=1,
+    )
     with pytest.raises(SurestepError, match="is simulated, so no true gain is known"):
-        run(plan, tmp_path / "run")
+        run_experiment(plan, tmp_path / "run")
 
 
 def test_judges_by_episodes_see_policies_that_other_episodes_chose(plan, tmp_path):
@@ -285,7 +305,7 @@ def test_ranges_of_rewards_are_told_as_declared_or_read_off_the_log(declared):
     returns = told_of_log(CERTIFIERS["stitched"], world, problem, {})
     assert returns["return_low"] == pytest.approx(-10_000.0 if declared else 0.0)
     claims = claimed([Stitched(**returns)], [problem], world.behavior.probability[np.newaxis])
-    assert claims.standing == ["proved" if declared else "rewards-within-seen"]
+    assert [*claims.standing] == ["proved" if declared else "rewards-within-seen"]
 
 
 def test_certifiers_of_logs_are_told_what_a_user_would_say():

@@ -19,8 +19,7 @@ from surestep.environments import make
 from surestep.environments.families import bandit
 from surestep.errors import InvalidParameter
 from surestep.experiments import Store, make_experiment, read_experiments, run_experiment
-from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
-from surestep.experiments.given import module_of
+from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec, module_of
 from surestep.experiments.run import blocks_of, brought_to, code_of
 
 TERMS: dict[str, Any] = {"seed": 5, "repetitions": 3, "episodes": [20]}
@@ -72,7 +71,7 @@ def test_a_benchmark_and_a_function_that_makes_it_give_the_rows_of_its_data(tmp_
     assert [spec.name for spec in specs] == ["bandit", "bandit"]
     assert specs[0] == specs[1]
     assert specs[0].family == "bandit"
-    assert specs[0].label == f"bandit, content={dict(specs[0].parameters)['content']}"
+    assert specs[0].label == f"bandit, content={dict(specs[0].settings)['content']}"
     assert EnvironmentSpec.of(bandit(arms=3)) != specs[0]
     again = table_of(tmp_path / "function", environments=[functools.partial(bandit, arms=2)])
     mine = columns["environment"] == specs[0].label

@@ -17,9 +17,10 @@ from surestep.cli.main import main
 from surestep.errors import SurestepError
 from surestep.experiments import Store, read_experiments, read_run, run_experiment
 from surestep.experiments import run as running
-from surestep.experiments.cell import COLUMNS, CellBlock
+from surestep.experiments.cell import CellBlock
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
 from surestep.experiments.run import REPETITIONS, blocks_of
+from surestep.experiments.runs import OF_VALUES
 
 EXPERIMENT = """
 seed = 5
@@ -93,7 +94,7 @@ def test_a_killed_run_goes_on_where_it_stopped(plan, tmp_path):
 def test_the_rows_are_all_there_and_paired(plan, tmp_path):
     run(plan, tmp_path / "run")
     columns = Store(tmp_path / "run").read_table()
-    assert tuple(columns) == (*COLUMNS, "code")
+    assert tuple(columns) == (*OF_VALUES, "code")
     assert len(columns["performance"]) == 2 * 60 * 4
     used = {
         (name, None if np.ma.is_masked(given) else int(given)): n
@@ -197,7 +198,7 @@ def test_the_command_runs_lists_and_draws(plan, tmp_path):
     assert result.stdout == f"wrote {tmp_path / 'run' / 'table.parquet'}\n"
     other = tmp_path / "other"
     assert answer("run", plan, "-o", other, "--workers", 1, "--seed", 7).exit_code == 0
-    assert '"seed": 7' in Store(other).read_manifest()["identity"]
+    assert '"seed": 7' in Store(other).read_manifest().identity
     drawn = answer("figure", "small", "--from", tmp_path / "run", "-o", tmp_path / "f.svg")
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "f.svg").read_bytes().startswith(b"<?xml")

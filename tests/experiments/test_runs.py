@@ -1,6 +1,7 @@
 """Tables of runs: what is missing or wrong is named, and parts are found by their names."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from surestep.environments.registry import PUBLISHED
 from surestep.errors import InvalidParameter, SurestepError
 from surestep.experiments import Method, Selection, read_run, selected
 from surestep.experiments.experiment import EnvironmentSpec
-from surestep.experiments.naming import environment_name, size_axis, size_words
 from surestep.experiments.runs import environment_is, method_is, written
+from surestep.experiments.tables import claim_names, environment_name, size_axis, size_words
 
 
 @pytest.mark.parametrize("column", ["environment", "performance"])
@@ -79,8 +80,8 @@ def test_the_name_of_an_environment_may_hold_commas():
 @pytest.mark.parametrize(
     ("column", "bound", "words"),
     [
-        ("lowest_performance", 0.5, "earns less than 0.5 by the value bounds of gridworld"),
-        ("highest_performance", 0.6, "earns more than 0.6 by the value bounds of gridworld"),
+        ("lowest_performance", 0.5, "expected 0.5 to 1 by the value bounds of gridworld"),
+        ("highest_performance", 0.6, "to 0.6 by the value bounds of gridworld"),
     ],
 )
 def test_bounds_that_the_table_refutes_are_refused(tmp_path, column, bound, words):
@@ -118,3 +119,23 @@ def test_streams_are_those_without_a_horizon():
         assert environment_name(spec.label) == "mine"
         for label in (name, spec.label, spec.family):
             assert size_axis([label]) == f"{noun} in the data set", label
+
+
+def claims(*settings):
+    """Cells of one kind of certifier with these settings."""
+    return [
+        SimpleNamespace(cell=SimpleNamespace(certifier="posterior", certifier_setting=setting))
+        for setting in settings
+    ]
+
+
+def test_settings_that_are_usually_left_out_tell_two_certifiers_apart():
+    few, many, other = "draws=100, prior_weight=5", "draws=1000, prior_weight=5", "prior_weight=9"
+    assert claim_names(claims(few, many, few, other)) == [
+        "posterior, draws = 100, prior_weight = 5",
+        "posterior, draws = 1000, prior_weight = 5",
+        "posterior, draws = 100, prior_weight = 5",
+        "posterior, c = 9",
+    ]
+    halves = claim_names(claims("train_share=0.5", "train_share=0.2"))
+    assert halves == ["posterior, train_share = 0.5", "posterior, train_share = 0.2"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from surestep.experiments.coverage import FAMILY_WISE
 from surestep.experiments.intervals import lower_limit
+from surestep.experiments.metrics import FAMILY_WISE
 
 STORED = Path(__file__).parents[2] / "docs" / "coverage"
 BROKEN = ("broken", "undeclared")  # an assumption does not hold: shown, and not judged

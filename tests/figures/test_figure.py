@@ -1,9 +1,11 @@
 """Which run is drawn by what, under every name that `surestep run` takes."""
 
+import csv
 import json
 
 import pytest
 
+from support.coverage_runs import run_with_certifiers
 from support.made_runs import METHODS, made_run
 from surestep.errors import SurestepError
 from surestep.experiments import Selection, catalog, find_runs, read_experiments, read_run
@@ -19,12 +21,10 @@ algorithms = ["basic-rl"]
 """
 
 
-@pytest.mark.parametrize(
-    "manifest", [{}, {"identity": 3}, {"identity": "spibb"}, {"identity": "3"}]
-)
+@pytest.mark.parametrize("manifest", [{}, {"name": "a", "title": "b", "identity": 3}])
 def test_a_manifest_that_does_not_say_what_was_run_is_refused(manifest, tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(SurestepError, match="does not say what was run"):
+    with pytest.raises(SurestepError, match=r"manifest\.json cannot be read: "):
         read_run(tmp_path)
 
 
@@ -33,7 +33,9 @@ def test_all_that_run_takes_is_found(tmp_path, monkeypatch):
     for name in catalog():
         made = tmp_path / "runs" / name
         made.mkdir(parents=True)
-        (made / "manifest.json").write_text(json.dumps({"name": name}))
+        (made / "manifest.json").write_text(
+            json.dumps(dict.fromkeys(("name", "title", "identity"), name))
+        )
     assert [str(path) for path in find_runs("paper/gridworld")] == ["runs/paper/gridworld"]
     in_folder = [name for name in catalog() if name.startswith("paper/")]
     assert [str(path) for path in find_runs("paper")] == [f"runs/{name}" for name in in_folder]
@@ -123,3 +125,18 @@ def test_parts_that_are_not_there_are_refused(tmp_path):
     ):
         with pytest.raises(SurestepError, match=words):
             draw("made", tmp_path / "made", tmp_path / "f.png", Request(selection=wrong))
+
+
+def test_a_run_with_certifiers_is_drawn_with_its_table(tmp_path):
+    small_run = run_with_certifiers(tmp_path / "small")
+    picture, beside = draw("small", small_run, tmp_path / "f.svg")
+    assert picture.read_bytes().startswith(b"<?xml")
+    rows = list(csv.DictReader(beside.read_text().splitlines()))
+    assert len(rows) == 2 * 2 * 2
+    refused = [row for row in rows if row["algorithm"] == "basic-rl" and not row["standing"]]
+    assert {row["certifier"] for row in refused} == {"a-priori"}
+    assert {row["refused"] for row in refused} == {"1.0"}
+    assert {row["mean_lower"] for row in refused} == {""}
+    mine = [row for row in rows if (row["algorithm"], row["certifier"]) == ("spibb", "posterior")]
+    sizes = [int(row["episodes"]) for row in mine if float(row["positive"]) >= 0.5]
+    assert {row["first_certified"] for row in mine} == {str(min(sizes))}

@@ -28,12 +28,11 @@ from surestep.kernels import _cuda, _device
 from surestep.kernels._cuda import THREADS_A_BLOCK, Gpu, is_frozen
 from surestep.kernels._device import brought_home, device_in_use, machine_for, require_gpu
 from surestep.kernels._types import FloatsIn, FloatsOut, IntsOut, Room, RoomSize
+from surestep.kernels.elimination import evaluate_each, room_to_evaluate
 from surestep.kernels.random_streams import beta, gamma, start_stream, uniform
-from surestep.kernels.small import evaluate_each, room_to_evaluate
+from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LoggedRewards
-from surestep.model.problem_batch import ProblemBatch
-from surestep.planning.batch import models_of
-from surestep.planning.elimination import plan_elimination
+from surestep.planning.batch import models_of, plan_elimination
 from surestep.planning.pruning import Backup
 
 MANY = 9 if config.ENABLE_CUDASIM else 5_000

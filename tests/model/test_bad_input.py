@@ -184,10 +184,7 @@ MISTAKES = {
             "the ending reward of state 0, action 1 is 2.0, but the pair has successors; "
             "expected 0",
         ),
-        (
-            lambda: model(R=np.zeros((2, 3))),
-            "R has shape (2, 3), expected (2, 2)",
-        ),
+        (lambda: model(R=np.zeros((2, 3))), "R has shape (2, 3), expected (2, 2)"),
         (
             lambda: sparse(*GOOD.swapaxes(0, 1), R=[scipy.sparse.eye_array(2)]),
             "R has 1 matrices of 2 states, expected 2 of 2",
@@ -201,18 +198,12 @@ MISTAKES = {
             "expected_reward[1, 0] is inf, expected a finite number; 1 of 4 values is affected",
         ),
         # discounts
-        (
-            lambda: model(discount=1.5),
-            "discount of state 0, action 0 is 1.5, expected 0 to 1",
-        ),
+        (lambda: model(discount=1.5), "discount of state 0, action 0 is 1.5, expected 0 to 1"),
         (
             lambda: model(discount=0.5 - with_value(1.0, at=(1, 0)), **LABELS),
             "discount of state 'home', action 'wait' is -0.5, expected 0 to 1",
         ),
-        (
-            lambda: model(discount=math.nan),
-            "discount of state 0, action 0 is nan, expected 0 to 1",
-        ),
+        (lambda: model(discount=math.nan), "discount of state 0, action 0 is nan, expected 0 to 1"),
         (
             lambda: model(discount=[0.9, 0.9]),
             "discount has shape (2,), expected (2, 2) (states × actions) or (4,) (enabled pairs)",
@@ -270,10 +261,7 @@ MISTAKES = {
             lambda: Pairs.from_enabled([[1, 0], [2, 3]]),
             "enabled[1, 0] is 2, expected True or False; 2 of 4 values are affected",
         ),
-        (
-            lambda: Pairs([0, 2], [0, 2], 2),
-            "action[1] is 2, expected 0 to 1",
-        ),
+        (lambda: Pairs([0, 2], [0, 2], 2), "action[1] is 2, expected 0 to 1"),
         (
             lambda: Pairs([0, 1, 3], [1, 1, 0], 2, ("ward", "home")),
             "the actions of state 'home' are not rising: 1 is followed by 0",
@@ -321,7 +309,7 @@ MISTAKES = {
     ],
     InvalidParameter: [
         # discounts
-        (lambda: problem(discount=1.01), "discount is 1.01, expected 0 to 1"),
+        (lambda: problem(discount=1.01), "discount is 1.01, expected 0 to 1")
     ],
     InvalidCounts: [
         # starts
@@ -388,10 +376,7 @@ MISTAKES = {
             lambda: counts(reward_sums=with_value(math.nan, at=(0, 0))),
             "reward_sums of state 0, action 0 is nan, expected a finite number; 1 of 4 values is",
         ),
-        (
-            lambda: counts(rewards=np.zeros((2, 3))),
-            "rewards has shape (2, 3), expected (2, 2)",
-        ),
+        (lambda: counts(rewards=np.zeros((2, 3))), "rewards has shape (2, 3), expected (2, 2)"),
         (
             lambda: counts(reward_sums=with_value(3.0, at=(1, 1))),
             "reward sum of state 1, action 1 is 3.0, but it was never observed; expected 0; 1 of 4",

@@ -258,10 +258,7 @@ def test_numbers_that_are_no_finite_doubles_are_refused_by_their_path(name, numb
     ("changes", "message"),
     [
         ({"zeta": 0.6}, r"zeta is 0\.6, expected 0\.5: lower is -0\.5, and span 2\.0"),
-        (
-            {"says_nothing": True},
-            r"says_nothing is True, expected False: lower is -0\.5",
-        ),
+        ({"says_nothing": True}, r"says_nothing is True, expected False: lower is -0\.5"),
     ],
 )
 def test_derived_fields_must_follow_from_the_others(changes, message):

@@ -1,5 +1,7 @@
 """Counts and their merging, and the MLE-MDP against a plain computation with dense tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -396,7 +398,12 @@ def test_what_is_no_counts_cannot_be_estimated():
 
 
 def ranged(table, sums, least, greatest):
-    return Counts.from_dense(table, reward_sums=sums, reward_ranges=(least, greatest))
+    counts = Counts.from_dense(table, reward_sums=sums)
+    stored = np.asarray(table) > 0 if np.ndim(sums) == 3 else np.ones(np.shape(sums), bool)
+    ends = (np.asarray(end)[stored] for end in (least, greatest))
+    return replace(
+        counts, rewards=LoggedRewards(counts.rewards.values, counts.rewards.per, False, *ends)
+    )
 
 
 def test_merged_ranges_hold_both_and_what_was_never_seen_does_not_count():
@@ -427,8 +434,7 @@ def test_counts_with_ranges_and_without_do_not_merge():
             [[2.0], [1.0]],
             r"are 1\.0 to 1\.0, but it was never observed; expected 0",
         ),
-        ([[np.nan], [0.0]], [[2.0], [0.0]], "reward_ranges of state 0, action 0 is nan"),
-        ([2.0], [2.0], r"reward_ranges has shape \(1,\), expected \(2, 1\)"),
+        ([[np.nan], [0.0]], [[2.0], [0.0]], "least reward of state 0, action 0 is nan"),
     ],
 )
 def test_ranges_that_do_not_fit_the_sums_are_refused(least, greatest, words):
@@ -441,6 +447,3 @@ def test_ranges_belong_to_sums_and_come_in_twos():
         LoggedRewards([1.0], "pair", False, least=[1.0])
     with pytest.raises(InvalidCounts, match="given for known ones, expected neither"):
         LoggedRewards([1.0], "pair", True, [1.0], [1.0])
-    for wrong in ({"rewards": [[2.0]]}, {"reward_sums": [[2.0]]}):
-        with pytest.raises(InvalidCounts, match="reward_ranges expects reward_sums and two tables"):
-            Counts.from_dense([[[1]]], **wrong, reward_ranges=([[2.0]],))

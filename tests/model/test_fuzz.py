@@ -112,8 +112,7 @@ def test_policies_from_anything(data):
     pairs = data.draw(all_pairs(max_states=3))
     good = data.draw(policies(pairs))
     policy = attempt(
-        Policy,
-        **data.draw(arguments({"pairs": pairs, "probability": np.array(good.probability)})),
+        Policy, **data.draw(arguments({"pairs": pairs, "probability": np.array(good.probability)}))
     )
     if policy is not None:
         check_distributions(policy.probability, policy.pairs.offsets)

@@ -274,14 +274,8 @@ MISTAKES = {
             lambda: log_of(action=[1, 1, 0]),
             "action 'treat' of episode 0, step 1 is not enabled in state 'home'; 1 of 3 steps is",
         ),
-        (
-            lambda: log_of(action=[1, 0, 2]),
-            "action of episode 1, step 0 is 2, expected 0 to 1",
-        ),
-        (
-            lambda: log_of(state=[0, -1, 0]),
-            "state of episode 0, step 1 is -1, expected 0 to 2",
-        ),
+        (lambda: log_of(action=[1, 0, 2]), "action of episode 1, step 0 is 2, expected 0 to 1"),
+        (lambda: log_of(state=[0, -1, 0]), "state of episode 0, step 1 is -1, expected 0 to 2"),
         (
             lambda: log_of(next_state=[1, 3, 0]),
             "next_state of episode 0, step 1 is 3, expected -1 to 2",
@@ -329,10 +323,7 @@ MISTAKES = {
             "episode 1 has no step, expected at least one; 1 of 3 episodes is affected",
         ),
         (
-            lambda: log_of(
-                **{name: [] for name in COLUMNS},
-                episode_offsets=[0],
-            ),
+            lambda: log_of(**{name: [] for name in COLUMNS}, episode_offsets=[0]),
             "the log has no episode, expected at least one",
         ),
         (
@@ -372,10 +363,7 @@ MISTAKES = {
         ),
     ],
     InvalidParameter: [
-        (
-            lambda: log_of().episodes([0, 2]),
-            "the selection of episodes[1] is 2, expected 0 to 1",
-        ),
+        (lambda: log_of().episodes([0, 2]), "the selection of episodes[1] is 2, expected 0 to 1"),
         (lambda: log_of().episodes([-1]), "the selection of episodes[0] is -1, expected 0 to 1"),
         (
             lambda: log_of().episodes(slice(2, None)),

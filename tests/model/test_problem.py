@@ -20,7 +20,7 @@ from surestep import (
     estimate_mdp,
     evaluate,
 )
-from surestep.algorithms.judging import valued_at_lowest
+from surestep.algorithms.contract import valued_at_lowest
 from surestep.algorithms.pessimistic import estimate_with_known_rewards
 from surestep.errors import InvalidParameter, NeverEnds, ShapeMismatch
 from surestep.model import LoggedRewards

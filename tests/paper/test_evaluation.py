@@ -12,7 +12,8 @@ import pytest
 
 from reproduced_page import SPOTS
 from surestep.experiments import cvar, read_experiments, summaries
-from surestep.experiments.cell import COLUMNS, CellBlock, run_block
+from surestep.experiments.cell import CellBlock, run_block
+from surestep.experiments.runs import OF_VALUES
 
 REPETITIONS = 500
 
@@ -31,8 +32,8 @@ def test_the_published_spot_values_come_out(name, algorithm, n_wedge, episodes, 
     block = CellBlock(
         experiment.seed, experiment.environments[0], (episodes,), 0, REPETITIONS, (spec,)
     )
-    rows = run_block(block).columns
-    assert tuple(rows) == COLUMNS
+    rows = run_block(block)
+    assert tuple(rows) == OF_VALUES
     (found,) = summaries(rows)
     drawn = np.random.default_rng(1).choice(rows["performance"], (400, REPETITIONS))
     errors = drawn.mean(axis=1).std(), np.std([cvar(each, 0.1) for each in drawn])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import surestep
 from surestep import read_log
-from surestep.certificates.ranges import Ranges
+from surestep.certificates.known import Ranges
 from surestep.cli.main import main
 from surestep.errors import InvalidParameter, RefutedBounds
 from surestep.io import write_counts
@@ -98,7 +98,7 @@ def test_a_range_that_is_left_out_is_zero_and_ends_are_worth_zero(log):
     assert (claim.figures["value_low"], claim.figures["value_high"]) == (0.0, 1.0)
     values = {"running_low": 0.0, "running_high": 0.0, "ending_low": 0, "ending_high": 1}
     assert Statement("rewards-as-declared", values) in claim.assumptions
-    assert result.record.parameters["running"] == [0.0, 0.0]
+    assert result.record.parameters.running == (0.0, 0.0)
     assert not {"running", "ending"} & {*result.record.defaults}
     wide = improve(log(), discount=0.5, running=(-1, 0), ending=(-1, 1)).certificate
     assert (wide.figures["value_low"], wide.figures["value_high"]) == (-2.0, 1.0)
@@ -106,9 +106,9 @@ def test_a_range_that_is_left_out_is_zero_and_ends_are_worth_zero(log):
 
 def test_what_nobody_declared_is_taken_from_the_log_and_said_so(log):
     result = improve(log(), discount=0.99)
-    assert (result.record.parameters["running"], result.record.parameters["ending"]) == (
-        [0.0, 0.0],
-        [0.0, 1.0],
+    assert (result.record.parameters.running, result.record.parameters.ending) == (
+        (0.0, 0.0),
+        (0.0, 1.0),
     )
     assert {"running", "ending"} <= {*result.record.defaults}
     codes = [said.code for said in result.certificate.assumptions]
@@ -124,7 +124,7 @@ def test_returns_bound_single_rewards_too(log):
     assert bounds in claim.assumptions
     # What is still to come from a step on is r + 0.9 G, and both lie between −2 and 5.
     assert (claim.parameters["reward_low"], claim.parameters["reward_high"]) == (-6.5, 6.8)
-    assert result.record.parameters["running"] is None
+    assert result.record.parameters.running is None
 
 
 # ---- records ------------------------------------------------------------------------------------
@@ -261,17 +261,14 @@ def test_a_row_that_is_left_out_shows_what_steps_may_earn(tmp_path, how):
     terms = {"discount": 0.9, "n_wedge": 1, "worlds": 0, "certificates": ["robust"]}
     for source in (log, surestep.io.read_counts(tmp_path / "counts.parquet")):
         given = surestep.improve(source, **terms).record.parameters
-        assert given["running"] == [-1000.0, 0.5]
-        assert given["ending"] == ([-1000.0, 1.0] if how == "unknown" else [0.0, 1.0])
-        for declared in (
-            {"running": (0, 1), "ending": (0, 1)},
-            {"running": (0, 1), "ending": (-400, 1)},
-            {"returns": (0, 10)},
-        ):
+        assert given.running == (-1000.0, 0.5)
+        assert given.ending == ((-1000.0, 1.0) if how == "unknown" else (0.0, 1.0))
+        for declared in ({"running": (0, 1), "ending": (-400, 1)}, {"returns": (0, 10)}):
             with pytest.raises(RefutedBounds, match="-1000"):
                 surestep.improve(source, **terms, **declared)
-        surestep.improve(source, **terms, returns=(-1000, 10))
-        surestep.improve(source, **terms, running=(-1000, 1), ending=(0, 1))
+        if source is log:  # whatever it is taken for, the wider range holds it
+            surestep.improve(source, **terms, returns=(-1000, 10))
+            surestep.improve(source, **terms, running=(-1000, 1), ending=(0, 1))
         as_end = {"running": (0, 1), "ending": (-1000, 1)}
         if how == "unknown":
             surestep.improve(source, **terms, **as_end)

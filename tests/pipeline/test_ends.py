@@ -18,7 +18,7 @@ from surestep.certificates import Robust, Stitched
 from surestep.certificates.certifying import certify_many
 from surestep.cli.main import main
 from surestep.errors import InvalidLog
-from surestep.io.logs.groups import STOPPED, UNFINISHED
+from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.model.log import UNKNOWN
 from surestep.pipeline import Terms, verify_result
 from surestep.pipeline.rehearse import rehearse_log
@@ -116,7 +116,7 @@ def test_a_recording_that_stops_for_what_comes_next_breaks_no_claim():
     assert better == 0
 
 
-@pytest.mark.parametrize("number", [40, pytest.param(LOGS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [20, pytest.param(LOGS, marks=pytest.mark.slow)])
 def test_a_clock_breaks_no_claim_and_leaves_them_their_strength(number):
     logs = [recorded(seed) for seed in range(number)]
     by_clock = [log.rows(log.terminated | (log.step < 7)) for log in logs]  # where it led, is gone

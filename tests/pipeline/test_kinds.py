@@ -5,12 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
+from support.chosen import chosen_spibb
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import frame_of
 from surestep import Policy, certify, improve, load, read_log
 from surestep.algorithms import SPIBB, estimate_behavior
 from surestep.certificates import APriori, Posterior, Robust, training_part
-from surestep.choosing_n_wedge import choose_n_wedge, usual_grid
+from surestep.choosing_n_wedge import usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter, ResultMismatch
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import CountsSource, gather
@@ -33,14 +34,20 @@ def made(terms, source=None):
     return draft(gather(known_log() if source is None else source), terms, lambda *told: None)
 
 
-def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges():
-    result = made(Terms.of(discount=0.9))
-    question, found = result.question, result.result
+@pytest.fixture(scope="module")
+def usual():
+    """What comes of the log without any choice."""
+    return made(Terms.of(discount=0.9))
+
+
+def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges(usual):
+    question, found = usual.question, usual.result
     assert [each.kind for each in found.certificates] == ["stitched", "posterior", "robust"]
     share = usual_train_share(known_log().counts().episodes.recorded)
     split = {"train_share": share, "logger": "adaptive"}
-    assert split.items() <= found.record.parameters.items()
-    seed = found.record.parameters["seeds"]["certificates"]
+    used = found.record.parameters
+    assert split == {"train_share": used.train_share, "logger": used.logger}
+    seed = used.seeds["certificates"]
     for claim in found.certificates[:2]:
         assert split.items() <= claim.parameters.items()
         assert claim.parameters["seed"] == seed
@@ -66,7 +73,7 @@ def test_counts_cannot_be_split_and_are_stood_by_a_proof_for_all_policies():
     counts = CountsSource(known_log().counts())
     found = made(Terms.of(discount=0.9), counts).result
     assert [each.kind for each in found.certificates] == ["robust"]
-    assert found.record.parameters["train_share"] is None
+    assert found.record.parameters.train_share is None
     assert "train_share" not in found.record.defaults
     for name, value in (("train_share", 0.5), ("logger", "fixed")):
         with pytest.raises(InvalidParameter, match=f"{name} is given, but the data are no episode"):
@@ -97,15 +104,15 @@ RANGES = {"running": (-9.0, 9.0), "ending": (-9.0, 9.0)}
 
 def test_the_first_kind_that_may_choose_does():
     robust = made(Terms.of(discount=0.9, certificates=["robust"], **RANGES))
-    assert robust.result.record.parameters["n_wedge_chosen_by"] == "robust"
+    assert robust.result.record.parameters.n_wedge_chosen_by == "robust"
     judge = Robust(reward_low=-9.0, reward_high=9.0)
     problem = robust.question.problem
     grid = usual_grid(int(problem.counts.visits.max()), 9)
-    chosen = choose_n_wedge(problem, "spibb", judge, grid)
+    chosen = chosen_spibb(problem, judge, grid)
     policy = robust.question.numbering.policy(robust.result.policy)
     assert (policy, robust.result.certificate) == (chosen.policy, chosen.certificate)
     published = made(Terms.of(discount=0.9, certificates=[APriori(bound="beta")]))
-    assert published.result.record.parameters["n_wedge_chosen_by"] == "posterior"
+    assert published.result.record.parameters.n_wedge_chosen_by == "posterior"
     assert published.result.certificate.parameters == {
         "bound": "beta", "delta": 0.1, "n_wedge": None,
     }  # fmt: skip
@@ -116,14 +123,14 @@ def test_episodes_that_judge_have_no_part_in_the_policy():
     share = "trajectory:train_share=0.4,horizon=2,claim=horizon"
     result = made(Terms.of(discount=0.9, certificates=[share, "posterior"]))
     part = training_part(result.question.problem, 0.4, None)
-    n_wedge = result.result.record.parameters["n_wedge"]
+    n_wedge = result.result.record.parameters.n_wedge
     policy, numbering = SPIBB(n_wedge=n_wedge).improve(part).policy, result.question.numbering
     assert numbering.policy(result.result.policy) == policy
     visits = result.result.table.visits[numbering.pair]
     np.testing.assert_array_equal(visits, part.counts.visits)
     assert [each.kind for each in result.result.certificates] == ["trajectory", "posterior"]
     belief = result.result.certificates[1]
-    seed = result.result.record.parameters["seeds"]["certificates"]
+    seed = result.result.record.parameters.seeds["certificates"]
     held_out = Posterior(train_share=0.4, seed=seed)
     assert belief == certify(result.question.problem, policy, held_out)
     # Another choice of what is kept back: another policy may come of it, from other episodes.
@@ -416,22 +423,22 @@ def test_the_default_records_what_was_chosen_and_makes_it_again():
     found = improve(known_log(), discount=0.9, worlds=0)
     parameters, choice = found.record.parameters, found.record.defaults
     assert {"algorithm", "n_wedge", "train_share"} <= set(choice)
-    assert parameters["algorithm"]["algorithm"] in ("spibb", "provable")
+    assert parameters.algorithm["algorithm"] in ("spibb", "provable")
     terms = terms_of(found.record)
     assert (terms.method.algorithm, terms.method.n_wedge, terms.named[1]) == (None, None, {})
     named = improve(known_log(), "provable:rounds=2,price=0", discount=0.9, worlds=0)
-    assert named.record.parameters["algorithm"] == {
+    assert named.record.parameters.algorithm == {
         "algorithm": "provable",
         "rounds": 2,
         "price": 0,
     }
-    assert named.record.parameters["n_wedge"] is None
+    assert named.record.parameters.n_wedge is None
     terms = terms_of(named.record)
     assert terms.named[:2] == ("provable", {"rounds": 2, "price": 0})
 
 
-def test_candidates_beside_are_those_of_the_default_alone():
-    question = made(Terms.of(discount=0.9)).question
+def test_candidates_beside_are_those_of_the_default_alone(usual):
+    question = usual.question
     assert [each.name for each in question.algorithm.beside] == ["provable"] * len(ROUNDS)
     assert question.algorithm.one_action
     for terms in (

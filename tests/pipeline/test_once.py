@@ -79,7 +79,7 @@ def test_certifiers_are_made_once_and_then_told_what_goes_with_the_algorithm(log
         (claim.parameters["bound"], claim.parameters["n_wedge"])
         for claim in result.certificates[2:]
     ]
-    used = None if n_wedge is None else result.record.parameters["n_wedge"]
+    used = None if n_wedge is None else result.record.parameters.n_wedge
     assert told == [("2s", used), ("beta", used), ("2s", 3)]
 
 

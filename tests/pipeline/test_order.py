@@ -243,7 +243,7 @@ def edges(table, share, **reading):
     return evidence.counts.binnings["age"].edges
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(interleaved(), st.none() | st.floats(0.2, 0.8), st.integers(0, 2**20))
 def test_rows_that_judge_do_not_move_the_edges_of_bins(table, share, seed):
     log = loaded(table)

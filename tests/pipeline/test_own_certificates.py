@@ -146,7 +146,7 @@ def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path
     claim = result.certificate
     assert (claim.kind, claim.standing) == ("toy", "by-extension")
     assert claim.lower > 0
-    assert result.record.parameters["n_wedge_chosen_by"] == "toy"
+    assert result.record.parameters.n_wedge_chosen_by == "toy"
     assert result.rehearsal.kind == "toy"
     assert result.verdict != "proved better"
     assert "from a plug-in: nothing is known here of its proof" in result.report

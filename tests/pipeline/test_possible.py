@@ -76,7 +76,7 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
     found = chances(table, "a")
     assert found["up"] <= before + 1e-12
     assert found["right"] > 0.6  # it takes what left had
-    assert result.record.parameters["allowed"] == "listed"
+    assert result.record.parameters.allowed == "listed"
     assert "Limits were set: 5 of 6 pairs may be recommended" in result.report
     with open(tmp_path / "out" / "policy.csv", encoding="utf-8", newline="") as file:
         barred = [row for row in csv.DictReader(file) if row["allowed"] == "false"]
@@ -90,7 +90,7 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
     assert "'up' is not among the pairs that may be recommended" in words
     assert "Among 'left' and 'right', tried more often, the rest of the probability" in words
     shown = run_surestep("explain", tmp_path / "out", "--state", "a")
-    assert "not allowed" in " ".join(shown.stdout.split())
+    assert "30 (barred)" in " ".join(shown.stdout.split())
     assert "not among" not in " ".join(in_words(explain(result, "b")))
 
 
@@ -99,7 +99,7 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
     [
         (["state,action", "a,left", "a,left"], "row 2: state 'a', action 'left' is there again"),
         (["state,action", "a,lift"], "no action has 'lift' in column 'action'; did you mean"),
-        (["state,action", "a,left", "c,left"], "no state has 'c' in column 'state'"),
+        (["state,action", "a,left", "c,left"], "row 2: no state has 'c' in column 'state'"),
         (["state,action", "(end),left"], "has no pair of a state and an action that is possible"),
     ],
 )
@@ -145,7 +145,7 @@ def test_limits_of_states_that_nobody_met_are_no_mistake():
 def test_only_what_was_seen_is_recommended(home, tmp_path):
     given = ("--set", "method.n_wedge=5", "--set", "limits.possible=seen")
     result, _ = improved(home, tmp_path / "out", *given)
-    assert result.record.parameters["possible"] == "seen"
+    assert result.record.parameters.possible == "seen"
     said = "No action is recommended in a situation where the log does not show it."
     assert said in result.report
     usual = explain(load_usual(home, tmp_path), "b").actions[2]
@@ -189,7 +189,7 @@ def test_declared_pairs_are_the_pairs(home, tmp_path):
     assert list(chances(table, "b")) == ["left", "right"]
     assert table.pairs.num_pairs == 6  # and that of the end
     parameters = result.record.parameters
-    assert [parameters[name] for name in ("possible", "states", "actions")] == [
+    assert [getattr(parameters, name) for name in ("possible", "states", "actions")] == [
         "listed",
         "possible pairs",
         "possible pairs",
@@ -239,7 +239,7 @@ def test_a_behavior_table_says_already_what_is_possible(home, tmp_path):
             log, discount=0.9, worlds=0, possible=home / "possible.csv", actions=list(ACTIONS)
         )
     # What was seen is no list of pairs, and may stand beside it.
-    assert surestep.improve(log, possible="seen", **terms).record.parameters["possible"] == "seen"
+    assert surestep.improve(log, possible="seen", **terms).record.parameters.possible == "seen"
 
 
 # ---- the record ----------------------------------------------------------------------------------

@@ -78,8 +78,7 @@ def test_a_saved_policy_is_not_judged_by_them(bounds, home):
 
 
 @pytest.mark.parametrize(
-    "setting",
-    ["robust:reward_low=0,reward_high=1", "posterior:reward_low=1,reward_high=3"],
+    "setting", ["robust:reward_low=0,reward_high=1", "posterior:reward_low=1,reward_high=3"]
 )
 def test_bounds_among_the_settings_of_a_certificate_are_held_against_the_data_too(setting, home):
     terms = {"discount": 0.5, "n_wedge": 3, "worlds": 0}

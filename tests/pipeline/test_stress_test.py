@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from surestep.pipeline import Effort, Terms, draft, explain, gather, verify_resu
 from surestep.pipeline.improve import prepared, result_of
 from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
 from surestep.rehearsal.rehearse import rehearse
-from surestep.rehearsal.work import work_of
+from surestep.rehearsal.work import work_in
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
 
 SIZES = (0.5, 1.0)
@@ -96,18 +97,27 @@ def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_
 def test_a_kill_at_any_moment_of_the_end_leaves_a_whole_result(
     moves, made, whole, tmp_path, monkeypatch
 ):
-    """The new files are read from wherever they are on their way."""
+    """The new files are read from their block, also where one is written by half."""
     out, left = tmp_path / "out", moves
     begin(out, made.result.files())
 
-    def replace(source, target, real=os.replace):
+    def count_down():
         nonlocal left
         if left == 0:
             raise KeyboardInterrupt
         left -= 1
+
+    def replace(source, target, real=os.replace):
+        count_down()
         real(source, target)
 
+    def write_bytes(path, content, real=Path.write_bytes):
+        real(path, content[: len(content) // 2])
+        count_down()
+        real(path, content)
+
     monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
     with pytest.raises(KeyboardInterrupt):
         finish(out, whole)
     monkeypatch.undo()
@@ -137,7 +147,7 @@ def test_a_time_limit_is_recorded_with_the_number_reached(made, found, log, tmp_
     monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
     found = result_of(made.finished(nobody, Effort(time_limit=9.0)))
     parameters = found.record.parameters
-    assert (parameters["time_limit"], parameters["worlds"]) == (9.0, 5)
+    assert (parameters.time_limit, parameters.worlds) == (9.0, 5)
     assert found.rehearsal.worlds == 5
     assert "--worlds 5" in found.record.command
     found.save(tmp_path / "out")
@@ -168,7 +178,7 @@ def plan(made, log, most=MOST_WORK, **terms):
     evidence = gather(surestep.read_log(log, columns=COLUMNS))
     question = prepared(evidence, asked)
     rehearsed = (question.problem, question.algorithm, question.certifiers)
-    return planned(asked, question), lambda worlds, sizes: work_of(*rehearsed, worlds, sizes)
+    return planned(asked, question), work_in(*rehearsed).of
 
 
 def test_a_small_log_is_rehearsed_in_ten_worlds_or_what_delta_needs(made, log):
@@ -217,7 +227,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     finish(out, result.files())
     saved = surestep.load(out)
     assert not saved.awaits_stress_test
-    assert saved.record.parameters["worlds"] == 0
+    assert saved.record.parameters.worlds == 0
     wrong = saved.rehearsal.wrong_beliefs
     assert wrong.total == saved.rehearsal.luck.size == 10
     assert f"wrong there in {wrong.happened:,} of 10 worlds" in saved.report

@@ -71,7 +71,7 @@ def test_a_log_of_survival_is_improved_certified_rehearsed_and_verified(log, tmp
         worlds=1,
     )
     parameters = result.record.parameters
-    assert (parameters["discount"], parameters["ending"]) == (1.0, [0, 1])
+    assert (parameters.discount, parameters.ending) == (1.0, (0, 1))
     assert [each.kind for each in result.certificates] == ["robust", "posterior", "no-claim"]
     assert "the bounds divide by 1 − γ" in result.certificates[2].parameters["refusal"]
     robust, posterior = result.certificates[:2]
@@ -95,7 +95,7 @@ def test_a_gain_in_survival_is_proved_by_default(log):
 def test_n_wedge_is_chosen_without_a_discount(log):
     terms = {"discount": 1, "ending": (0, 1), "worlds": 0}
     result = surestep.improve(read_log(log(survival(300))), certificates=["posterior"], **terms)
-    assert result.record.parameters["n_wedge_chosen_by"] == "posterior"
+    assert result.record.parameters.n_wedge_chosen_by == "posterior"
     assert result.certificate.lower > 0
 
 

@@ -12,8 +12,7 @@ from surestep.planning import horizons, proof, value_iteration
 from surestep.planning.horizons import certified_steps, horizon_of, longest_horizon, rule_for_all
 from surestep.planning.proof import Bracket, Horizon, StoppingRule, most_terms, refuse
 from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
-from surestep.planning.robust import rule_of, ties_of
-from surestep.planning.robust_batch import enough_for, plan_of
+from surestep.planning.robust import enough_for, plan_of, rule_of, ties_of
 
 EXCESS = 3 * ROUNDING_SLACK  # how far a row may sum above or below 1
 EPSILON = 2.0**-52

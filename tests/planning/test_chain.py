@@ -1,10 +1,32 @@
-"""Chains of one policy: each way to solve them, and how much would fill in, by hand."""
+"""Chains of one policy: each way to solve them, and how much would fill in, by hand.
+
+Components against SciPy's, and all methods against each other on models of many textures.
+"""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
+from support.oracles import brute_force_optimum, exact_value, largest_gap
+from support.strategies import mdps, policies
+from surestep import (
+    FiniteMDP,
+    Pairs,
+    Policy,
+    evaluate_with_bound,
+    optimal,
+    policy_iteration,
+    value_iteration,
+)
+from surestep.planning import chain, iteration
 from surestep.planning.chain import (
     Chain,
+    Components,
     change_range,
     frontier_exceeds,
     half_range,
@@ -16,7 +38,18 @@ from surestep.planning.chain import (
     solve_sparse,
     solve_sweeps,
 )
+from surestep.planning.iteration import best_actions
 from surestep.planning.proof import Horizon
+from surestep.planning.pruning import Backup
+
+METHODS = ("dense", "sparse", "iterative", "components", "auto")
+PLANNERS = {
+    "optimal": optimal,
+    "policy iteration": lambda mdp, **settings: policy_iteration(
+        mdp, best_actions(mdp), Policy.uniform(mdp), **settings
+    ),
+    "value iteration": value_iteration,
+}
 
 
 def chain_of(weights, reward):
@@ -126,3 +159,206 @@ def test_wide_levels_are_noticed():
     later = edges(9, (0, 1), *((1, t) for t in (2, 3, 5)))
     assert frontier_exceeds(later, 2, levels=2)
     assert not frontier_exceeds(later, 2, levels=1)
+
+
+@pytest.fixture
+def every_size(monkeypatch):
+    """Small models go the way of large ones."""
+    monkeypatch.setattr(chain, "DENSE_STATES", 0)
+    monkeypatch.setattr(iteration, "DENSE_STATES", 0)
+
+
+# ---- textures ---------------------------------------------------------------------------------
+
+
+def acyclic(rng, size):
+    """Each state leads to later ones only."""
+    return [rng.integers(s + 1, size, 3) if s < size - 1 else [] for s in range(size)]
+
+
+def chained(rng, size):
+    """Groups of four states that lead to each other, and now and then to a later group."""
+    groups = np.arange(size) // 4
+    near = [np.flatnonzero(groups == groups[s]) for s in range(size)]
+    return [
+        [*rng.choice(near[s], 2), *([rng.integers(s, size)] if rng.random() < 0.3 else [])]
+        for s in range(size)
+    ]
+
+
+def tangled(rng, size):
+    """One component: a ring with shortcuts."""
+    return [[(s + 1) % size, *rng.integers(0, size, 2)] for s in range(size)]
+
+
+def ring(rng, size):
+    """One long cycle, with a chance to stay."""
+    return [[(s + 1) % size, s] for s in range(size)]
+
+
+def ragged(rng, size):
+    """States that nothing leads to, and pairs that lead nowhere."""
+    return [rng.integers(size // 2, size, rng.integers(0, 3)) for _ in range(size)]
+
+
+TEXTURES = {texture.__name__: texture for texture in (acyclic, chained, tangled, ring, ragged)}
+
+
+def textured(texture, size, seed, discount, renumbered=True):
+    """A model with two pairs a state; `discount` is one for all, or None for many."""
+    rng = np.random.default_rng(seed)
+    number = rng.permutation(size) if renumbered else np.arange(size)
+    rows = [[np.unique(row).astype(int) for row in TEXTURES[texture](rng, size)] for _ in "ab"]
+    successor, probability, offsets = [], [], [0]
+    for s in np.argsort(number):
+        for row in (rows[0][s], rows[1][s]):
+            successor += number[row].tolist()
+            probability += rng.dirichlet(np.ones(row.size)).tolist() if row.size else []
+            offsets.append(len(successor))
+    pairs, ends = 2 * size, np.diff(offsets) == 0
+    start = np.full(size, 1 / size)
+    return FiniteMDP(
+        Pairs.full(size, 2),
+        np.array(offsets),
+        np.array(successor, int),
+        np.array(probability),
+        rng.normal(size=len(successor)),
+        rng.choice([0.0, 0.5, 0.9, 0.97], pairs) if discount is None else np.full(pairs, discount),
+        start,
+        np.where(ends, rng.normal(size=pairs), 0.0),
+    )
+
+
+@st.composite
+def textures(draw, size):
+    """Models of all textures and discounts: 1 only where every episode ends."""
+    texture = draw(st.sampled_from(sorted(TEXTURES)))
+    discounts = [0.0, 0.9, 0.97, None] + ([1.0] if texture == "acyclic" else [])
+    seed, discount = draw(st.integers(0, 10**6)), draw(st.sampled_from(discounts))
+    return textured(texture, size, seed, discount, renumbered=draw(st.booleans()))
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_components_are_scipys_and_stand_behind_all_they_lead_to(data):
+    mdp = data.draw(textures(data.draw(st.sampled_from([1, 2, 5, 40]))))
+    components = Components.of(Backup.of(mdp))
+    found = components.found
+    size, starts = mdp.num_states, mdp.offsets[mdp.pairs.offsets]
+    rows = (np.ones(mdp.num_transitions), mdp.successor, starts)
+    matrix = csr_array(rows, shape=(size, size), copy=True)
+    matrix.sum_duplicates()  # SciPy never ends where an entry stands twice
+    number, label = connected_components(matrix, connection="strong")
+    own = np.empty(size, int)
+    own[found.order] = np.repeat(np.arange(number), np.diff(found.starts))
+    assert components.number == number == len(set(zip(own.tolist(), label.tolist(), strict=True)))
+    assert (own[mdp.successor] <= np.repeat(own, np.diff(starts))).all()
+    assert (found.order[found.place] == np.arange(size)).all()
+    assert (np.concatenate([components.states(c) for c in range(number)]) == found.order).all()
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(data=st.data())
+def test_all_methods_hold_the_exact_value_within_their_errors(data):
+    mdp = data.draw(mdps(max_states=5, undiscounted=data.draw(st.booleans())))
+    policy = data.draw(policies(mdp.pairs))
+    exact = exact_value(mdp, policy.probability)
+    found = evaluate_with_bound(mdp, policy, method="components")
+    assert found.method == "components"
+    assert largest_gap(found.value, exact) <= Fraction(found.error_bound)
+
+
+def test_small_models_of_all_textures_reach_the_brute_force_optimum(every_size):
+    for seed in range(2):
+        for texture in TEXTURES:
+            for discount in (0.0, 0.9, 0.9999, None):
+                mdp = textured(texture, 5, seed, discount)
+                plan = optimal(mdp)
+                assert largest_gap(plan.value, brute_force_optimum(mdp)) <= plan.error_bound
+                achieved = exact_value(mdp, plan.policy.probability)
+                assert largest_gap(plan.value, achieved) <= plan.error_bound
+
+
+# The fixture is the same for all examples.
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_all_planners_and_all_methods_agree_on_every_texture(every_size, data):
+    mdp = data.draw(textures(30))
+    plans = [planner(mdp) for planner in PLANNERS.values()]
+    policy = data.draw(st.sampled_from([Policy.uniform(mdp), plans[0].policy]))
+    values = [evaluate_with_bound(mdp, policy, method=method) for method in METHODS]
+    for found in (plans, values):
+        for one in found[1:]:
+            gap = np.abs(one.value - found[0].value).max()
+            assert gap <= one.error_bound + found[0].error_bound
+
+
+@pytest.mark.parametrize("discount", [0.9, 1 - 1e-4, 1 - 1e-7])
+@pytest.mark.parametrize("size", [150, 350])
+def test_slow_components_small_and_large_are_left_to_other_ways(discount, size, every_size):
+    # A walk to and fro: sweeps in place carry news one way only.
+    rng, rooms = np.random.default_rng(0), np.arange(size)
+    rows = np.stack([np.maximum(rooms - 1, 0), np.minimum(rooms + 1, size - 1)], axis=1)
+    mdp = FiniteMDP(
+        Pairs.full(size, 2),
+        np.arange(2 * size + 1) * 2,
+        np.repeat(rows, 2, axis=0).ravel(),
+        np.tile([0.3, 0.7, 0.7, 0.3], size),
+        np.repeat(rng.random(2 * size), 2),
+        np.full(2 * size, discount),
+        np.full(size, 1 / size),
+    )
+    plan, best = (
+        optimal(mdp),
+        policy_iteration(mdp, best_actions(mdp), Policy.uniform(mdp), method="dense"),
+    )
+    assert np.abs(plan.value - best.value).max() <= plan.error_bound + best.error_bound
+    found = [evaluate_with_bound(mdp, plan.policy, method=m) for m in ("components", "dense")]
+    gap = np.abs(found[0].value - found[1].value).max()
+    assert gap <= found[0].error_bound + found[1].error_bound
+
+
+def test_values_along_a_way_without_return_need_one_pass():
+    mdp = textured("acyclic", 2000, 1, 1.0)
+    components, value = Components.of(Backup.of(mdp)), np.zeros(mdp.num_states)
+    assert components.number == mdp.num_states
+    assert components.settle(0, 0.0, value) == mdp.num_states
+    q = Backup.of(mdp).q(value).reshape(-1, 2).max(axis=1)
+    assert np.abs(q - value).max() <= 1e-12 * np.abs(value).max()
+
+
+def test_a_looser_tolerance_takes_fewer_sweeps_and_a_tighter_one_is_reached():
+    mdp = textured("tangled", 1000, 2, 0.99)
+    components = Components.of(Backup.of(mdp))
+    residuals = []
+    for target in (1e-2, 1e-6, 1e-10):
+        value = np.zeros(mdp.num_states)
+        assert components.settle(0, target, value) == 1
+        after = Backup.of(mdp).q(value).reshape(-1, 2).max(axis=1)
+        residuals.append(np.abs(after - value).max())
+        assert residuals[-1] <= target
+    assert residuals[0] > 1e-5  # no more was done than was asked for
+    assert residuals[1] > 1e-9
+
+
+# ---- minimising -------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(mdp=mdps(max_states=4))
+def test_minimising_is_maximising_the_negated_rewards(mdp):
+    plan = optimal(mdp, minimise=True)
+    mirrored = FiniteMDP(
+        mdp.pairs,
+        mdp.offsets,
+        mdp.successor,
+        mdp.probability,
+        -mdp.reward,
+        mdp.discount,
+        mdp.initial,
+        -mdp.ending_reward,
+    )
+    least = [-value for value in brute_force_optimum(mirrored)]
+    assert largest_gap(plan.value, least) <= Fraction(plan.error_bound)
+    achieved = exact_value(mdp, plan.policy.probability)
+    assert largest_gap(plan.value, achieved) <= Fraction(plan.error_bound)

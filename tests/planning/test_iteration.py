@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from support.oracles import brute_force_optimum, exact_pairs, exact_value, largest_gap
 from support.strategies import mdps, policies
-from surestep import (
-    FiniteMDP,
-    Pairs,
-    Policy,
-    evaluate,
-    optimal,
-    policy_iteration,
-    value_iteration,
-)
+from surestep import FiniteMDP, Pairs, Policy, evaluate, optimal, policy_iteration, value_iteration
 from surestep.errors import (
     InvalidParameter,
     InvalidPolicy,

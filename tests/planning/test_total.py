@@ -29,8 +29,7 @@ from surestep import (
 from surestep.errors import NeverEnds, NotConverged, SurestepError
 from surestep.planning import batch as batch_module
 from surestep.planning import evaluate_with_bound, q_values
-from surestep.planning.batch import steps_under
-from surestep.planning.elimination import plan_elimination
+from surestep.planning.batch import plan_elimination, steps_under
 from surestep.planning.ends import end_components, lasting
 from surestep.planning.horizons import longest
 from surestep.planning.total import most_left

@@ -7,7 +7,7 @@ import pytest
 
 from surestep import FiniteMDP, Policy, evaluate_with_bound
 from surestep.errors import NotConverged
-from surestep.planning import components, evaluation, iteration, pruning, robust, solving
+from surestep.planning import chain, evaluation, iteration, pruning, robust
 from surestep.planning.chain import Chain
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import Bracket, Horizon, StoppingRule
@@ -72,11 +72,11 @@ def test_models_of_up_to_300_states_are_solved_densely(states, method):
 )
 @pytest.mark.parametrize("too_much", [0, 1])
 def test_components_are_factorised_while_little_fills_in(size, limit, too_much, watch):
-    fill = watch(solving, "predicted_fill", lambda _, limit: limit + too_much)
-    sparse = watch(solving, "solve_sparse", lambda _: "sparse")
-    slowly = watch(solving, "solve_slowly", lambda *_: "slowly")
+    fill = watch(chain, "predicted_fill", lambda _, limit: limit + too_much)
+    sparse = watch(chain, "solve_sparse", lambda _: "sparse")
+    slowly = watch(chain, "solve_slowly", lambda *_: "slowly")
     part = SimpleNamespace(reward=np.empty(size))
-    found = solving.solve_part(part, np.zeros(0), 0.25, STEPS)
+    found = chain.solve_part(part, np.zeros(0), 0.25, STEPS)
     assert fill.arguments == [(part, limit)]
     assert (sparse.number, slowly.number) == (1 - too_much, too_much)
     assert found == ("slowly" if too_much else "sparse")
@@ -87,9 +87,9 @@ def test_components_are_factorised_while_little_fills_in(size, limit, too_much, 
 
 
 def test_every_slow_component_is_solved_once(watch):
-    settle = watch(components, "settle_components", lambda *given: given[2])  # all are slow
-    parts = watch(solving, "solve_part", lambda part, *_: np.full(part.reward.size, 2.0))
-    value = solving.solve_components(chain_of(4), np.zeros(4), 0.1, STEPS)
+    settle = watch(chain, "settle_components", lambda *given: given[2])  # all are slow
+    parts = watch(chain, "solve_part", lambda part, *_: np.full(part.reward.size, 2.0))
+    value = chain.solve_components(chain_of(4), np.zeros(4), 0.1, STEPS)
     assert value.tolist() == [2.0] * 4
     assert [given[2] for given in settle.arguments] == [0, 1, 2, 3, 4]
     assert parts.number == 4
@@ -97,11 +97,11 @@ def test_every_slow_component_is_solved_once(watch):
 
 
 def test_what_is_good_enough_is_not_solved_again(watch):
-    krylov = watch(solving, "solve_krylov", lambda _, start, *__: (start, 0.1))
-    swept = watch(solving, "solve_sweeps")
+    krylov = watch(chain, "solve_krylov", lambda _, start, *__: (start, 0.1))
+    swept = watch(chain, "solve_sweeps")
     model = chain_of(2)
     for target, calls in ((1.0, 0), (0.1, 1)):
-        solving.solve_slowly(
+        chain.solve_slowly(
             model, np.zeros(2), target, STEPS, lambda _, residual, most=target: residual <= most
         )
         assert (krylov.number, swept.number) == (calls, 0)
@@ -119,7 +119,7 @@ def test_a_residual_is_aimed_for_that_proves_the_tolerance(watch):
 
 
 def test_components_are_settled_to_a_residual_that_proves_the_tolerance(watch):
-    settle = watch(components, "settle_components")
+    settle = watch(chain, "settle_components")
     mdp = ring(3)
     iteration.by_components(mdp, rule_for_all(mdp, 1e-3))
     assert [given[3] for given in settle.arguments] == [pytest.approx(1e-3 / 100 / 2, rel=1e-6)]
@@ -136,7 +136,7 @@ def ahead(states, discount=0.99):
 
 def test_a_model_without_a_way_back_is_solved_in_one_pass(watch):
     sweeps = watch(pruning, "best_values")
-    search = watch(components, "strong_components")
+    search = watch(chain, "strong_components")
     plan = iteration.optimal(ahead(301))
     assert plan.value == pytest.approx(np.full(301, 100.0), rel=1e-9)
     assert (plan.iterations, sweeps.number, search.number) == (1, 0, 0)

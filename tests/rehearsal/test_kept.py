@@ -16,13 +16,7 @@ from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust
 from surestep.errors import OutOfTime, SurestepError
 from surestep.model import Statement
-from surestep.rehearsal import (
-    Completed,
-    DrawnFromPosterior,
-    KeptBlocks,
-    TimeLimit,
-    rehearse,
-)
+from surestep.rehearsal import Completed, DrawnFromPosterior, KeptBlocks, TimeLimit, rehearse
 
 FAMILY = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
 WORLDS = 12

@@ -33,20 +33,24 @@ from surestep.rehearsal import (
     rehearse,
 )
 from surestep.rehearsal import block as block_module
-from surestep.rehearsal.block import Outcomes, WorldBlock, claims_and_draws, run_block
-from surestep.rehearsal.collecting import DataSize, problem_of
-from surestep.rehearsal.rehearse import (
+from surestep.rehearsal.block import (
     CALIBRATING,
     LUCK,
     REPORTING,
-    SIZES,
+    Outcomes,
     RehearsalPlan,
+    claims_and_draws,
+    run_block,
+)
+from surestep.rehearsal.rehearse import (
+    SIZES,
     actions_alike,
     claims_of_rank,
     read_sizes,
     tolerance_of,
     with_fewest_draws,
 )
+from surestep.rehearsal.sources import DataSize, problem_of
 from surestep.rehearsal.worlds import ActionsAlike
 
 
@@ -101,17 +105,15 @@ def test_data_that_are_too_many_to_hold_are_judged_one_after_the_other(certifier
 @pytest.mark.parametrize(("whole", "groups"), [(False, [4, 2]), (True, [2, 1, 1, 1, 1])])
 def test_as_many_data_are_held_at_a_time_as_there_is_room_for(whole, groups, monkeypatch):
     problem = bandit_problem(40)
-    block = WorldBlock(
-        problem=problem, algorithm=SPIBB(n_wedge=3), certifier=POSTERIOR, belief=None,
-        kind=Completed("uniform"), sizes=(), whole_episodes=whole, seed=7, stage=1, member=0,
-        first=0, last=3,
-    )  # fmt: skip
+    judge = Trajectory(reward_low=0.0, reward_high=1.0) if whole else POSTERIOR
+    plan = RehearsalPlan(problem, SPIBB(n_wedge=3), judge, None, (Completed("uniform"),), 7, 3)
+    (block,) = plan.blocks(REPORTING, ())
     world = block.kind.world(problem, block.rng(0, 0))
     each = world.truth.successor.size
     monkeypatch.setattr(block_module, "MOST_AT_ONCE", 4 * each + (80 - 2 * each if whole else 0))
     sizes = [DataSize(40, 9)] * 2 + [DataSize(90, 9), DataSize(1, 90)] * 2
     sources = [block_module.Source(world, size, block.rng(0, 1)) for size in sizes]
-    assert [*map(len, block_module.at_once(block, sources))] == groups
+    assert [*map(len, block_module.at_once(plan, sources))] == groups
 
 
 def test_progress_counts_up_to_the_total():
@@ -128,10 +130,8 @@ def test_progress_counts_up_to_the_total():
 def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
     problem = bandit_problem(40)
     kind, sizes = DrawnFromPosterior("weight", 2.0), (DataSize(40, 1), DataSize(90, 1))
-    block = WorldBlock(
-        problem=problem, algorithm=algorithm, certifier=POSTERIOR, belief=None, kind=kind,
-        sizes=sizes, whole_episodes=False, seed=7, stage=1, member=0, first=2, last=6,
-    )  # fmt: skip
+    plan = RehearsalPlan(problem, algorithm, POSTERIOR, None, (kind,), 7, 6)
+    block = plan.blocks(REPORTING, sizes)[0]._replace(first=2, last=6)
     found = run_block(block)
     for (b, number), (z, size) in product(enumerate(range(2, 6)), enumerate(sizes)):
         world = kind.world(problem, block.rng(number, 0))
@@ -402,16 +402,16 @@ def test_bounds_that_a_world_breaks_are_reported():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"worlds": -1}, "worlds is -1, expected a whole number of 1 or more"),
+        ({"worlds": -1}, "worlds is -1, expected a whole number from 0 to 1,000,000"),
         ({"worlds": 5}, "worlds is 5 for each kind, expected at least 1/delta − 1 = 9"),
         ({"sizes": ()}, "expected multiples of the data"),
         ({"sizes": (2.0, 1.0)}, "expected multiples of the data that rise"),
         ({"sizes": (0.0, 1.0)}, "expected multiples of the data that rise"),
         ({"sizes": (float("inf"),)}, "expected multiples of the data that rise"),
         ({"sizes": ("1",)}, "expected multiples of the data"),
-        ({"family": ()}, "family is empty, expected at least one kind of world"),
+        ({"family": ()}, r"family is \(\), expected at least one kind of world, and none twice"),
         ({"family": (Completed("uniform"),) * 2}, "and none twice"),
-        ({"family": ("uniform",)}, "family holds 'uniform', expected kinds of worlds"),
+        ({"family": ("uniform",)}, r"family is \('uniform',\), expected at least one kind"),
         ({"algorithm": "spibb"}, "algorithm is 'spibb'"),
         ({"workers": 0}, "workers is 0"),
     ],

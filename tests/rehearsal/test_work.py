@@ -10,7 +10,7 @@ from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust, Stitched
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.rehearsal import default_family
-from surestep.rehearsal.work import STEPS_A_SECOND, share_of, size_of_truth, work_in, work_of
+from surestep.rehearsal.work import STEPS_A_SECOND, share_of, size_of_truth, work_in
 from surestep.rehearsal.worlds import ActionsAlike, Completed, DrawnFromPosterior
 
 SPIBB_3 = SPIBB(n_wedge=3)
@@ -101,7 +101,7 @@ def test_worlds_are_gone_through_at_every_size_and_where_they_calibrate(certifie
         rounds = built(kinds) + len(kinds) * sum(map(one.at, sizes))
         rounds += built(again) + len(again) * one.at(1.0)
         expected = worlds * rounds + max(worlds, 10) * luck
-        assert work_of(problem, SPIBB_3, [certifier], worlds, sizes) == pytest.approx(expected)
+        assert work_in(problem, SPIBB_3, [certifier]).of(worlds, sizes) == pytest.approx(expected)
 
 
 def test_a_truth_has_the_transitions_that_its_rule_gives_it():

@@ -19,9 +19,16 @@ from surestep.rehearsal import (
     completed,
     default_family,
 )
-from surestep.rehearsal.collecting import DataSize, horizon_for, problem_of, size_of
 from surestep.rehearsal.completion import actions_alike
-from surestep.rehearsal.sources import Data, Residuals, Simulated
+from surestep.rehearsal.sources import (
+    Data,
+    DataSize,
+    Residuals,
+    Simulated,
+    horizon_for,
+    problem_of,
+    size_of,
+)
 
 FILLS = ("self-loop", "uniform", "pessimistic", "optimistic", "similar")
 USABLE = problems().filter(lambda problem: problem.counts.visits.any())
@@ -246,7 +253,6 @@ def test_the_default_family_leaves_out_the_prior_of_the_certificate():
         (Posterior(prior="jeffreys"), "posterior, jeffreys"),
     ):
         assert names(problem, certifier) == [name for name in everything if name != own]
-    assert names(problem, Posterior(prior="empirical-bayes")) == everything
 
 
 def test_where_every_pair_was_seen_all_completions_are_one():

@@ -8,18 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep.report.pictures import END, FOOT, LEFT, TOP, WIDTH, Axis, svg
-from surestep.sections import (
-    Bar,
-    Bars,
-    Caption,
-    Curve,
-    Flag,
-    Histogram,
-    Layer,
-    Line,
-    Strip,
-    Strips,
-)
+from surestep.sections import Bar, Bars, Caption, Curve, Flag, Histogram, Layer, Line, Strip, Strips
 
 CAPTION = Caption("one", "A title", "What it shows.")
 EXTREMES = st.sampled_from([0.0, 1e-300, -1e-300, 1e300, -1e300, 1.0, 1 + 2e-16, -5.0])

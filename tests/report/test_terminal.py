@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 import html5lib
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from support.findings import (
     with_words,
     without_changes,
 )
-from support.pump_commands import EXAMPLES, UNTESTED, run_surestep
+from support.pump_commands import UNTESTED, run_surestep, write_lines
 from surestep.cli.improve import SHOWN_CHANGES
 from surestep.cli.terminal import terminal
 from surestep.report.answer import answer_section
@@ -52,7 +53,12 @@ def wide():
 
 def test_the_answer_fits_on_a_screen(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    result = run_surestep("improve", EXAMPLES / "pumps.toml", "-o", tmp_path / "out", *UNTESTED)
+    rng, rows = np.random.default_rng(3), ["state,action,reward"]
+    for treated in rng.random(3000) < 0.5:  # which helps in all of 15 situations
+        paid = int(rng.random() < 0.2 + 0.6 * treated)
+        rows.append(f"situation {rng.integers(15)},{('wait', 'treat')[int(treated)]},{paid}")
+    given = ("--discount", "0.9", "--ending", "0", "1", *UNTESTED, "-o", tmp_path / "out")
+    result = run_surestep("improve", write_lines(tmp_path / "log.csv", rows), *given)
     assert result.exit_code == 0, result.output
     lines = result.stdout[result.stdout.index("Adopt it") :].splitlines()
     assert lines[0] == "Adopt it"

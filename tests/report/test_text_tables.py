@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from surestep._drawing import MATHEMATICS
 from surestep.experiments import Interval
-from surestep.experiments.naming import ALGORITHMS, LETTERS, metric_name
+from surestep.experiments.tables import ALGORITHMS, LETTERS, metric_name
 from surestep.report.text_tables import (
     CLAIM_INTERVALS,
     IN_LATEX,

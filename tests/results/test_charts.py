@@ -21,7 +21,6 @@ from surestep.results.plots import (
     kept_states,
     moves_in,
     round_width,
-    thinnest_states,
     visit_bins,
 )
 
@@ -130,19 +129,3 @@ def test_where_nothing_is_decided_nothing_is_kept():
     quiet[-1] = True
     findings = without_changes(replace(MACHINE, table=replace(MACHINE.table, quiet=quiet)))
     assert sorted(kept_states(findings)) == list(range(quiet.size - 1))
-
-
-@given(st.lists(st.integers(0, 3), min_size=6, max_size=6), st.randoms(use_true_random=False))
-def test_the_thinnest_states_have_most_time_for_a_decision(visits, random):
-    table = MACHINE.table
-    counted = np.zeros_like(table.visits)
-    counted[table.pairs.offsets[:-1]] = visits
-    share = np.array([random.random() for _ in visits])
-    # All of the log counts, whether it chose or judges.
-    chose = np.array([random.randint(0, int(many)) for many in counted])
-    parts = {"visits": chose, "held_out_visits": counted - chose}
-    findings = replace(MACHINE, table=replace(table, **parts), occupancy=share)
-    seen = [state for state, many in enumerate(visits) if many]
-    expected = sorted(seen, key=lambda state: -share[state] / visits[state])
-    assert thinnest_states(findings).tolist() == expected
-    assert findings.table.num_silent == visits.count(0)

@@ -85,11 +85,12 @@ def clicks(seed, rows=4000, arms=30):
 def test_the_gain_is_that_of_rows_that_did_not_choose():
     """The best of 30 arms looks good in the part that chose it, and on average not in the rest."""
     terms = {"n_wedge": 5, "worlds": 0, "certificates": ["stitched:series=96"], "ending": (0, 1)}
-    results = [improve(clicks(seed), discount=0, **terms) for seed in range(8)]
+    results = [improve(clicks(seed), discount=0, **terms) for seed in range(4)]
     estimates = [result.record.estimates for result in results]
     assert np.mean([found["policy"] - found["behavior"] for found in estimates]) > 0.05
-    # The mean of eight estimates, each with a standard deviation of about 0.023.
-    assert abs(np.mean([result.estimated_gain for result in results])) < 4 * 0.023 / 8**0.5
+    # The mean of four estimates, each with a standard deviation of about 0.023: outside of four
+    # of its own once in 16,000 tests, and always if the rows that chose had judged.
+    assert abs(np.mean([result.estimated_gain for result in results])) < 4 * 0.023 / 4**0.5
     assert [result.estimated_gain for result in results] == [f["held_out_gain"] for f in estimates]
     assert "by the rows held back: no promise" in results[0].report
 

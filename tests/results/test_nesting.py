@@ -13,12 +13,7 @@ from surestep.rehearsal.result import rehearsal_from_json
 from surestep.results.record import Record
 from surestep.results.result import certificates_from_json
 
-READERS = [
-    Certificate.from_json,
-    certificates_from_json,
-    Record.from_json,
-    rehearsal_from_json,
-]
+READERS = [Certificate.from_json, certificates_from_json, Record.from_json, rehearsal_from_json]
 LIMIT = sys.getrecursionlimit()
 DEPTHS = (LIMIT - 100, LIMIT, 5 * LIMIT, 100_000)
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from msgspec.structs import fields
 
 from support.findings import maintenance_findings
@@ -21,12 +22,11 @@ DIGESTS = {"policy.csv": "abc"}
 
 @pytest.fixture(scope="module")
 def record():
-    parameters = {field.name: example(field.type) for field in fields(Parameters)}
-    bounds = {"running": [0.0, 1.0], "ending": None, "returns": None}
-    bounds |= {"algorithm": {"algorithm": "spibb"}}
+    examples = {field.name: example(field.type) for field in fields(Parameters)}
+    bounds = {"running": (0.0, 1.0), "ending": None, "returns": None}
+    parameters = Parameters(**examples | bounds | {"algorithm": {"algorithm": "spibb"}})
     estimates = {"behavior": 1.0, "policy": 2.0}
-    usual = maintenance_findings().record
-    return replace(usual, parameters=parameters | bounds, estimates=estimates)
+    return replace(maintenance_findings().record, parameters=parameters, estimates=estimates)
 
 
 def example(kind):
@@ -131,7 +131,7 @@ def test_bounds_come_in_pairs(record):
             ([0.0, 1.0, 2.0], f"parameters.{name}: expected array of length 2, got 3"),
             ([0.0, True], rf"parameters.{name}\[1\]: expected int \| float, got bool"),
         ):
-            parameters = {**record.parameters, name: bounds}
+            parameters = {**to_builtins(record.parameters), name: bounds}
             with pytest.raises(InvalidResult, match=message):
                 Record.from_json(changed(record, parameters=parameters))
 
@@ -168,7 +168,7 @@ def test_what_nobody_could_have_recorded_is_refused(record, changes, message):
 
 
 def test_true_and_false_are_no_numbers(record):
-    parameters = {**record.parameters, "worlds": True}
+    parameters = {**to_builtins(record.parameters), "worlds": True}
     with pytest.raises(InvalidResult, match=r"parameters\.worlds: expected int, got bool"):
         Record.from_json(changed(record, parameters=parameters))
 

@@ -30,11 +30,7 @@ from surestep.errors import (
 )
 from surestep.pipeline import explain
 from surestep.pipeline.recording import terms_of
-from surestep.results.result import (
-    certificates_from_json,
-    certificates_to_json,
-    read_certificates,
-)
+from surestep.results.result import certificates_from_json, certificates_to_json, read_certificates
 
 FILES = (
     *("certificate.json", "certificates.json", "policy.csv", "policy.parquet"),

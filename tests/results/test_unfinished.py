@@ -3,9 +3,11 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
-from support.findings import maintenance_findings
+from support.findings import maintenance_findings, with_parameters
+from surestep._blocks import BlockFolder
 from surestep.errors import FileFailure
 from surestep.results.result import Result
 from surestep.results.unfinished import (
@@ -13,7 +15,7 @@ from surestep.results.unfinished import (
     check_can_begin,
     finish,
     is_unfinished,
-    path_in,
+    read_file,
     settle,
 )
 
@@ -25,6 +27,11 @@ def run_json(sizes, *outputs):
 
 BEGINNING = {"run.json": run_json([1.0]), "policy.csv": b"old"}
 END = {"run.json": run_json([1.0], "rehearsal.json"), "policy.csv": b"new", "rehearsal.json": b"{}"}
+
+
+def on_their_way(folder, files):
+    arrays = {name: np.frombuffer(content, np.uint8) for name, content in files.items()}
+    BlockFolder(folder / "stress-test").write("finished", "made by", arrays)
 
 
 def inside(folder):
@@ -72,8 +79,8 @@ def test_finished_files_take_the_place_of_the_others(tmp_path):
     folder = tmp_path / "out"
     begin(folder, BEGINNING)
     assert not settle(folder)
-    (folder / "stress-test" / "finished").mkdir(parents=True)
-    (folder / "stress-test" / "finished" / "damaged").touch()
+    (folder / "stress-test").mkdir()
+    (folder / "stress-test" / "finished.npz").write_bytes(b"damaged")
     finish(folder, END)
     assert inside(folder) == END
     assert [path.name for path in folder.iterdir() if path.is_dir()] == []
@@ -84,22 +91,26 @@ def test_finished_files_take_the_place_of_the_others(tmp_path):
 
 def test_files_on_their_way_are_read_where_they_are(tmp_path):
     begin(tmp_path, BEGINNING)
-    way = tmp_path / "stress-test" / "finished"
-    way.mkdir(parents=True)
-    (way / "run.json").write_bytes(END["run.json"])
-    assert path_in(tmp_path, "run.json") == way / "run.json"
-    assert path_in(tmp_path, "policy.csv") == tmp_path / "policy.csv"
+    on_their_way(tmp_path, {"run.json": END["run.json"]})
+    assert read_file(tmp_path, "run.json") == END["run.json"]
+    assert read_file(tmp_path, "policy.csv") == BEGINNING["policy.csv"]
     assert not is_unfinished(tmp_path)
     with pytest.raises(FileFailure, match="is finished by now, and nothing is left to do"):
         check_can_begin(tmp_path)
     assert inside(tmp_path)["run.json"] == END["run.json"]
 
 
+def test_files_on_their_way_stay_in_their_folder(tmp_path):
+    folder = tmp_path / "out"
+    begin(folder, BEGINNING)
+    on_their_way(folder, {"../outside.csv": b"elsewhere"})
+    assert settle(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 @pytest.mark.parametrize(("sizes", "awaited"), [([], False), ([1.0], True), ([0.5, 1.0], True)])
 def test_a_result_awaits_the_stress_test_that_was_planned(sizes, awaited):
-    findings = maintenance_findings()
-    parameters = {**findings.record.parameters, "sizes": sizes}
-    record = dataclasses.replace(findings.record, parameters=parameters)
-    result = Result(findings.table, (), record, "")
+    findings = with_parameters(maintenance_findings(), sizes=sizes)
+    result = Result(findings.table, (), findings.record, "")
     assert result.awaits_stress_test == awaited
     assert not dataclasses.replace(result, rehearsal=object()).awaits_stress_test

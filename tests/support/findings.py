@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from surestep import (
@@ -30,13 +31,8 @@ from surestep.errors import CertificateRefused
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.rehearsal import rehearse
 from surestep.results.advantage_intervals import advantage_intervals
-from surestep.results.findings import (
-    DataSummary,
-    Findings,
-    StateChange,
-    WantedPair,
-)
-from surestep.results.record import InputFile, Record
+from surestep.results.findings import DataSummary, Findings, StateChange, WantedPair
+from surestep.results.record import InputFile, Parameters, Record
 from surestep.results.table import PolicyTable
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "machine_maintenance.py"
@@ -234,15 +230,32 @@ def record(problem, n_wedge):
         inputs=(InputFile("log", "decisions.csv", 1_234_567, "ab" * 32),),
         counts_sha256="cd" * 32,
         description={"files": ["decisions.csv"], "stakes": {"discount": problem.single_discount}},
-        parameters={
-            "algorithm": {"algorithm": "spibb", "n_wedge": n_wedge},
-            "n_wedge": n_wedge,
-            "delta": 0.1,
-            "discount": problem.single_discount,
-            "behavior": "estimate" if problem.behavior_is_estimated else "table",
-            "unseen": problem.unseen,
-            "possible": "all",
-        },
+        parameters=Parameters(
+            discount=problem.single_discount,
+            algorithm={"algorithm": "spibb", "n_wedge": n_wedge},
+            n_wedge=n_wedge,
+            n_wedge_chosen_by=None,
+            zeta=None,
+            least_visits=None,
+            delta=0.1,
+            running=None,
+            ending=None,
+            returns=None,
+            unseen=problem.unseen,
+            behavior="estimate" if problem.behavior_is_estimated else "table",
+            states="log",
+            actions="log",
+            possible="all",
+            allowed="all",
+            columns={},
+            seeds={},
+            certificates=[],
+            train_share=None,
+            logger=None,
+            worlds=0,
+            sizes=[],
+            time_limit=None,
+        ),
         defaults=("delta", "unseen"),
         vocabulary={},
         data={},
@@ -290,8 +303,8 @@ def with_checks(findings, name="ward"):
 
 def with_parameters(findings, **parameters):
     """The same findings with other parameters in their record."""
-    changed = replace(findings.record, parameters={**findings.record.parameters, **parameters})
-    return replace(findings, record=changed)
+    changed = msgspec.structs.replace(findings.record.parameters, **parameters)
+    return replace(findings, record=replace(findings.record, parameters=changed))
 
 
 def with_words(findings, **words):

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from surestep.experiments.store import Store, write_query
+from surestep.experiments.run import Store, write_query
 from surestep.io.sql import in_memory
 
 METHODS = (("basic-rl", "", None), ("spibb", "", 100), ("spibb-beta", "delta=0.1", 100))
@@ -31,8 +31,8 @@ def made_run(
         "title": "A made-up run",
         "repetitions": repetitions,
         "identity": identity or json.dumps({"name": name, "seed": 7}),
-        "made_by": {"abc": {"versions": {"surestep": "0.1.0"}, "blocks": 1}},
-        "seconds": {"sampling": 1.5, "improving": 0.5, "evaluating": 0.25},
+        "made_by": {"abc": 1},
+        "seconds": 2.25,
     }
     store = Store(directory)
     store.manifest.write_text(json.dumps(content))

@@ -116,12 +116,7 @@ def best_row(
 
 def best_bounded_row(q: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
     """The π of the largest Σ π q with least ≤ π ≤ most."""
-    return solved(
-        q,
-        A_eq=[np.ones(q.size)],
-        b_eq=[1.0],
-        bounds=list(zip(least, most, strict=True)),
-    )
+    return solved(q, A_eq=[np.ones(q.size)], b_eq=[1.0], bounds=list(zip(least, most, strict=True)))
 
 
 def worst_row(center: np.ndarray, worth: np.ndarray, radius: float) -> np.ndarray:

@@ -41,9 +41,5 @@ def remembering_log(
     last = np.tile(np.arange(STEPS) == STEPS - 1, episodes)
     offsets = np.arange(episodes + 1) * STEPS
     return DecisionLog(
-        Pairs.full(STATES, ACTIONS),
-        *flat.values(),
-        np.zeros_like(last),
-        last,
-        offsets,
+        Pairs.full(STATES, ACTIONS), *flat.values(), np.zeros_like(last), last, offsets
     )

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from surestep.algorithms import SPIBB
-from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.contract import improvement_of
 from surestep.certificates.common import Needs
 from surestep.environments.families import bandit
 from surestep.model import Certificate, Policy

@@ -11,7 +11,7 @@ BOUNDS = {"reward_low": -1.0, "reward_high": 2.0}
 PROVED = [
     Trajectory(estimator=estimator, interval=interval, horizon=3, claim="horizon", **BOUNDS)
     for estimator in ("is", "pdis")
-    for interval in ("hoeffding", "bernstein", "betting")
+    for interval in ("bernstein", "betting")
 ]
 ASYMPTOTIC = [
     Trajectory(estimator=estimator, interval=interval, horizon=3)

@@ -1,7 +1,11 @@
-"""Two- and k-successor forms: the paper's theorems in exact rationals, and the way back."""
+"""Two- and k-successor forms: the paper's theorems in exact rationals, and the way back.
+
+The shape of the trees, grown by the kernels as plain Python, which checks every index.
+"""
 
 import math
 import pickle
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -12,21 +16,18 @@ from hypothesis import strategies as st
 from support.oracles import solve_exactly
 from support.strategies import counts, mdps, policies
 from surestep import Counts, FiniteMDP, Pairs, Policy, estimate_mdp, evaluate, optimal
-from surestep._arrays import run_lengths, run_owners
-from surestep.errors import SurestepError
+from surestep._arrays import run_lengths
+from surestep.errors import InvalidModel, SurestepError
 from surestep.kernels import splits
 from surestep.transforms import k_successor, two_successor
+from surestep.transforms.two_successor import grow_trees
 
-SHAPES = st.tuples(st.integers(2, 5), st.sampled_from(["chain", "balanced"]))
-
-
-@st.composite
-def orders(draw, model):
-    """The stored order, or any other."""
-    if draw(st.booleans()):
-        return None
-    keys = draw(st.permutations(range(model.successor.size)))
-    return np.lexsort((keys, run_owners(model.offsets)))
+SHAPES = st.integers(2, 5)  # k
+split_trees = sys.modules["surestep.transforms.two_successor"]  # not the function
+LEAVES = (0, 1, 2, 3, 4, 5, 9, 14)  # of each pair, one of them a state
+PAIRS = Pairs.full(len(LEAVES), 1)
+OFFSETS = np.concatenate([[0], np.cumsum(LEAVES)])
+SUCCESSOR = np.concatenate([np.arange(m) % len(LEAVES) for m in LEAVES]).astype(np.int32)
 
 
 def exact_shares(trees, leaf):
@@ -65,9 +66,8 @@ def paths(offsets, child, share, num_states, num_pairs, pair):
 
 
 @given(st.data(), mdps(), SHAPES)
-def test_theorem_1_each_transition_has_one_path_of_the_same_probability(data, mdp, shape):
-    k, structure = shape
-    split = k_successor(mdp, k, structure=structure, order=data.draw(orders(mdp)))
+def test_theorem_1_each_transition_has_one_path_of_the_same_probability(data, mdp, k):
+    split = k_successor(mdp, k)
     exact, trees = exact_rows(mdp), split.trees
     share = exact_shares(trees, exact)
     for pair in range(mdp.num_pairs):
@@ -81,10 +81,9 @@ def test_theorem_1_each_transition_has_one_path_of_the_same_probability(data, md
 
 
 @given(st.data(), mdps(max_states=4, undiscounted=True), SHAPES)
-def test_corollary_1_values_of_the_states_are_unchanged_exactly(data, mdp, shape):
-    k, structure = shape
+def test_corollary_1_values_of_the_states_are_unchanged_exactly(data, mdp, k):
     policy = data.draw(policies(mdp.pairs))
-    split = k_successor(mdp, k, structure=structure)
+    split = k_successor(mdp, k)
     exact = exact_rows(mdp)
     share, lifted = exact_shares(split.trees, exact), split.lift(policy)
     rewards = [Fraction(float(r)) for r in mdp.reward]
@@ -122,10 +121,9 @@ def exact_values(pairs, offsets, successor, probability, expected, mdp, policy):
 
 
 @given(st.data(), mdps(), SHAPES)
-def test_values_and_best_values_agree_in_doubles(data, mdp, shape):
-    k, structure = shape
+def test_values_and_best_values_agree_in_doubles(data, mdp, k):
     policy = data.draw(policies(mdp.pairs))
-    split = k_successor(mdp, k, structure=structure, order=data.draw(orders(mdp)))
+    split = k_successor(mdp, k)
     states = slice(mdp.num_states)
     scale = 1 + np.abs(mdp.reward).max(initial=0) + np.abs(mdp.ending_reward).max()
     value = evaluate(split.mdp, split.lift(policy))[states]
@@ -139,9 +137,8 @@ def test_values_and_best_values_agree_in_doubles(data, mdp, shape):
 
 
 @given(mdps(), SHAPES)
-def test_the_split_form_has_the_sizes_the_paper_says(mdp, shape):
-    k, structure = shape
-    split = k_successor(mdp, k, structure=structure).mdp
+def test_the_split_form_has_the_sizes_the_paper_says(mdp, k):
+    split = k_successor(mdp, k).mdp
     branching = run_lengths(mdp.offsets)
     added = split.num_states - mdp.num_states
     assert run_lengths(split.offsets).max() <= k
@@ -164,9 +161,8 @@ def test_the_split_form_has_the_sizes_the_paper_says(mdp, shape):
 
 
 @given(st.data(), mdps(), SHAPES)
-def test_the_original_mdp_comes_back(data, mdp, shape):
-    k, structure = shape
-    split = k_successor(mdp, k, structure=structure, order=data.draw(orders(mdp)))
+def test_the_original_mdp_comes_back(data, mdp, k):
+    split = k_successor(mdp, k)
     back = split.original()
     np.testing.assert_allclose(back.probability, mdp.probability, rtol=1e-12, atol=0)
     exact = FiniteMDP(
@@ -188,9 +184,8 @@ def test_the_original_mdp_comes_back(data, mdp, shape):
 
 
 @given(st.data(), counts(max_states=5), SHAPES)
-def test_the_original_counts_come_back_exactly(data, logged, shape):
-    k, structure = shape
-    split = k_successor(logged, k, structure=structure, order=data.draw(orders(logged)))
+def test_the_original_counts_come_back_exactly(data, logged, k):
+    split = k_successor(logged, k)
     assert split.original() == logged
     assert run_lengths(split.counts.offsets).max() <= k
     assert (split.counts.visits[: logged.pairs.num_pairs] == logged.visits).all()
@@ -199,9 +194,8 @@ def test_the_original_counts_come_back_exactly(data, logged, shape):
 
 
 @given(st.data(), counts(max_states=5), SHAPES)
-def test_theorem_2_the_estimate_has_one_path_of_the_same_probability(data, logged, shape):
-    k, structure = shape
-    split = k_successor(logged, k, structure=structure, order=data.draw(orders(logged)))
+def test_theorem_2_the_estimate_has_one_path_of_the_same_probability(data, logged, k):
+    split = k_successor(logged, k)
     new, num_pairs = split.counts, logged.pairs.num_pairs
     visits = np.repeat(new.visits, run_lengths(new.offsets))
     share = [Fraction(int(n), int(v)) for n, v in zip(new.times, visits, strict=True)]
@@ -217,12 +211,11 @@ def test_theorem_2_the_estimate_has_one_path_of_the_same_probability(data, logge
 
 
 @given(st.data(), counts(max_states=5), SHAPES)
-def test_corollary_2_the_estimate_of_the_split_counts_is_the_split_estimate(data, logged, shape):
-    k, structure = shape
-    split = k_successor(logged, k, structure=structure)
+def test_corollary_2_the_estimate_of_the_split_counts_is_the_split_estimate(data, logged, k):
+    split = k_successor(logged, k)
     ours = estimate_mdp(split.counts, split.discounts(0.9))
     estimate = estimate_mdp(logged, 0.9)
-    theirs = k_successor(estimate, k, structure=structure).mdp
+    theirs = k_successor(estimate, k).mdp
     assert ours.pairs == theirs.pairs
     for name in ("offsets", "successor", "discount", "initial"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
@@ -264,14 +257,6 @@ def test_the_papers_counts_come_out():
     assert split.counts.successor.tolist() == [0, 4, 1, 5, 2, 3]
 
 
-def test_another_order_splits_off_another_successor_first():
-    mdp = FiniteMDP.from_dense(figure_2(), np.zeros((5, 2)), 0.9)
-    by_probability = np.lexsort((mdp.probability, run_owners(mdp.offsets)))
-    split = two_successor(mdp, order=by_probability).mdp
-    assert split.successor[:2].tolist() == [3, 5]
-    np.testing.assert_allclose(split.probability[:2], [0.1, 0.9], rtol=1e-12)
-
-
 def test_rows_with_stored_zeros_at_their_end_lead_nowhere():
     pairs = Pairs.full(5, 1)
     successor = [*range(5), 0, 0, 0, 0]
@@ -285,15 +270,13 @@ def test_rows_with_stored_zeros_at_their_end_lead_nowhere():
         np.full(5, 0.9),
         np.eye(5)[0],
     )
-    for structure in ("chain", "balanced"):
-        split = two_successor(mdp, structure=structure)
-        np.testing.assert_array_equal(split.original().probability, mdp.probability)
-        value = evaluate(split.mdp, Policy.uniform(split.mdp))[:5]
-        np.testing.assert_allclose(value, evaluate(mdp, Policy.uniform(mdp)), rtol=1e-9)
+    split = two_successor(mdp)
+    np.testing.assert_array_equal(split.original().probability, mdp.probability)
+    value = evaluate(split.mdp, Policy.uniform(split.mdp))[:5]
+    np.testing.assert_allclose(value, evaluate(mdp, Policy.uniform(mdp)), rtol=1e-9)
 
 
-@pytest.mark.parametrize("structure", ["chain", "balanced"])
-def test_a_row_of_very_many_successors_keeps_its_value(structure):
+def test_a_row_of_very_many_successors_keeps_its_value():
     size = 20_001
     rng = np.random.default_rng(5)
     weight = rng.random(size - 1) ** 8
@@ -309,7 +292,7 @@ def test_a_row_of_very_many_successors_keeps_its_value(structure):
         np.eye(1, size)[0],
         np.where(np.arange(size) > 0, reward, 0.0),
     )
-    split = two_successor(mdp, structure=structure)
+    split = two_successor(mdp)
     truth = 0.9 * math.fsum(mdp.probability * reward[1:])
     assert evaluate(split.mdp, Policy.uniform(split.mdp))[0] == pytest.approx(truth, rel=1e-9)
     np.testing.assert_allclose(split.original().probability, mdp.probability, rtol=1e-11)
@@ -344,15 +327,6 @@ def test_labels_stay_and_new_ones_differ_from_them():
         ({"k": 1}, r"k is 1, expected a whole number of at least 2"),
         ({"k": 2.5}, r"k is 2\.5"),
         ({"k": True}, r"k is True"),
-        ({"k": 2, "structure": "balance"}, r"did you mean balanced\? expected one of chain"),
-        ({"k": 2, "structure": None}, r"structure is None"),
-        ({"k": 2, "order": [0, 1, 2]}, r"order has shape \(3,\), expected \(6,\)"),
-        ({"k": 2, "order": [0, 1, 2, 4, 3, 5]}, r"transition 4 at position 3, expected a transi"),
-        ({"k": 2, "order": [0, 1, 2, -1, 4, 5]}, r"transition -1 at position 3"),
-        ({"k": 2, "order": [0, 1, 2, 6, 4, 5]}, r"transition 6 at position 3"),
-        ({"k": 2, "order": [4, 1, 2, 3, 0, 5]}, r"position 0, .* action 0: 0 to 3; 2 of 6 posit"),
-        ({"k": 2, "order": [0, 0, 2, 3, 4, 5]}, r"state 0, action 0 → state 0 \(transition 0\) 2 "),
-        ({"k": 2, "order": [0, 1, 2, 3, 4, math.nan]}, r"order"),
     ],
 )
 def test_bad_settings_are_refused_by_name(settings, message):
@@ -370,3 +344,54 @@ def test_what_belongs_to_another_model_is_refused():
         split.lift(Policy.uniform(split.mdp))
     with pytest.raises(SurestepError, match="model"):
         two_successor("an MDP")
+
+
+@pytest.fixture
+def grown(monkeypatch):
+    monkeypatch.setattr(splits, "chain_rows", splits.chain_rows.function)
+    return lambda k: grow_trees(PAIRS, OFFSETS, SUCCESSOR, np.arange(SUCCESSOR.size), k)
+
+
+def below(found, row):
+    """The transitions at the leaves below a row; auxiliary state S + x has the row K + x."""
+    for t in range(found.offsets[row], found.offsets[row + 1]):
+        if found.origin[t] >= 0:
+            yield int(found.origin[t])
+        else:
+            yield from below(found, int(found.child[t]))
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_every_node_but_the_last_of_a_tree_is_full(k, grown):
+    found = grown(k)
+    auxiliary = [max(-(-(m - 1) // (k - 1)), 1) - 1 for m in LEAVES]  # ⌈(m − 1)/(k − 1)⌉ − 1
+    assert found.num_auxiliary == sum(auxiliary)
+    assert found.pairs.num_states == found.pairs.num_pairs == len(LEAVES) + sum(auxiliary)
+    assert found.child.size == found.origin.size == SUCCESSOR.size + sum(auxiliary)
+    lengths, first = np.diff(found.offsets), len(LEAVES)
+    for pair, (m, more) in enumerate(zip(LEAVES, auxiliary, strict=True)):
+        rows = [lengths[pair], *lengths[first : first + more]]
+        first += more
+        assert rows[:-1] == [k] * more
+        assert rows[-1] == m - (k - 1) * more <= k
+        assert sorted(below(found, pair)) == list(range(OFFSETS[pair], OFFSETS[pair + 1]))
+    leaf = found.origin >= 0
+    assert found.child[leaf].tolist() == SUCCESSOR[found.origin[leaf]].tolist()
+    nodes = found.child[~leaf]
+    assert sorted(nodes.tolist()) == list(range(len(LEAVES), found.pairs.num_states))
+
+
+def test_auxiliary_states_have_one_action_of_their_own(grown):
+    found = grown(2).pairs
+    assert found.num_actions == 2
+    assert np.diff(found.offsets).tolist() == [1] * found.num_states
+    assert found.action.tolist() == [0] * len(LEAVES) + [1] * (found.num_states - len(LEAVES))
+
+
+def test_there_are_no_more_states_than_can_be_numbered(grown, monkeypatch):
+    states = grown(3).pairs.num_states
+    monkeypatch.setattr(split_trees, "LARGEST_INDEX", states)
+    assert grown(3).pairs.num_states == states
+    monkeypatch.setattr(split_trees, "LARGEST_INDEX", states - 1)
+    with pytest.raises(InvalidModel, match=f"has {states} states, expected at most {states - 1}"):
+        grown(3)

@@ -1,11 +1,9 @@
 """From a problem to a better policy: every algorithm is settings with one verb, `improve`."""
 
-from surestep.algorithms.basic import BasicRL, RaMDP, RMin
 from surestep.algorithms.batch import COMPILED, ImprovementBatch, improve_batch
-from surestep.algorithms.contract import Algorithm, Improver, Promise
+from surestep.algorithms.contract import Algorithm, Improver, Promise, improvement_of
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
-from surestep.algorithms.judging import improvement_of
 from surestep.algorithms.limits import Limited, Limits
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.provable import Provable
@@ -19,8 +17,16 @@ from surestep.algorithms.registry import (
     needs_log,
 )
 from surestep.algorithms.soft import SoftSPIBB
-from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
-from surestep.model.estimate import estimate_behavior
+from surestep.algorithms.spibb import (
+    SPIBB,
+    BasicRL,
+    BetaSPIBB,
+    LowerSPIBB,
+    RaMDP,
+    RMin,
+    TwoSuccessorSPIBB,
+)
+from surestep.model.problem import estimate_behavior
 
 __all__ = [
     "ALGORITHMS",

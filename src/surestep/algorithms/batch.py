@@ -10,28 +10,17 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._reprs import short_repr
-from surestep.algorithms.basic import BasicRL
 from surestep.algorithms.contract import Improver
 from surestep.algorithms.limits import Limited
-from surestep.algorithms.spibb import SPIBB, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
+from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
 from surestep.errors import InvalidParameter, NotConverged
+from surestep.kernels.elimination import Allowed, evaluate_each, room_to_evaluate
 from surestep.kernels.records import EliminationPlan, Models
-from surestep.kernels.small import (
-    Allowed,
-    Solutions,
-    evaluate_each,
-    improve_each,
-    room_to_evaluate,
-    room_to_improve,
-)
+from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
 from surestep.model.problem import Problem
-from surestep.model.problem_batch import ProblemBatch
-from surestep.planning.batch import TRUST_ALL
-from surestep.planning.elimination import plan_elimination
-from surestep.planning.iteration import ITERATION_LIMIT
-from surestep.planning.proof import TIE_TOLERANCE
+from surestep.planning.batch import TRUST_ALL, best_of_each, plan_elimination
 
 COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are planned at once
 
@@ -105,11 +94,17 @@ def improved_together(
     """Returns the improvements of all algorithms that are compiled, by their places."""
     n_wedges = {}
     for place, algorithm in enumerate(algorithms):
-        if isinstance(algorithm, Limited) and limits_follow(algorithm, problems):
-            algorithm = algorithm.algorithm
+        inner = algorithm.algorithm if isinstance(algorithm, Limited) else algorithm
         # Without discounting values need not be finite, which only a whole model is checked for.
-        if is_compiled(algorithm) and np.max(problems.discount) < 1:
-            n_wedges[place] = trusted_above(algorithm, problems)
+        if not is_compiled(inner) or np.max(problems.discount) == 1:
+            continue
+        trusted = TRUST_ALL
+        if isinstance(inner, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
+            trusted = used_n_wedge(inner, problems)
+        # One that keeps π_b up to its N∧ may keep to limits by itself.
+        follows = isinstance(algorithm, Limited) and algorithm.limits.follow_from(trusted)
+        if inner is algorithm or (trusted >= 0 and follows):
+            n_wedges[place] = trusted
     counts = problems.counts
     plan = plan_elimination(counts.pairs, counts.offsets, counts.successor) if n_wedges else None
     if plan is None:
@@ -123,21 +118,6 @@ def is_compiled(algorithm: object) -> bool:
     """Tells whether data sets are planned at once; not where a subclass improves otherwise."""
     kind = type(algorithm)
     return any(issubclass(kind, known) and kind.improve is known.improve for known in COMPILED)
-
-
-def limits_follow(algorithm: Limited, problems: ProblemBatch) -> bool:
-    """Tells whether an algorithm that keeps π_b up to its N∧ keeps to the limits by itself."""
-    inner = algorithm.algorithm
-    if not (isinstance(inner, SPIBB | TwoSuccessorSPIBB | BetaSPIBB) and is_compiled(inner)):
-        return False
-    return algorithm.limits.follow_from(used_n_wedge(inner, problems))
-
-
-def trusted_above(algorithm: Improver, problems: ProblemBatch) -> int:
-    """Returns the N∧ above which the algorithm trusts a pair."""
-    if isinstance(algorithm, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
-        return used_n_wedge(algorithm, problems)
-    return TRUST_ALL
 
 
 def bootstrapped_batches(
@@ -159,23 +139,8 @@ def bootstrapped_batches(
     room = room_to_evaluate(plan)
     evaluate_each.all(size, room, models, behavior[np.newaxis], plan, start, np.empty(size))
     least = np.array([int(min(n_wedge, LARGEST_TOTAL)) for n_wedge in n_wedges])  # of visits
-    solutions = Solutions.from_values(np.tile(start, (len(n_wedges), 1)), pairs.num_pairs)
-    improve_each.all(
-        number,
-        room_to_improve(plan, pairs.num_pairs),
-        models,
-        Allowed(behavior, counts.visits, least),
-        plan,
-        TIE_TOLERANCE,
-        ITERATION_LIMIT,
-        solutions,
-    )
-    policy, value, _, iterations = solutions
-    if iterations.max() > ITERATION_LIMIT:
-        raise NotConverged(
-            f"policy iteration on data set {int(iterations.argmax()) % size} stopped after "
-            f"{ITERATION_LIMIT} rounds, the limit"
-        )
+    allowed, each = Allowed(behavior, counts.visits, least), np.tile(start, (len(n_wedges), 1))
+    policy, value, _, iterations = best_of_each(models, allowed, plan, each, "on data set")
     finite = np.isfinite(value).all(axis=1)
     if not finite.all():
         raise NotConverged(

@@ -1,16 +1,29 @@
 """The contract of an algorithm: settings, one verb, and the promises it makes.
 
 An algorithm *declares* its promises, and one suite of tests holds every algorithm to exactly those.
+
+What several algorithms share is here too: the estimates that they plan in, and the one in which any
+policy is judged.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import Annotated, ClassVar, Protocol
 
+import numpy as np
 from msgspec import Meta
 
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
+from surestep.model.counts import Counts
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
+from surestep.planning.evaluation import evaluate_with_bound, q_values
+from surestep.planning.proof import TIE_TOLERANCE
 
 NWedge = Annotated[int, Meta(ge=0, description="pairs with at most that many visits are avoided")]
 
@@ -47,3 +60,60 @@ class Algorithm(Improver, Protocol):
     def promises(self) -> frozenset[Promise]:
         """Returns the promises that it makes with these settings."""
         ...
+
+
+def tie_of(q: FloatArray) -> float:
+    """Returns how close two values count as equal: a share of the largest, beyond rounding."""
+    return TIE_TOLERANCE * float(np.abs(q).max())
+
+
+def ends_of_episodes(problem: Problem) -> BoolArray:
+    """Returns the pairs [K] of states in which episodes are known to end."""
+    ends: BoolArray = problem.counts.terminal[problem.counts.pairs.state]
+    return ends
+
+
+def with_known_reward(counts: Counts) -> BoolArray:
+    """Returns the transitions [T] that were seen, or whose reward is known all the same."""
+    known_beforehand = counts.rewards.known and counts.rewards.per == "transition"
+    return (counts.times > 0) | known_beforehand
+
+
+def valued_at_lowest(
+    problem: Problem, scarce: BoolArray, price: FloatArray | None = None
+) -> FiniteMDP:
+    """Returns the estimated MDP in which scarce pairs [K] are worth the lower value bound.
+
+    `price` [K] is taken off the rewards of all others.
+    """
+    estimate = problem.estimate()
+    lowest = scarce & ~ends_of_episodes(problem)
+    owner = arrays.run_owners(estimate.offsets)
+    kept = ~lowest[owner]
+    lengths = np.where(lowest, 0, arrays.run_lengths(estimate.offsets))
+    reward = estimate.reward if price is None else estimate.reward - price[owner]
+    return replace(
+        estimate,
+        offsets=arrays.offsets_of(lengths),
+        successor=estimate.successor[kept],
+        probability=estimate.probability[kept],
+        reward=reward[kept],
+        ending_reward=np.where(lowest, problem.value_bounds[0], estimate.ending_reward),
+    )
+
+
+def improvement_of(
+    problem: Problem, policy: Policy, iterations: int = 0, n_wedge: int | None = None
+) -> Improvement:
+    """Returns a policy, wherever it was made, with its value in the estimated MDP.
+
+    So a rule that somebody wrote down, or what another program learnt, goes on as what an algorithm
+    found. `iterations` and `n_wedge` are for algorithms, which know them.
+    """
+    arrays.expect("problem", problem, Problem)
+    arrays.expect("policy", policy, Policy)
+    check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
+    estimate = problem.estimate()
+    found = evaluate_with_bound(estimate, policy)
+    plan = found.plan(policy, iterations, q_values(estimate, found.value))
+    return Improvement.of(problem, plan, n_wedge)

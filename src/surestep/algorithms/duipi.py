@@ -16,11 +16,16 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._settings import Settings
-from surestep.algorithms.contract import Promise
-from surestep.algorithms.judging import ends_of_episodes, improvement_of, tie_of, with_known_reward
+from surestep.algorithms.contract import (
+    Promise,
+    ends_of_episodes,
+    improvement_of,
+    tie_of,
+    with_known_reward,
+)
 from surestep.algorithms.limits import kept
 from surestep.kernels.backup import expected_values
-from surestep.kernels.duipi import UncertainModel, lean_towards_best, uncertain_backup
+from surestep.kernels.spibb import UncertainModel, lean_towards_best, uncertain_backup
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 

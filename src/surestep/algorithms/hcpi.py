@@ -18,8 +18,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
-from surestep.algorithms.contract import Promise
-from surestep.algorithms.judging import improvement_of, tie_of
+from surestep.algorithms.contract import Promise, improvement_of, tie_of
 from surestep.algorithms.limits import kept
 from surestep.certificates.episodes import parts_of_log
 from surestep.errors import InvalidParameter, UnsupportedPolicy

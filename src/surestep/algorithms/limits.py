@@ -20,8 +20,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep._reprs import short_repr
 from surestep._settings import check_setting
-from surestep.algorithms.contract import Algorithm
-from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.model.counts import Counts
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem

@@ -17,10 +17,14 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
-from surestep.algorithms.contract import Promise
-from surestep.algorithms.error_functions import log_pairs_over
-from surestep.algorithms.judging import ends_of_episodes, improvement_of, with_known_reward
+from surestep.algorithms.contract import (
+    Promise,
+    ends_of_episodes,
+    improvement_of,
+    with_known_reward,
+)
 from surestep.algorithms.limits import kept
+from surestep.algorithms.soft import log_pairs_over
 from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Improvement, Problem
 from surestep.planning.rectangular import RectangularSet

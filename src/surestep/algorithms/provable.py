@@ -40,8 +40,7 @@ from scipy.sparse import csr_array
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import Settings
-from surestep.algorithms.contract import Promise
-from surestep.algorithms.judging import improvement_of
+from surestep.algorithms.contract import Promise, improvement_of
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy

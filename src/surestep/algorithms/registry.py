@@ -7,14 +7,21 @@ from typing import Any, NamedTuple
 
 import surestep._arrays as arrays
 from surestep._names import unknown
-from surestep.algorithms.basic import BasicRL, RaMDP, RMin
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.soft import SoftSPIBB
-from surestep.algorithms.spibb import SPIBB, BetaSPIBB, LowerSPIBB, TwoSuccessorSPIBB
+from surestep.algorithms.spibb import (
+    SPIBB,
+    BasicRL,
+    BetaSPIBB,
+    LowerSPIBB,
+    RaMDP,
+    RMin,
+    TwoSuccessorSPIBB,
+)
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf
 

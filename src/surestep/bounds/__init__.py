@@ -3,17 +3,9 @@
 from surestep.bounds.loss import (
     BOUNDS,
     BestBound,
-    BoundAnswer,
-    best_bound,
-    compare_bounds,
-    equivalent_n_wedge,
-    n_wedge,
-    value_span,
-    zeta,
-)
-from surestep.bounds.radius import (
     BetaBound,
     Bound,
+    BoundAnswer,
     Coverage,
     KSuccessor,
     ProblemSize,
@@ -21,7 +13,13 @@ from surestep.bounds.radius import (
     StandardSPI,
     StandardSPIWithoutGamma,
     TwoSuccessorBound,
+    best_bound,
+    compare_bounds,
     credible_width,
+    equivalent_n_wedge,
+    n_wedge,
+    value_span,
+    zeta,
 )
 
 __all__ = [

@@ -2,12 +2,17 @@
 
 from surestep.certificates.apriori import APriori
 from surestep.certificates.certifying import certify, certify_many, verify
+from surestep.certificates.common import Certifier
 from surestep.certificates.episodes import training_for, training_part
-from surestep.certificates.named import Asked, make_certifier
-from surestep.certificates.no_claim import NoClaim
 from surestep.certificates.posterior import Posterior, posterior_gains
-from surestep.certificates.protocol import Certifier
-from surestep.certificates.registry import CERTIFIERS, certifier_kind, find_kind
+from surestep.certificates.registry import (
+    CERTIFIERS,
+    Asked,
+    NoClaim,
+    certifier_kind,
+    find_kind,
+    make_certifier,
+)
 from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory

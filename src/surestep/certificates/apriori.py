@@ -27,8 +27,7 @@ from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 from surestep.planning.evaluation import evaluate_with_bound
 
 UNCHANGED = 1e-12  # probabilities this close are the same

@@ -36,6 +36,11 @@ matter to the first order which of the means is how wrong, as long as they diffe
 other two are for means that are far off. K falls in μ and rises in μ′. L is the largest gain with
 which *all* μ′, and μ = μ′ + L, are refuted; a μ below `least` needs no refuting. If L > Δ, then
 (ρ′ + L, ρ′) is refuted, and with it (ρ, ρ′), as K falls in μ: P(L > Δ) ≤ δ.
+
+**Which bet to make** on rounds of a stitched certificate is planned by fold 1. Both policies may be
+rolled out together, which makes their difference vary less, or in turn, which lets a bet on either
+fear the bad luck of that one only. Fold 1 rehearses all ways; fold 2, which certifies, never sees
+which of them would have been best on it.
 """
 
 from __future__ import annotations
@@ -47,9 +52,22 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
+from surestep.certificates.refuting import SAME
+from surestep.certificates.stacks import Tallies, Way, horizons, tally_each
 from surestep.kernels._types import RoomSize
-from surestep.kernels.lines import line, places
-from surestep.kernels.stitched import Bets, Turns, last_refuted_of
+from surestep.kernels.records import line, places
+from surestep.kernels.stitched import (
+    BOTH,
+    OURS,
+    THEIRS,
+    Bets,
+    Case,
+    Course,
+    Rounds,
+    Stacks,
+    Turns,
+    last_refuted_of,
+)
 
 Figures = TypeVar("Figures", float, FloatArray)
 
@@ -59,6 +77,14 @@ HALVINGS = 60  # of the bisection
 HALVINGS_IN_TURN = 24  # of the one that goes through many pairs of means each time
 TOGETHER = 0.8  # w: of the capital, the part that bets on two means at once
 ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
+PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
+PLANNING_SEED = 0  # of all plans: near ties are decided alike, whatever seed certifies
+REHEARSALS = 8  # runs on fold 1 for each policy among which one is chosen
+LAST_REHEARSALS = 64  # for the one that is certified: as many as leave its plan to the data
+MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
+SMALLEST_SPREAD = 1e-3  # of X, relative to its range
+CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones
+CYCLES = (2, 3, 4, 6)  # rounds in turn, of which one is of π_I
 
 
 def log_goal(delta: float) -> float:
@@ -139,3 +165,196 @@ def usual_stakes(
     (ours, theirs), (our_variance, their_variance) = lengths, variances
     stake = stake_for(goal, our_variance / ours + their_variance / theirs)
     return stake / ours, stake / theirs
+
+
+class BetPlan(NamedTuple):
+    """A bet on rounds, with the L that fold 1 expects of it."""
+
+    way: Way
+    delta: float
+    stake: float = 0.0  # on rounds of both policies, or of one of them
+    turns: Turns | None = None  # the stakes where policies take turns
+    score: float = 0.0  # the lower limit to be expected
+    robust: bool = False  # with robust tails
+
+    def bet(self, rounds: Rounds, course: Course) -> Bet:
+        """Returns the bet on rounds that were made this way."""
+        series, complete, _ = rounds
+        least = 0.0 if self.turns is not None else least_of(self.way.who, course)
+        return Bet(series, complete, self.delta, least, self.stake, self.turns)
+
+
+class Fold(NamedTuple):
+    """A first fold that plans: its stacks, the course on them, and the bet that is to be made."""
+
+    stacks: Stacks
+    course: Course
+    ratio: float  # the size of the second fold relative to this one
+    delta: float
+
+
+class ExpectedBets(NamedTuple):
+    """Bets of F folds on W ways each, and the L that the fold expects of each."""
+
+    score: FloatArray  # [F, W]
+    stakes: FloatArray  # [F, W, 1], or where policies take turns [F, W, 4]: those of `Turns`
+
+    def plan(self, fold: Fold, way: Way, place: tuple[int, int]) -> BetPlan:
+        """Returns the bet at that place, which is one of this fold on this way."""
+        score, stakes = float(self.score[place]), self.stakes[place].tolist()
+        if way.who <= OURS:
+            return BetPlan(way, fold.delta, stakes[0], score=score)
+        limits = least_of(OURS, fold.course), -least_of(THEIRS, fold.course)
+        ours, theirs, ours_alone, theirs_alone = stakes
+        turns = Turns(
+            way.who, TOGETHER, ours, theirs, ours_alone, theirs_alone, LARGEST_SHARE, limits
+        )
+        return BetPlan(way, fold.delta, turns=turns, score=score)
+
+
+def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
+    """Returns the bet of each fold on both policies at once, or in turn where it expects more.
+
+    That has to be clearly more. All folds are rolled out together, in so many runs, those that
+    differ in the bet alone once.
+    """
+    different: dict[tuple[int, ...], Case] = {}
+    cases = []
+    for stacks, course, _, _ in folds:
+        key = id(stacks), *map(id, course)
+        if key not in different:
+            most = most_rounds(stacks, course)
+            different[key] = Case(stacks, course, stacks.sizes > 0, PLANNING_SEED, most)
+        cases.append(different[key])
+    levels, sides = Levels.of(folds), (BOTH, OURS, THEIRS)
+    number = max(len(horizons(fold.course.discount)) for fold in folds)
+    lengths = [  # of fewer than others have, the last one comes again
+        own + own[-1:] * (number - len(own))
+        for own in (horizons(fold.course.discount) for fold in folds)
+    ]
+    ways = [[Way(who, steps, steps) for who in sides for steps in own] for own in lengths]
+    tallies = tally_each(cases, ways, PLANNING, runs)
+    alone = bets_alone(levels, np.repeat(sides, number).tolist(), tallies)
+    best = alone.score.reshape(-1, len(sides), number).argmax(axis=2).tolist()
+    ways_in_turn = [
+        [Way(cycle, own[ours], own[theirs]) for cycle in CYCLES]
+        for own, (_, ours, theirs) in zip(lengths, best, strict=True)
+    ]
+    in_turn = bets_in_turn(levels, tally_each(cases, ways_in_turn, PLANNING, runs))
+    best_in_turn = in_turn.score.argmax(axis=1).tolist()
+    plans = []
+    for f, fold in enumerate(folds):
+        paired = alone.plan(fold, ways[f][best[f][0]], (f, best[f][0]))
+        turned = in_turn.plan(fold, ways_in_turn[f][best_in_turn[f]], (f, best_in_turn[f]))
+        clearly = turned.score > paired.score + CLEARLY * span_of(fold.course)
+        plans.append(turned if clearly else paired)
+    return plans
+
+
+class Levels(NamedTuple):
+    """The figures of F folds that bets go by [F, 1]."""
+
+    ratio: FloatArray
+    goal: FloatArray  # ln(q/δ)
+    goal_together: FloatArray  # ln(q/wδ)
+    closest: FloatArray  # to the least value that a mean is taken to lie
+    least: FloatArray  # [3, F, 1] that a round of BOTH, OURS and THEIRS can give
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold]) -> Levels:
+        """Returns the figures of folds."""
+        figures = [
+            (
+                fold.ratio,
+                log_goal(fold.delta),
+                log_goal(fold.delta * TOGETHER),
+                SMALLEST_SPREAD * span_of(fold.course),
+                *(least_of(who, fold.course) for who in (BOTH, OURS, THEIRS)),
+            )
+            for fold in folds
+        ]
+        ratio, goal, together, closest, *least = np.array(figures).T[..., np.newaxis]
+        return cls(ratio, goal, together, closest, np.array(least))
+
+    @property
+    def variance(self) -> FloatArray:
+        """Returns that of rounds, at the least."""
+        return self.closest**2
+
+    def largest_stake(self, above_least: FloatArray) -> FloatArray:
+        """Returns the largest stake on means that lie so far above the least value."""
+        stake: FloatArray = LARGEST_SHARE / np.maximum(above_least, self.closest)
+        return stake
+
+
+def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> ExpectedBets:
+    """Returns bets on rounds of one kind each, with what to expect of them, by rounds on fold 1.
+
+    With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
+    the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
+    """
+    number, mean, variance = (figure[..., 0] for figure in tallies)
+    there, least = number > 0, np.hstack([levels.least[who] for who in whos])
+    length = levels.ratio * np.where(there, number, 1.0)
+    variance = np.maximum(variance, levels.variance)
+    stake = stake_for(levels.goal, length * variance)
+    capped = np.minimum(stake, levels.largest_stake(mean - least))
+    score = mean - levels.goal / (capped * length) - capped * variance / 2
+    score, stake = np.where(there, [np.maximum(score, least), stake], [least, np.zeros_like(least)])
+    return ExpectedBets(score, stake[..., np.newaxis])
+
+
+def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
+    """Returns bets on rounds in turn, with what to expect of them, by rounds on fold 1.
+
+    With means x̄, x̄′ and variances v, v′ of both kinds of rounds, m and m′ of them to be expected,
+    and the stakes Λ/m and Λ/m′, that is x̄ + x̄′ − ln(q/wδ)/Λ − Λ (v/m + v′/m′)/2.
+    """
+    there = tallies.number.min(axis=2) > 0  # else no stake is known
+    lengths, means, variances, caps = [], [], [], []
+    for kind, who in enumerate((OURS, THEIRS)):
+        number, mean, variance = (figure[..., kind] for figure in tallies)
+        lengths.append(levels.ratio * np.where(there, number, 1.0))
+        means.append(mean)
+        variances.append(np.maximum(variance, levels.variance))
+        caps.append(levels.largest_stake(mean - levels.least[who]) * lengths[-1])
+    stakes = usual_stakes(lengths, variances, levels.goal)
+    factor = np.minimum(stakes[0] * lengths[0], np.minimum(*caps))
+    spread = variances[0] / lengths[0] + variances[1] / lengths[1]
+    score = means[0] + means[1] - levels.goal_together / factor - factor * spread / 2
+    alone = [stake_for(levels.goal, m * v) for m, v in zip(lengths, variances, strict=True)]
+    least = levels.least[OURS] + levels.least[THEIRS]
+    return ExpectedBets(
+        np.where(there, np.maximum(score, least), -np.inf), np.stack([*stakes, *alone], axis=-1)
+    )
+
+
+def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
+    """Returns what the complete rounds gave, flat: those of π_I and of π_b, if they take turns."""
+    if who <= OURS:
+        return [rounds.values]
+    place = np.arange(rounds.differences.shape[1])
+    there = place < rounds.complete[:, np.newaxis]
+    return [
+        rounds.differences[there & (place % who == 0)],
+        rounds.differences[there & (place % who > 0)],
+    ]
+
+
+def most_rounds(stacks: Stacks, course: Course) -> int:
+    """Returns the number of rounds at which a run ends in any case."""
+    starts = int(stacks.sizes.sum()) if course.start_chances.size else stacks.starts.size
+    return min(starts, MOST_ROUNDS)
+
+
+def span_of(course: Course) -> float:
+    """Returns how far returns may lie apart, and a little more, so that it is never 0."""
+    low, high = course.limits
+    return high - low + SAME * max(abs(low), abs(high), SAME)
+
+
+def least_of(who: int, course: Course) -> float:
+    """Returns the least that a round can give, and a little less, for the rounding of sums."""
+    low, high = course.limits
+    exact = {BOTH: low - high, OURS: low, THEIRS: -high}[who]
+    return exact - SAME * max(abs(low), abs(high), SAME)

@@ -1,11 +1,11 @@
-"""The settings, checks and assumptions that several kinds of certificates share."""
+"""The face of a kind of certificate to all others, and what several kinds share."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Meta
@@ -16,14 +16,16 @@ from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Standing
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 
 Made = TypeVar("Made")
 LARGEST = 1e150  # rewards up to here have squares that are doubles
 End = Annotated[float | None, Meta(ge=-LARGEST, le=LARGEST)]  # of a range; both, or neither
 Seed = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
+Claim = Certificate | CertificateRefused
+Bound = float | CertificateRefused  # L, or why there is none
+Again = Callable[[Problem], Sequence[Policy]]  # the policies that other data lead to
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,3 +159,30 @@ def values_statement(problem: Problem) -> Statement:
     """Returns the assumption that every value lies within the bounds of the problem."""
     low, high = problem.value_bounds
     return Statement("values-bounded", {"low": low, "high": high})
+
+
+class Certifier(Protocol):
+    """A frozen dataclass of settings with one verb, `certify` or `certify_many`.
+
+    `certify(problem, policy)` returns the claim about the policy; CertificateRefused where there is
+    none. A kind that makes many claims faster together has a static `certify_many(asked)` instead,
+    which returns the claim of each `Question`, or its refusal.
+    """
+
+    name: ClassVar[str]  # the kind of its certificates
+    value_figures: ClassVar[frozenset[str]]  # figures in the unit of values: 0 is as good as 1e-12
+    needs: ClassVar[Needs]  # what it must be given beside counts
+    may_choose: ClassVar[bool]  # whether its claims may choose among policies, as N∧ does
+
+    @property
+    def delta(self) -> float:
+        """δ, the chance that the claim is wrong."""
+        ...
+
+
+class Question(NamedTuple):
+    """A policy for a problem, about which a certifier is to say something."""
+
+    certifier: Any
+    problem: Problem
+    policy: Policy

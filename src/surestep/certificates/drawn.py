@@ -28,7 +28,6 @@ from surestep.kernels.drawn import (
     iterate_drawn,
     room_to_eliminate,
 )
-from surestep.kernels.lines import line, places
 from surestep.kernels.posterior import (
     PIECES,
     Blocks,
@@ -38,6 +37,7 @@ from surestep.kernels.posterior import (
     draw_models,
     room_to_draw,
 )
+from surestep.kernels.records import line, places
 from surestep.model.counts import Counts
 from surestep.model.statements import Statement
 from surestep.parallel import available_cores

@@ -15,8 +15,7 @@ from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import UNKNOWN, DecisionLog, ends_of, least_and_greatest
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
 
 # Whether whoever made a log acted alike in all episodes, or may have learnt on the way.

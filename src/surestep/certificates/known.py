@@ -1,11 +1,119 @@
-"""Facts of the data that certifiers may be told, where nobody gave them settings."""
+"""What is known of the data beside counts, which certifiers may be told: ranges, a split, seeds.
+
+**Bounds of returns from what single steps may earn.** Let a step after which an episode goes on
+earn within [a, b] (`running`), and a step that ends it within [c, d] (`ending`). From a state in
+which somebody decides, the return is either
+
+    G = Σ_{t<T} γ^t r_t + γ^T e      with r_t ∈ [a, b] and e ∈ [c, d], T ≥ 0,
+
+or, where no end comes, the sum Σ_t γ^t r_t without end.
+
+**Claim.** For γ < 1, min(a/(1−γ), c) ≤ G ≤ max(b/(1−γ), d).
+
+*Proof.* Let w = 1 − γ^T, which is between 0 and 1. The weights γ^t, t < T, add up to w/(1−γ). So
+the first sum is w/(1−γ) times a mean of numbers in [a, b], and G = w·x + (1−w)·e with x between
+a/(1−γ) and b/(1−γ): a convex combination of x and e. Without an end w is 1. ∎
+
+With γ = 1 sums have no bound unless running steps earn nothing. Then G is e, or 0 without an end.
+
+A value is a mean of returns, so it has the same bounds where somebody decides. An end itself is
+worth 0, which values that may be those of ends must include.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
+from surestep.certificates.common import LARGEST
 from surestep.certificates.episodes import Logger
-from surestep.certificates.ranges import Ranges
+from surestep.errors import InvalidParameter, said
+from surestep.model.statements import Statement
+
+Range = tuple[float, float]
+NOTHING: Range = (0.0, 0.0)
+
+
+class Ranges(NamedTuple):
+    """The ranges of rewards: of a step after which it goes on, and of one that ends an episode."""
+
+    running: Range
+    ending: Range
+
+    @classmethod
+    def seen(cls, rewards: FloatArray, ending: BoolArray) -> Ranges:
+        """Returns the ranges of rewards [N] that were seen, 0 where none were."""
+
+        def of(some: FloatArray) -> Range:
+            return (float(some.min()), float(some.max())) if some.size > 0 else NOTHING
+
+        return cls(of(rewards[~ending]), of(rewards[ending]))
+
+    def statement(self, *, declared: bool) -> Statement:
+        """Returns what is taken for granted of rewards: what was declared, or what was seen."""
+        (a, b), (c, d) = self
+        values = {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d}
+        if declared:
+            return Statement("rewards-as-declared", values)
+        return Statement("rewards-within-seen", values)
+
+    @property
+    def rewards(self) -> Range:
+        """Returns the range of all rewards."""
+        return hull(self)
+
+    def returns(self, discount: float) -> Range:
+        """Returns the range of returns from any state in which somebody decides."""
+        if discount == 1 and self.running != NOTHING:
+            raise InvalidParameter(
+                f"discount is 1 and a running step earns {arrays.shown(self.running[0])} to "
+                f"{arrays.shown(self.running[1])}, so that returns have no bounds; expected a "
+                "discount below 1, or what whole episodes return, also from any step on "
+                f"({said('returns=(low, high)', '--returns LOW HIGH')})"
+            )
+        low, high = (for_ever(reward, discount) for reward in self.running)
+        bounds = min(low, float(self.ending[0])), max(high, float(self.ending[1]))
+        if not all(abs(bound) <= LARGEST for bound in bounds):
+            raise InvalidParameter(
+                f"rewards from {self.rewards[0]} to {self.rewards[1]} with discount {discount} "
+                "allow returns beyond all numbers; expected rewards in another unit, a smaller "
+                "discount, or ranges of what steps may earn"
+            )
+        return bounds
+
+
+def for_ever(reward: float, discount: float) -> float:
+    """Returns r/(1−γ) of the decimals as they are written: 20 for 1 and 0.95, not 20 − 2·10⁻¹⁴."""
+    if reward == 0:
+        return 0.0
+    try:
+        return float(Fraction(repr(float(reward))) / (1 - Fraction(repr(float(discount)))))
+    except OverflowError:
+        return math.copysign(math.inf, reward)
+
+
+def single_rewards(returns: Range, discount: float) -> Ranges:
+    """Returns what single steps may earn where whole episodes, and rests of them, return so much.
+
+    From a step on r + γG′ is still to come, and G′ from the next: r is what is left of the first.
+    """
+    low, high = with_zero(returns)
+    return Ranges((low - discount * high, high - discount * low), (low, high))
+
+
+def hull(ranges: Iterable[Range]) -> Range:
+    """Returns the smallest range that holds all of these; 0 where there are none."""
+    lows, highs = zip(*([*ranges] or [NOTHING]), strict=True)
+    return min(lows), max(highs)
+
+
+def with_zero(bounds: Range) -> Range:
+    """Returns the bounds, stretched to hold 0."""
+    return min(0.0, float(bounds[0])), max(0.0, float(bounds[1]))
 
 
 class Split(NamedTuple):

@@ -37,7 +37,7 @@ from surestep.certificates.drawn import (
     startable,
 )
 from surestep.certificates.episodes import Logger, held_out_part, split_of
-from surestep.certificates.known import Known, ends
+from surestep.certificates.known import Known, Ranges, ends
 from surestep.certificates.prior import (
     ADVERSE,
     OF_A_WEIGHT,
@@ -47,19 +47,13 @@ from surestep.certificates.prior import (
     prior_statements,
     priors_of,
 )
-from surestep.certificates.ranges import Ranges
-from surestep.certificates.reward_draws import (
-    RewardModel,
-    reward_draws,
-    reward_statements,
-)
+from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 
 Starts = Literal["posterior", "known"]
 # Chosen on Gridworld and Wet Chicken, and not refuted by benchmarks/posterior.py.
@@ -83,10 +77,9 @@ class Posterior:
     Priors of a row, over the states that its pair may lead to: "weight" has the total weight
     `prior_weight`, the same for each state; "pooled" has it where steps of the row's state lead,
     whatever the action; "cautious" is both, and a third one that is against the policy, and makes
-    the smallest claim of the three. "uniform" has weight 1 a state, "jeffreys" ½; "empirical-bayes"
-    is "weight" with the weight that makes the data likeliest; "own" has the weights of the
-    problem's support. "pooled" and "empirical-bayes" are read off the data, as the third is, which
-    leaves no exact posterior. `starts` are "known" to be distributed as in the log, or have a
+    the smallest claim of the three. "uniform" has weight 1 a state, "jeffreys" ½; "own" has the
+    weights of the problem's support. "pooled" is read off the data, as the third is, which leaves
+    no exact posterior. `starts` are "known" to be distributed as in the log, or have a
     prior that is the same for each state, of the same weight ("own": of weight `prior_weight`).
 
     Rewards that are not known: "deterministic" ones are the same each time, so that what was

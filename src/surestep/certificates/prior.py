@@ -20,35 +20,30 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import gammaln
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows, startable
-from surestep.certificates.reward_draws import different_rows
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
-from surestep.model.estimate import estimate_mdp
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
+from surestep.model.problem import Problem, estimate_mdp
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 from surestep.planning.ends import steps_towards
 from surestep.planning.evaluation import evaluate, occupancy
 
-PriorName = Literal["cautious", "weight", "pooled", "uniform", "jeffreys", "empirical-bayes", "own"]
+PriorName = Literal["cautious", "weight", "pooled", "uniform", "jeffreys", "own"]
 OF_A_WEIGHT = ("cautious", "weight", "pooled", "own")  # priors whose weight is for the user to say
-READ_OFF = ("pooled", "empirical-bayes")  # the data, which leaves no exact posterior
 FIXED_ALPHA = {"uniform": 1.0, "jeffreys": 0.5}
 # The total of a row under the third prior; chosen on Resource Gathering and Wet Chicken, after 0.5,
 # 1 and 2, which claim less.
 ADVERSE = 0.2
 NEARLY_ONE = 0.9999  # the largest discount of the mean model, which need not end
 ALIKE = 9  # digits: numbers that agree in them are the same
-WEIGHTS = 2.0 ** (np.arange(-40, 81) / 4)  # among which empirical Bayes chooses: 2⁻¹⁰ … 2²⁰
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +70,7 @@ def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Stateme
     ]
     if problem.support is not None:
         statements.append(problem.support.statement())
-    if any(prior.name in READ_OFF for prior in priors):
+    if any(prior.name == "pooled" for prior in priors):  # which leaves no exact posterior
         statements.append(Statement("prior-read-off", {"prior": name}))
     if len(priors) > 1:
         statements.append(Statement("prior-against-policy", {"weight": ADVERSE}))
@@ -97,8 +92,6 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     counts, support = problem.counts, problem.support
     if name == "own" and (support is None or support.weight is None):
         raise CertificateRefused(Statement("no-successor-weights"))
-    if name == "empirical-bayes":
-        weight = likeliest_weight(counts, problem.support_sizes())
     fixed = FIXED_ALPHA.get(name)
     alpha, total = fixed, None if name == "own" or fixed is not None else weight
     nothing, size = np.zeros(0), problem.num_states
@@ -158,27 +151,6 @@ def weights_of(support: Successors, counts: Counts, name: PriorName, weight: flo
     times = np.bincount(np.searchsorted(given, step), counts.times, given.size)[place]
     share = pooled[owner] * times / visits + (1 - pooled[owner]) * elsewhere[support.successor]
     return weight * share / arrays.run_sums(share, support.offsets)[owner]
-
-
-def likeliest_weight(counts: Counts, sizes: IntArray) -> float:
-    """Returns the total weight c of `WEIGHTS` under which the data is likeliest.
-
-    With m(s,a) = `sizes` [K] successors that a pair may have, ln P(data | c) =
-    Σ_(s,a) lnΓ(c) − lnΓ(c + n(s,a)) + Σ_s' lnΓ(c/m + n(s,a,s')) − lnΓ(c/m).
-    """
-    visits, rows = np.unique(counts.visits, return_counts=True)
-    seen = counts.times > 0
-    allowed = sizes[arrays.run_owners(counts.offsets)[seen]]
-    alike, place = different_rows(np.column_stack([allowed, counts.times[seen]]).astype(float))
-    cells = np.bincount(place, minlength=len(alike))
-    size, times = alike.T
-
-    def log_likelihood(weight: float) -> float:
-        of_rows = gammaln(weight) - gammaln(weight + visits)
-        of_cells = gammaln(weight / size + times) - gammaln(weight / size)
-        return float(rows @ of_rows + cells @ of_cells)
-
-    return float(max(WEIGHTS, key=log_likelihood))
 
 
 # ---- the third prior of the cautious ------------------------------------------------------------

@@ -9,11 +9,10 @@ import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
-from surestep.kernels.returns import discounted_returns
+from surestep.kernels.runs import discounted_returns
 from surestep.model.counts import Counts
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.problem import Problem
-from surestep.model.transitions import transition_name
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
 
@@ -22,16 +21,15 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
     """Refuses bounds that a reward, known or observed, exceeds; a mean where only sums are."""
     low, high = bounds
     least, greatest = counts.observed_rewards()
-    seen = (counts.visits if counts.rewards.per == "pair" else counts.times) > 0
     slack = SAME * max(abs(low), abs(high))
     below = least < low - slack
     single = counts.rewards.known or counts.rewards.least is not None
     common.refuse_where(
         "rewards-beyond-bounds",
-        seen & (below | (greatest > high + slack)),
+        (counts.observed > 0) & (below | (greatest > high + slack)),
         counts.rewards.per,
         lambda i: {
-            "what": f"{'a' if single else 'the mean'} reward of {name_of(counts, i)}",
+            "what": f"{'a' if single else 'the mean'} reward of {counts.reward_name(i)}",
             "reward": least[i] if below[i] else greatest[i],
             "low": low,
             "high": high,
@@ -92,7 +90,7 @@ def always_alike(counts: Counts, slack: float) -> bool:
 
 def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
     """Returns the least and the greatest reward of each pair [K], where rewards never vary."""
-    mean, seen = mean_rewards(counts)
+    mean, seen = counts.means(), counts.observed > 0
     size = counts.pairs.num_pairs
     owner = np.arange(size) if counts.rewards.per == "pair" else arrays.run_owners(counts.offsets)
     smallest, largest = np.full(size, np.inf), np.full(size, -np.inf)
@@ -128,19 +126,3 @@ def check_returns(
         },
         RefutedBounds,
     )
-
-
-def mean_rewards(counts: Counts) -> tuple[FloatArray, BoolArray]:
-    """Returns the mean rewards of pairs or transitions, known or observed, and which were seen."""
-    observed = counts.visits if counts.rewards.per == "pair" else counts.times
-    mean = counts.rewards.values
-    if not counts.rewards.known:
-        mean = mean / np.maximum(observed, 1)
-    return mean, observed > 0
-
-
-def name_of(counts: Counts, index: int) -> str:
-    """Returns the pair or the transition that a reward belongs to."""
-    if counts.rewards.per == "pair":
-        return counts.pairs.pair_name(index)
-    return transition_name(counts.pairs, counts.offsets, counts.successor, index)

@@ -10,13 +10,8 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.common import refuse_where
 from surestep.certificates.episodes import with_ends
-from surestep.certificates.ranges import Ranges
-from surestep.certificates.refuting import (
-    check_reward_bounds,
-    check_values,
-    mean_rewards,
-    name_of,
-)
+from surestep.certificates.known import Ranges
+from surestep.certificates.refuting import check_reward_bounds, check_values
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, RewardDraws
 from surestep.model.counts import Counts
@@ -46,8 +41,7 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
         check_reward_bounds(counts, bounds)
     if model == "deterministic" and not rewards.known:
         check_deterministic(problem)
-    mean, observed = mean_rewards(counts)
-    observed |= rewards.known
+    mean, observed = counts.means(), (counts.observed > 0) | rewards.known
     if not observed.any() and not bounds:
         raise CertificateRefused(Statement("no-reward-observed"))
     seen = np.zeros((mean.size, 5))
@@ -117,7 +111,7 @@ def add_noise(
     mean least + (greatest − least) · Beta(x n, (1 − x) n).
     """
     counts = with_ends(problem)
-    visits = counts.visits if counts.rewards.per == "pair" else counts.times
+    visits = counts.observed
     least, greatest = counts.observed_rewards()
     if counts.rewards.least is None:
         least, greatest = (np.full(least.size, end) for end in bounds)
@@ -253,5 +247,5 @@ def check_deterministic(problem: Problem) -> None:
         "rewards-not-deterministic",
         greatest - least > SAME * largest_of(least, greatest),
         counts.rewards.per,
-        lambda i: {"what": name_of(counts, i), "least": least[i], "most": greatest[i]},
+        lambda i: {"what": counts.reward_name(i), "least": least[i], "most": greatest[i]},
     )

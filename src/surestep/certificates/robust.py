@@ -40,20 +40,16 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import End, Needs
+from surestep.certificates.common import Claim, End, Needs, Question
 from surestep.certificates.known import Known, ends
-from surestep.certificates.protocol import Claim, Question
 from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
 from surestep.errors import RefutedBounds
 from surestep.model.certificate import Certificate
-from surestep.model.plan import Plan
-from surestep.model.policy import Policy
+from surestep.model.policy import Plan, Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 from surestep.planning.rectangular import Earnings, RectangularSet
-from surestep.planning.robust import rule_of
-from surestep.planning.robust_batch import best_values, worst_values
+from surestep.planning.robust import best_values, rule_of, worst_values
 
 ROUNDING = 2.0**-52
 

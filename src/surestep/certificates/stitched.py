@@ -69,19 +69,7 @@ import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.bets import limits_of
-from surestep.certificates.common import End, Needs, Seed, Share
-from surestep.certificates.episodes import Logger
-from surestep.certificates.protocol import Bound, Claim, Question
-from surestep.certificates.refuting import check_returns, check_values
-from surestep.certificates.stacks import (
-    Way,
-    course_of,
-    roll_out_each,
-    stacks_of,
-    tails_of_set,
-)
-from surestep.certificates.stitched_plans import (
+from surestep.certificates.bets import (
     CERTIFYING,
     LAST_REHEARSALS,
     REHEARSALS,
@@ -89,28 +77,22 @@ from surestep.certificates.stitched_plans import (
     Fold,
     kinds_of,
     least_of,
+    limits_of,
     most_rounds,
     plans_at,
 )
+from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
+from surestep.certificates.episodes import Logger
+from surestep.certificates.refuting import check_returns, check_values
+from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
 from surestep.errors import CertificateRefused, RefutedBounds
-from surestep.kernels.stitched import (
-    BOTH,
-    OURS,
-    THEIRS,
-    Case,
-    Course,
-    Rounds,
-    Stacks,
-    Tails,
-)
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Tails
 from surestep.model.certificate import Certificate
-from surestep.model.estimate import estimate_behavior
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.problem import Problem, estimate_behavior
+from surestep.model.statements import Scalar, Statement
 
 PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify
 FEWEST = {"episodes": 2, "steps": 20}  # of either part: of a log, of a single stream
@@ -516,12 +498,8 @@ def grown(problem: Problem, factor: float) -> Problem:
     counts, rewards = problem.counts, problem.counts.rewards
     times = np.rint(factor * counts.times).astype(np.int64)
     if not rewards.known:
-        before, after = (
-            (counts.visits, arrays.run_sums(times, counts.offsets))
-            if rewards.per == "pair"
-            else (counts.times, times)
-        )
-        sums = rewards.values * after / np.maximum(before, 1)
+        after = arrays.run_sums(times, counts.offsets) if rewards.per == "pair" else times
+        sums = rewards.values * after / np.maximum(counts.observed, 1)
         rewards = replace(rewards, values=sums)
     return replace(problem, counts=replace(counts, times=times, rewards=rewards), log=None)
 

@@ -31,31 +31,25 @@ import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import LARGEST, End, Needs, Seed, Share
+from surestep.certificates.common import End, Needs, Seed, Share
 from surestep.certificates.episodes import Logger
 from surestep.certificates.known import Known, ends
 from surestep.certificates.refuting import check_returns, check_values
-from surestep.errors import (
-    CertificateRefused,
-    InvalidParameter,
-    RefutedBounds,
-    UnsupportedPolicy,
-)
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, UnsupportedPolicy
 from surestep.model.certificate import Certificate
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
-from surestep.model.scalars import Scalar
-from surestep.model.statements import Statement
+from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.estimators import returns
 from surestep.planning.evaluation import evaluate
 from surestep.planning.pruning import Backup
 
 EstimatorName = Literal["is", "pdis", "wis", "wpdis", "dr"]
-Interval = Literal["hoeffding", "bernstein", "betting", "student-t", "bca"]
+Interval = Literal["bernstein", "betting", "student-t", "bca"]
 Claim = Literal["performance", "horizon"]
 DEFAULT_INTERVAL: Interval = "betting"
-PROVED = ("hoeffding", "bernstein", "betting")
+PROVED = ("bernstein", "betting")
 PROVABLE = ("is", "pdis")  # unbiased, and the paired difference is bounded below
 SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 
@@ -64,8 +58,8 @@ SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 class Trajectory:
     """A lower bound on the mean of the paired difference over the episodes not used for training.
 
-    "hoeffding", "bernstein" (Maurer and Pontil's, of differences cut off at a threshold that the
-    training part chooses) and "betting" are proved, for the estimators "is" and "pdis" and rewards
+    "bernstein" (Maurer and Pontil's, of differences cut off at a threshold that the training part
+    chooses) and "betting" are proved, for the estimators "is" and "pdis" and rewards
     between `reward_low` and `reward_high`, or for "is" and returns of whole episodes between
     `return_low` and `return_high`, which alone are enough without a discount. "student-t" and "bca"
     are asymptotic, for every estimator; "dr" takes its model from the training part.
@@ -114,9 +108,8 @@ class Trajectory:
             "train_share is 0, but the threshold of bernstein and the model of dr come from "
             "the training part; expected more": self.train_share == 0
             and (self.interval == "bernstein" or self.estimator == "dr"),
-            "horizon is None, but a claim about a horizon, and the largest weight of "
-            "hoeffding, need a number of steps": no_horizon
-            and (self.claim == "horizon" or self.interval == "hoeffding"),
+            "horizon is None, but a claim about a horizon needs a number of steps": no_horizon
+            and self.claim == "horizon",
         }
         for refusal, holds in wrong.items():
             if holds:
@@ -201,12 +194,8 @@ class Trajectory:
                 offpolicy.MeanEstimate(values), self.delta, rng, resamples
             )
         least = self._least(problem.single_discount)
-        if self.interval == "betting":
+        if train is None or self.interval == "betting":
             return offpolicy.betting(values, least, self.delta)
-        if train is None or self.interval == "hoeffding":
-            return offpolicy.hoeffding(
-                values, least, self._most(problem, policy, least), self.delta
-            )
         weights = offpolicy.importance_weights(train, policy, problem.behavior)
         training = self._differences(problem, policy, weights)
         threshold = offpolicy.choose_threshold(training, least, values.size, self.delta)
@@ -229,20 +218,6 @@ class Trajectory:
             return least - most
         low, high = self._rewards  # and 0, which an episode earns after its end
         return -(max(high, 0.0) - min(low, 0.0)) * discounted_steps(discount, self.horizon)
-
-    def _most(self, problem: Problem, policy: Policy, least: float) -> float:
-        """Returns the largest one: with all weight that the policies allow in as many steps."""
-        if problem.log is not None and problem.log.propensity is not None:
-            raise CertificateRefused(Statement("no-largest-weight"))
-        behavior, steps = problem.behavior.probability, self.horizon or 1
-        going_on = ~problem.counts.terminal[problem.counts.pairs.state]
-        taken = (behavior > 0) & going_on
-        ratio = float((policy.probability[taken] / behavior[taken]).max(initial=1.0))
-        logarithm = steps * math.log(ratio)
-        if logarithm > math.log(LARGEST / max(-least, 1.0)):
-            said = Statement("weights-too-large", {"steps": steps, "ratio": ratio})
-            raise CertificateRefused(said)
-        return math.expm1(logarithm) * -least
 
     def _after_steps(self, problem: Problem) -> float:
         """Returns γ^H (V_max − V_min), to be lost after the horizon; 0 if the claim ends there."""

@@ -8,7 +8,7 @@ state, against the mean return of the episodes from their first visit on.
 every exit of every state (action, reward, next state, end) was taken, all orders in which exits fit
 together to as many episodes are equally likely: their chances are products of the same factors. The
 model is the same in all of them. So trails with the log's exits are drawn, with the last exit of
-each state as in the log (`kernels.trails`), and what is exact given those is exact. The statistic
+each state as in the log (`kernels.shuffles`), and what is exact given those is exact. The statistic
 is the largest |mean − V̂| of some states in standard deviations. Which states, the exits alone
 decide, and standard deviations are those of each trail: so the p-value is exact for any number of
 rows.
@@ -31,9 +31,9 @@ from surestep._arrays import FloatArray, IntArray
 from surestep.checks.check import Check, GivenLog, Kind, Mark
 from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
-from surestep.kernels.trails import Trail, room_to_walk, walk_trails
-from surestep.model.estimate import estimate_behavior, estimate_mdp
+from surestep.kernels.shuffles import Trail, room_to_walk, walk_trails
 from surestep.model.log import DecisionLog
+from surestep.model.problem import estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import evaluate
 
 MOST_STATES = 12  # those with most rows

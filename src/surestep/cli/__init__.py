@@ -1,1 +1,1 @@
-"""The command line: parse, call, print; one file a verb, no logic."""
+"""The command line: parse, call, print; no logic."""

@@ -1,4 +1,4 @@
-"""`surestep improve`: from a log of decisions to a better policy, certificate and report."""
+"""`surestep improve`, from a log to a better policy; `rehearse`, a stress test of that."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import click
 
 from surestep._words import duration
 from surestep.cli import options
-from surestep.cli.options import Grouped, Option, described
-from surestep.cli.progress import task_progress
-from surestep.cli.terminal import say, terminal
+from surestep.cli.options import Grouped, described
+from surestep.cli.terminal import say, task_progress, terminal
 from surestep.description import ASKING, IMPROVING, READING, Description
 
 if TYPE_CHECKING:
@@ -27,17 +26,12 @@ UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same 
     "improve", cls=Grouped, short_help="From a log of decisions to a better policy, and a report."
 )
 @described(*READING, *ASKING, *IMPROVING)
-@click.option(
-    "-o",
-    "--output",
-    type=options.FOLDER,
-    required=True,
-    cls=Option,
-    group="The question",
-    help="The folder of the result, or of one to go on with.",
+@options.question(
+    "-o", "--output", type=options.FOLDER, required=True, help="A new folder, or one to go on with."
 )
 @options.stress_test("Do the stress test")
-def command(
+@options.device
+def improve_command(
     description: Description, output: Path, memory_limit: str | None, effort: Effort
 ) -> None:
     """Improve the policy behind LOG: a description (TOML), a log, or what `count` wrote.
@@ -105,10 +99,88 @@ def print_answer(findings: Findings) -> None:
         say(no_rehearsal_words(findings.no_rehearsal))
     else:
         say(found_words(rehearsal)[0])
-    read, named = findings.record.data, findings.record.parameters["columns"]
+    read, named = findings.record.data, findings.record.parameters.columns
     columns = ", ".join(name for names in named.values() for name in names)
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     if findings.record.defaults:
         names = ", ".join(findings.record.defaults)
         say(f"By default: {names} (“How to repeat it” in the report)", dim=True)
+
+
+USUAL_WORLDS = 100  # of each kind
+SIZES = "The amounts of data that are collected in a world, in multiples of LOG."
+
+
+def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
+    """Reads numbers that stand between commas."""
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no list of numbers such as 0.5,1,2") from None
+
+
+@click.command(
+    "rehearse", cls=Grouped, short_help="Stress test an improvement, and see what more data brings."
+)
+@described(*READING, *ASKING, *IMPROVING)
+@click.option("--sizes", callback=sizes_of, default="0.5,1,2,5,10", help=SIZES)
+@click.option("--seed", type=options.NATURAL, default=0, help="Of random numbers.")
+@options.stress_test("Make the worlds")
+@click.option("-o", "--output", type=options.FOLDER, help="A new folder, or one to go on with.")
+@options.device
+def rehearse_command(
+    description: Description,
+    output: Path | None,
+    memory_limit: str | None,
+    sizes: tuple[float, ...],
+    seed: int,
+    effort: Effort,
+) -> None:
+    """Rehearse what `surestep improve` would do with LOG, given the same options.
+
+    Worlds are made from the log in several ways, none of which the certificate assumes. In each,
+    the behavior policy collects data, the policy is improved and certified, and all is held
+    against the truth, which is known there. This is a stress test, not a confidence level. The
+    certificate that is rehearsed is the first one, and there are 100 worlds of each kind unless
+    --worlds says another number. OUTPUT gets rehearsal.html, a page to look at,
+    rehearsal.json, and run.json with the settings. What is finished is kept there, and the same
+    command goes on after an interruption.
+
+    \b
+    surestep rehearse log.toml -o rehearsal
+    surestep rehearse log.csv --discount 0.95 --kind robust --sizes 1,10,100
+    """
+    with task_progress() as progress:
+        progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
+        from surestep.pipeline import Terms, open_source, rehearse_log
+        from surestep.results.unfinished import check_can_begin
+
+        if output is not None:
+            check_can_begin(output)
+        asked = Terms.of(description)
+        worlds = USUAL_WORLDS if asked.method.worlds is None else asked.method.worlds
+        source = open_source(description, memory_limit=memory_limit)
+
+        def tell_plan(seconds: float) -> None:
+            took = duration(seconds / effort.cores(seconds))
+            say(f"{worlds:,} worlds of each kind, about {took}")
+
+        rehearsed = rehearse_log(
+            source,
+            asked,
+            worlds=worlds,
+            sizes=sizes,
+            seed=seed,
+            effort=effort._replace(folder=output),
+            progress=progress,
+            on_start=tell_plan,
+        )
+    from surestep.report.stress_test import stress_test_section
+    from surestep.report.terminal import print_sections
+
+    section = stress_test_section(rehearsed.findings, folded=False)
+    print_sections([section], terminal(highlight=False, markup=False, emoji=False))
+    if output is not None:
+        say("Open the page: ", nl=False)
+        say(output / "rehearsal.html", bold=True)

@@ -13,39 +13,24 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from surestep._version import __version__
-from surestep.cli.options import Option
-from surestep.cli.terminal import say_json, visible
+from surestep.cli.terminal import visible
 from surestep.errors import SurestepError, speaking_of_options
 
-# Each is a module with one `command`, imported when its verb is asked for, or listed.
-VERBS = (
-    *("describe", "improve", "verify", "explain", "certify", "rehearse", "algorithms"),
-    *("bound", "inspect", "count", "merge", "run", "figure", "compare"),
-)
-COMPUTING = ("improve", "certify", "verify", "rehearse", "run")
-
-
-def choose_device(ctx: click.Context, option: click.Parameter, name: str | None) -> None:
-    """Lets the verb compute on the device of that name; a GPU that is not there is refused."""
-    if name is not None:
-        from surestep.kernels._device import device
-
-        ctx.with_resource(device(cast(Any, name)))
-
-
-DEVICE = Option(
-    ["--device"],
-    group="For experts",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    expose_value=False,
-    callback=choose_device,
-    help="Where to compute; or set SURESTEP_DEVICE.",
-)
+# The module of each, in which it is a command; imported when its verb is asked for, or listed.
+VERBS = {
+    "describe": "logs",
+    "improve": "improve",
+    **dict.fromkeys(("verify", "explain", "certify"), "results"),
+    "rehearse": "improve",
+    **dict.fromkeys(("algorithms", "bound"), "methods"),
+    **dict.fromkeys(("inspect", "count", "merge"), "logs"),
+    **dict.fromkeys(("run", "figure", "compare"), "experiments"),
+}
 
 
 class Mistake(click.ClickException):
@@ -84,9 +69,8 @@ class Verbs(click.Group):
         """The command of the verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"surestep.cli.{cmd_name}").command
-        if cmd_name in COMPUTING and DEVICE not in command.params:
-            command.params.append(DEVICE)
+        module = import_module(f"surestep.cli.{VERBS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def invoke(self, ctx: click.Context) -> object:
@@ -126,31 +110,13 @@ def broken_output() -> str:
 
 @click.command(
     cls=Verbs,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     no_args_is_help=True,
     subcommand_metavar="COMMAND [ARGS]...",
 )
-@click.option("--version", is_flag=True, help="Show the version and exit.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="With --version: all versions, for a report of a bug."
-)
-@click.pass_context
-def main(ctx: click.Context, version: bool, as_json: bool) -> None:
+@click.version_option(__version__, message="surestep, version %(version)s")
+def main() -> None:
     """Safe policy improvement: a better policy from a log of past decisions."""
-    if version and as_json:
-        from surestep._blocks import versions_here
-        from surestep.results.record import current_machine
-
-        say_json(versions_here() | current_machine())
-    elif version:
-        click.echo(f"surestep, version {__version__}")
-    elif as_json:
-        ctx.fail("--json goes with --version, or behind a verb.")
-    elif ctx.invoked_subcommand is None:
-        ctx.fail("Missing command.")
-    if version:
-        ctx.exit()
 
 
 main.commands = dict.fromkeys(VERBS, main)  # click looks there for what may have been meant

@@ -6,7 +6,7 @@ import glob
 from collections.abc import Callable, Iterator
 from functools import partial, reduce, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -15,6 +15,7 @@ import surestep.description as keys
 Command = Callable[..., None]
 Adding = Callable[[Command], Command]
 FOLDER = click.Path(path_type=Path, file_okay=False)
+COUNT, NATURAL = click.IntRange(min=1), click.IntRange(min=0)
 
 
 class Option(click.Option):
@@ -41,26 +42,38 @@ class Grouped(click.Command):
 
 
 expert = partial(click.option, cls=Option, group="For experts")
+setting = partial(click.option, "--set", "assigned", cls=Option, multiple=True, metavar="KEY=VALUE")
+any_key = "Any key, such as bins.age.quantiles=10; `surestep describe --keys` lists them."
+question = partial(click.option, cls=Option, group="The question")
 memory_help = "Such as 2GB; the rest spills to disk."
 memory_limit = expert("--memory-limit", metavar="SIZE", help=memory_help)
 time_help = "End the stress test early."
-time_limit = expert("--time-limit", type=click.IntRange(min=0), metavar="SECONDS", help=time_help)
+time_limit = expert("--time-limit", type=NATURAL, metavar="SECONDS", help=time_help)
 workers_help = "Processes.  [default: all that pay]"
-worker_processes = expert("--workers", type=click.IntRange(min=1), metavar="N", help=workers_help)
+worker_processes = expert("--workers", type=COUNT, metavar="N", help=workers_help)
 json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def choose_device(ctx: click.Context, option: click.Parameter, name: str | None) -> None:
+    """Lets the verb compute on the device of that name; a GPU that is not there is refused."""
+    if name is not None:
+        from surestep.kernels._device import device
+
+        ctx.with_resource(device(cast(Any, name)))
+
+
+device = expert(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    expose_value=False,
+    callback=choose_device,
+    help="Where to compute; or set SURESTEP_DEVICE.",
+)
 
 
 def in_this_order(*options: Adding) -> Adding:
     """Adds several options to a command, in the order of its help."""
     return lambda command: reduce(lambda made, add: add(made), reversed(options), command)
-
-
-value_of_metrics = click.option(
-    "--value",
-    type=click.Choice(["performance", "gain", "normalised"]),
-    help="What metrics are of: ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: "
-    "performance]",
-)
 
 
 def output_file(words: str, *, required: bool = False) -> Adding:
@@ -87,7 +100,7 @@ def named_files(but: Path) -> Iterator[Path]:
 
     Those of a folder are the tables of a log, and the files of a result.
     """
-    from surestep.io.logs.tables import has_format
+    from surestep.io.logs.formats import has_format
     from surestep.results.result import FILES
     from surestep.results.unfinished import REHEARSAL, RUN
 
@@ -205,19 +218,10 @@ def described(*paths: str) -> Adding:
                 said = keys.merged(said, keys.assignment(text))
             command(description=keys.description_of(logs, said), **rest)
 
-        setting = click.option(
-            "--set",
-            "assigned",
-            cls=Option,
-            group="The log" if paths == keys.READING else "The question",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="Any other key, such as bins.age.quantiles=10; `surestep describe --keys` lists "
-            "them.",
-        )
+        group = "The log" if paths == keys.READING else "The question"
         log = click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-        given = map(key_option, paths)
-        return in_this_order(log, *given, setting, memory_limit)(with_description)
+        rest: list[Adding] = [setting(group=group, help=any_key), memory_limit]
+        return in_this_order(log, *map(key_option, paths), *rest)(with_description)
 
     return decorate
 

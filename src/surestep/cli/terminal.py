@@ -11,19 +11,20 @@ import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from surestep._words import duration
 
-    from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # C0, DEL and C1, the ends of lines and paragraphs of Unicode, and what turns the direction of text.
 OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-MOODS = {"good": "green", "bad": "red"}  # colours of verdicts; others are yellow
 
 
 def visible(text: str) -> str:
@@ -52,42 +53,98 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
 def say_json(content: object) -> None:
     """Prints JSON, which has escapes of its own for what would be obeyed."""
     text = json.dumps(content, indent=2, ensure_ascii=False)
-    click.echo(
-        "\n".join(
-            OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", line) for line in text.split("\n")
-        )
-    )
+    escaped = (OBEYED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", x) for x in text.split("\n"))
+    click.echo("\n".join(escaped))
 
 
 def terminal(**settings: Any) -> Console:
     """Returns a console of rich, for standard output unless the settings say otherwise."""
-    from rich.console import Console, RenderHook
+    from rich.console import Console
     from rich.segment import Segment
 
-    class Shown:
-        """Something to print, with what would be obeyed made visible."""
+    class Shown(Console):
+        """A console in which what would be obeyed is made visible."""
 
-        def __init__(self, inner: ConsoleRenderable) -> None:
-            """Wraps it."""
-            self.inner = inner
-
-        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        def render(self, *thing: Any, **options: Any) -> Iterator[Segment]:
             """Renders it, piece by piece; pieces that only move the cursor are rich's own."""
-            for piece in console.render(self.inner, options):
-                if piece.control is not None:
-                    yield piece
-                else:
-                    yield Segment(lines(piece.text), piece.style)
+            for piece in super().render(*thing, **options):
+                plain = piece.control is not None
+                yield piece if plain else Segment(lines(piece.text), piece.style)
 
-    class ShowAll(RenderHook):
-        """Wraps all that is printed."""
+    return Shown(**settings)
 
-        def process_renderables(
-            self, renderables: Iterable[ConsoleRenderable]
-        ) -> list[ConsoleRenderable]:
-            """Wraps each."""
-            return [Shown(renderable) for renderable in renderables]
 
-    console = Console(**settings)
-    console.push_render_hook(ShowAll())
-    return console
+# ---- progress: what is being done and how long it will take, on standard error -----------------
+#
+# In a terminal, a bar that moves; in a file or a pipe, a line when something begins, and one now
+# and then while it lasts.
+
+
+EVERY = 10.0  # seconds between two lines about the same
+
+Tell = Callable[[str, int, int], None]  # what is being done, done, of how many
+
+
+@contextmanager
+def task_progress() -> Iterator[Tell]:
+    """Yields a function that moves the bar, or tells by lines where there is none."""
+    if sys.stderr.isatty():
+        with bar() as tell:
+            yield tell
+    else:
+        yield Lines() if is_open_file(sys.stderr) else lambda what, done, total: None
+
+
+def is_open_file(stream: TextIO) -> bool:
+    """Tells whether writing goes to a file, a pipe or a device, and not into this process."""
+    try:
+        return stream.fileno() >= 0
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def bar() -> Iterator[Tell]:
+    """Shows a bar in a terminal."""
+    from rich import progress as parts
+    from rich.console import Console
+
+    columns = (
+        *(parts.TextColumn("{task.description}"), parts.BarColumn(), parts.MofNCompleteColumn()),
+        *(parts.TimeElapsedColumn(), parts.TextColumn("left"), parts.TimeRemainingColumn()),
+    )
+    # What is said meanwhile goes to standard output, wherever that leads.
+    console = Console(stderr=True)
+    with parts.Progress(*columns, console=console, redirect_stdout=False) as drawn:
+
+        def tell(what: str, done: int, total: int) -> None:
+            for task in drawn.tasks:
+                if task.description != what:  # its time is its own
+                    drawn.remove_task(task.id)
+            now = drawn.task_ids[0] if drawn.task_ids else drawn.add_task(what, total=None)
+            # The last step of several is no end of what is being done with it.
+            drawn.update(now, completed=done, total=total if total > 1 else None)
+
+        yield tell
+
+
+class Lines:
+    """Lines about what is being done: at its beginning, and every ten seconds."""
+
+    def __init__(self) -> None:
+        """Starts with nothing told."""
+        self.now, self.began, self.told, self.first = "", 0.0, 0.0, 0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Tells it, if it is new or ten seconds have passed."""
+        time = monotonic()
+        if what != self.now:
+            self.now, self.began, self.first = what, time, done
+        elif time - self.told < EVERY:
+            return
+        self.told = time
+        words = what if total <= 1 else f"{what}: {done:,} of {total:,}"
+        if done > self.first:
+            left = (time - self.began) / (done - self.first) * (total - done)
+            words += f", about {duration(left)} left"
+        click.echo(words, err=True)

@@ -7,7 +7,6 @@ importing this package makes every published benchmark known to it.
 from importlib.util import find_spec
 
 from surestep.environments.benchmark import Benchmark, Simulator, Truth
-from surestep.environments.continuous_wet_chicken import RiverCells
 from surestep.environments.registry import ENVIRONMENTS, FAMILIES, PUBLISHED, make
 
 __all__ = [
@@ -15,7 +14,6 @@ __all__ = [
     "FAMILIES",
     "PUBLISHED",
     "Benchmark",
-    "RiverCells",
     "Simulator",
     "Truth",
     "make",

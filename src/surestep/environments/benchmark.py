@@ -1,4 +1,8 @@
-"""A benchmark: a known MDP, and the policies that act in it."""
+"""A benchmark: a known MDP, and the policies that act in it.
+
+Beside it parts of all benchmarks: the types of parameters, by which `make` checks what it is given,
+and models from tables of rows.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,52 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep._settings import check_setting
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.log import DecisionLog
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import check_same_pairs
+from surestep.model.mdp import FiniteMDP, spread_initial
+from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.planning import evaluate_batch, performance, policy_iteration
 from surestep.planning.iteration import best_actions
 from surestep.sampling import sample_log
+
+MOST_STATES = 2_000_000  # a Wet Chicken of that size takes some 7 GB while it is built
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # of NumPy's legacy generator
+Length = Annotated[int, Meta(ge=1, le=MOST_STATES)]
+
+
+def check_size(parameters: str, states: int) -> None:
+    """Refuses parameters that make more states than a model should have."""
+    if states > MOST_STATES:
+        raise InvalidParameter(f"{parameters} make {states} states, expected at most {MOST_STATES}")
+
+
+def mdp_of_rows(
+    pairs: Pairs, successor: AnyArray, probability: FloatArray, reward: AnyArray, discount: float
+) -> FiniteMDP:
+    """Returns the MDP of one row of successors a pair, starting in state 0.
+
+    All tables are [K, W]; entries of probability 0 stand for nothing, and a row of them for a pair
+    that ends the episode.
+    """
+    kept = probability > 0
+    return FiniteMDP(
+        pairs,
+        arrays.own(arrays.offsets_of(np.count_nonzero(kept, axis=1))),
+        np.broadcast_to(successor, kept.shape)[kept],
+        arrays.own(probability[kept]),
+        arrays.own(np.broadcast_to(reward, kept.shape)[kept].astype(np.float64)),
+        arrays.own(np.full(pairs.num_pairs, discount)),
+        spread_initial(pairs, 0),
+    )
+
 
 RewardConvention = Literal["known", "observed"]
 LARGE = 100_000  # transitions: such models are solved one by one, and need not be copied for it
@@ -113,11 +150,6 @@ class Benchmark:
             check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
         check_setting("horizon", self.horizon, Annotated[int | None, Meta(ge=1)])
         check_setting("rewards", self.rewards, RewardConvention)
-        bounds = self.value_bounds
-        if not (
-            isinstance(bounds, tuple) and len(bounds) == 2 and all(map(arrays.is_number, bounds))
-        ):
-            raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
         if (self.mdp.discount != self.mdp.discount[0]).any():
             raise InvalidParameter("the model of a benchmark has one discount for all pairs")
 

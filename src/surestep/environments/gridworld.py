@@ -16,11 +16,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, IntArray
-from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import (
-    MOST_STATES,
-    mdp_of_rows,
-)
+from surestep.environments.benchmark import MOST_STATES, Benchmark, mdp_of_rows
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy

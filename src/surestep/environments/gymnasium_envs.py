@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 
-import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.continuous_wet_chicken import RiverCells
 from surestep.environments.registry import PUBLISHED, make
-from surestep.environments.wet_chicken import ACTIONS
 from surestep.errors import InvalidParameter, MissingExtra, install
+from surestep.sampling import ends_of
 
 try:
     import gymnasium
-    from gymnasium.spaces import Box, Discrete
+    from gymnasium.spaces import Discrete
 except ImportError:
     raise MissingExtra(
         f"environments to act in need Gymnasium, which is not installed; {install('rl')}"
@@ -34,8 +32,7 @@ def id_of(name: str) -> str:
     return f"surestep/{''.join('MDP' if word == 'mdp' else word.capitalize() for word in words)}-v0"
 
 
-CONTINUOUS = id_of("wet-chicken/continuous")  # which has an environment of its own
-TABULAR = {id_of(name): name for name in PUBLISHED if id_of(name) != CONTINUOUS}
+TABULAR = {id_of(name): name for name in PUBLISHED}
 
 Info = dict[str, Any]
 
@@ -54,8 +51,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         self.mdp = mdp = self.benchmark.mdp  # for `surestep.io.from_gymnasium`
         self.observation_space = Discrete(mdp.num_states)
         self.action_space = Discrete(mdp.pairs.num_actions)
-        leading_on = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
-        self._over = arrays.run_sums(leading_on, mdp.pairs.offsets) == 0  # [S]
+        self._over = ends_of(mdp)
         self._state: int | None = None
         self._steps = 0
         self._horizon = self.benchmark.horizon or math.inf
@@ -95,35 +91,6 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         return {"action_mask": mask}
 
 
-class ContinuousWetChickenEnv(gymnasium.Env[FloatArray, np.int64]):
-    """The continuous Wet Chicken: observations are positions (x, y), a step pays its new x."""
-
-    def __init__(self, length: int = 5, width: int = 5) -> None:
-        """The river of that size."""
-        self.river = RiverCells(length=length, width=width)
-        self.observation_space = Box(
-            np.zeros(2), np.array([length, width - 1], np.float64), dtype=np.float64
-        )
-        self.action_space = Discrete(len(ACTIONS))
-        self._position: FloatArray | None = None
-
-    def reset(
-        self, *, seed: int | None = None, options: Info | None = None
-    ) -> tuple[FloatArray, Info]:
-        """Starts at (0, 0); there are no options."""
-        super().reset(seed=seed)
-        self._position = np.zeros(2)
-        return self._position.copy(), {}
-
-    def step(self, action: np.int64) -> tuple[FloatArray, float, bool, bool, Info]:
-        """One step: observation, reward, terminated (never), truncated (never), info."""
-        if self._position is None:
-            raise InvalidParameter("the episode has not begun; call reset() first")
-        chosen = np.array([checked_action(self.action_space, action)])
-        self._position = self.river.step(self._position[np.newaxis], chosen, self.np_random)[0]
-        return self._position.copy(), float(self._position[0]), False, False, {}
-
-
 def drawn(probability: FloatArray, rng: np.random.Generator) -> int:
     """Returns an index, with the given probabilities; never one of probability 0."""
     cumulative = np.cumsum(probability)
@@ -139,14 +106,10 @@ def checked_action(space: Any, action: object) -> int:
 
 def register() -> None:
     """Registers all benchmarks that are not yet registered."""
-    here = __name__
-    for env_id, benchmark in TABULAR.items():
+    for env_id, name in TABULAR.items():
         if env_id not in gymnasium.registry:
-            gymnasium.register(
-                env_id, entry_point=f"{here}:TabularEnv", kwargs={"benchmark": benchmark}
-            )
-    if CONTINUOUS not in gymnasium.registry:
-        gymnasium.register(CONTINUOUS, entry_point=f"{here}:ContinuousWetChickenEnv")
+            own = {"benchmark": name}
+            gymnasium.register(env_id, entry_point=f"{__name__}:TabularEnv", kwargs=own)
 
 
 register()

@@ -15,10 +15,9 @@ import numpy as np
 from msgspec import Meta
 
 from surestep._arrays import FloatArray
-from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import Share
+from surestep.environments.benchmark import Benchmark, Share
 from surestep.environments.families import shrunk
-from surestep.environments.merged import Merged
+from surestep.environments.hidden import Merged
 from surestep.errors import MissingExtra, install
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs

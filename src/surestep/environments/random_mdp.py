@@ -13,12 +13,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import (
-    Seed,
-    Share,
-    mdp_of_rows,
-)
+from surestep.environments.benchmark import Benchmark, Seed, Share, mdp_of_rows
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.mdp import FiniteMDP

@@ -9,18 +9,15 @@ from typing import get_type_hints
 from surestep._names import unknown
 from surestep._settings import check_setting
 from surestep.environments import (
-    adaptive,
     families,
     gridworld,
-    partially_observed,
+    hidden,
+    icu_sepsis,
     random_mdp,
     resource_gathering,
     wet_chicken,
 )
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.continuous_wet_chicken import wet_chicken_continuous
-from surestep.environments.hidden_cause import hidden_cause
-from surestep.environments.icu_sepsis import icu_sepsis
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf
 
@@ -31,7 +28,6 @@ PUBLISHED: dict[str, Callable[..., Benchmark]] = {
     "wet-chicken": wet_chicken.wet_chicken,
     "wet-chicken/q-learning": wet_chicken.wet_chicken_q_learning,
     "wet-chicken/heuristic": wet_chicken.wet_chicken_heuristic,
-    "wet-chicken/continuous": wet_chicken_continuous,
     "resource-gathering": resource_gathering.resource_gathering,
     "resource-gathering/near-optimal": resource_gathering.resource_gathering_near_optimal,
     "resource-gathering/ragged": resource_gathering.resource_gathering_ragged,
@@ -47,14 +43,14 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "bandit": families.bandit,
     "disaster": families.disaster,
     "jackpot": families.jackpot,
-    "adaptive": adaptive.adaptive,
-    "adaptive/bandit": adaptive.adaptive_bandit,
+    "adaptive": families.adaptive,
+    "adaptive/bandit": families.adaptive_bandit,
     "coarse": families.coarse,
-    "hidden-cause": hidden_cause,
-    "tiger": partially_observed.tiger,
-    "voicemail": partially_observed.voicemail,
-    "cheese-maze": partially_observed.cheese_maze,
-    "icu-sepsis": icu_sepsis,
+    "hidden-cause": hidden.hidden_cause,
+    "tiger": hidden.tiger,
+    "voicemail": hidden.voicemail,
+    "cheese-maze": hidden.cheese_maze,
+    "icu-sepsis": icu_sepsis.icu_sepsis,
 }
 ENVIRONMENTS = PUBLISHED | FAMILIES
 

@@ -13,14 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark
-from surestep.environments.building import (
-    Length,
-    Seed,
-    Share,
-    check_size,
-    mdp_of_rows,
-)
+from surestep.environments.benchmark import Benchmark, Length, Seed, Share, check_size, mdp_of_rows
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy

@@ -1,29 +1,24 @@
 """Experiments: blocks of cells that become one table, resumable, and what is reported of it."""
 
 from surestep.experiments.comparison import Compared, Comparison, Difference, compare_run
-from surestep.experiments.coverage import (
-    Cell,
-    CellSummary,
-    cell_summaries,
-    family_summaries,
-    first_certified,
-    refuted,
-    without_size,
-)
 from surestep.experiments.experiment import Experiment, catalog, make_experiment, read_experiments
 from surestep.experiments.intervals import Interval, cvar, cvar_interval, mean_interval
 from surestep.experiments.metrics import (
+    Cell,
+    CellSummary,
     Method,
     Summary,
+    cell_summaries,
+    family_summaries,
     first_better,
-    metric_of,
-    normalised,
+    first_certified,
+    refuted,
     summaries,
     valued,
+    without_size,
 )
-from surestep.experiments.run import run_experiment
+from surestep.experiments.run import Store, run_experiment
 from surestep.experiments.runs import Run, Selection, find_runs, read_run, selected
-from surestep.experiments.store import Store
 
 __all__ = [
     "Cell",
@@ -49,8 +44,6 @@ __all__ = [
     "first_certified",
     "make_experiment",
     "mean_interval",
-    "metric_of",
-    "normalised",
     "read_experiments",
     "read_run",
     "refuted",

@@ -3,35 +3,52 @@
 The data of a repetition depend on the seed, the environment, the size and the repetition, never on
 the algorithm, the block or the worker: comparisons are paired, and tables equal however they came
 about.
+
+*With certifiers: what each claims of what each algorithm found.* The true gain Δ = ρ(π_I) − ρ(π_b)
+is known here, and the claim L ≤ Δ can be held against it. Data do not depend on the certifier
+either. Where a certifier judges by whole episodes, all are given logs, so that comparisons are
+paired; also where a log says more than counts of the model could, as with noisy rewards. Else all
+are given counts.
 """
 
 from __future__ import annotations
 
-import time
+import itertools
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray
-from surestep.algorithms import needs_log
+import surestep._arrays as arrays
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
+from surestep.algorithms import Algorithm, needs_log
 from surestep.algorithms.batch import improve_batches
+from surestep.certificates import Certifier, Posterior
+from surestep.certificates.episodes import needs_episodes
+from surestep.certificates.known import Known, Ranges, with_zero
+from surestep.certificates.registry import told_to
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
+from surestep.errors import CertificateRefused
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
-from surestep.model import CountsBatch, LoggedRewards, Problem, ProblemBatch
+from surestep.model import (
+    Counts,
+    CountsBatch,
+    DecisionLog,
+    LoggedRewards,
+    MDPBatch,
+    Problem,
+    ProblemBatch,
+)
 from surestep.parallel import map_in_threads
+from surestep.rehearsal import calibrate
 from surestep.sampling import CountSampler
+from surestep.trials import Claimed, Proposed, claimed, proposed_each, proposed_together, true_gains
 
-COLUMNS = (
-    "environment", "episodes", "algorithm", "setting", "n_wedge", "n_wedge_used", "repetition",
-    "performance", "behavior_performance", "optimal_performance", "lowest_performance",
-    "highest_performance",
-)  # fmt: skip
+Rows = dict[str, AnyArray]  # column by column
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,35 +85,14 @@ def data_seed(
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
-class CellRows(NamedTuple):
-    """The rows of a block, column by column, and the seconds that each part took."""
-
-    columns: dict[str, AnyArray]
-    spent: Spent
-
-
-Spent = Counter[str]  # seconds, by what they were spent on
-
-
-@contextmanager
-def timed(spent: Spent, what: str) -> Iterator[None]:
-    """Adds the seconds that pass inside to what is spent on it."""
-    begun = time.perf_counter()
-    yield
-    spent[what] += time.perf_counter() - begun  # type: ignore[assignment]
-
-
-def run_block(block: CellBlock) -> CellRows:
+def run_block(block: CellBlock) -> Rows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
     alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
     groups = alone if block.environment.changes else [block]
-    spent = Spent()
-    return CellRows(
-        joined([run_at(group, size, spent) for size in block.episodes for group in groups]), spent
-    )
+    return joined([run_at(group, size) for size in block.episodes for group in groups])
 
 
-def joined(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
+def joined(parts: Sequence[Rows]) -> Rows:
     """Returns the rows of all parts."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -107,25 +103,22 @@ def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
     return environment.make(repetition)
 
 
-def run_at(block: CellBlock, episodes: int, spent: Spent) -> dict[str, AnyArray]:
+def run_at(block: CellBlock, episodes: int) -> Rows:
     """The rows of a block at one data size, whose repetitions share one environment."""
     benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]
     rngs = block.rngs(episodes)
-    with timed(spent, "sampling"):
-        problems: ProblemBatch | list[Problem]
-        if benchmark.simulator is not None or any(map(needs_log, algorithms)):
-            problems = [benchmark.problem(benchmark.sample(episodes, rng)) for rng in rngs]
-        else:
-            problems = counted_problems(benchmark, episodes, rngs)
-    with timed(spent, "improving"):
-        answers = improve_batches(algorithms, problems)
-    with timed(spent, "evaluating"):
-        values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
-        best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
-        # Bounds must hold for all repetitions, also where each has an environment of its own.
-        changes = block.environment.changes
-        low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
+    problems: ProblemBatch | list[Problem]
+    if benchmark.simulator is not None or any(map(needs_log, algorithms)):
+        problems = [benchmark.problem(benchmark.sample(episodes, rng)) for rng in rngs]
+    else:
+        problems = counted_problems(benchmark, episodes, rngs)
+    answers = improve_batches(algorithms, problems)
+    values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
+    best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
+    # Bounds must hold for all repetitions, also where each has an environment of its own.
+    changes = block.environment.changes
+    low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
     size = len(rngs)
 
     def spread(entries: Sequence[object], kind: type) -> AnyArray:
@@ -187,3 +180,269 @@ def rewards_of(benchmark: Benchmark) -> LoggedRewards:
     if benchmark.known_rewards is not None:
         return LoggedRewards(benchmark.known_rewards, "pair", True)
     return LoggedRewards(benchmark.mdp.reward, "transition", True)
+
+
+# ---- with certifiers ---------------------------------------------------------------------------
+
+LARGEST_SEED = 2**63 - 1
+
+
+class DataSets(NamedTuple):
+    """The data of some repetitions: what judges see, and algorithms if that is more."""
+
+    benchmark: Benchmark
+    episodes: int
+    repetitions: range
+    problems: list[Problem]
+    batch: ProblemBatch | None  # None: algorithms see the problems too
+
+
+Outcome = tuple[Proposed, Claimed]  # the policies of some repetitions, and what is claimed of them
+
+
+def sizes_of(block: CellBlock) -> list[int]:
+    """All data sizes that any certifier is asked at."""
+    every = [spec.episodes or block.episodes for spec in block.certifiers]
+    return sorted({size for sizes in every for size in sizes})
+
+
+def certifier_of(
+    block: CellBlock, spec: CertifierSpec, episodes: int, repetition: int, **told: object
+) -> Certifier:
+    """The certifier, with random numbers of its own in each repetition.
+
+    `told` is what it is told of the benchmark, unless the experiment says so itself.
+    """
+    if spec.takes_seed:
+        key = (*data_seed(block.seed, block.environment, episodes, repetition), 1)
+        told["seed"] = int(np.random.default_rng(key).integers(LARGEST_SEED))
+    return spec.make(**told)
+
+
+def run_claims(block: CellBlock) -> Rows:
+    """Draws data, improves, certifies, and evaluates, at every data size of the block."""
+    benchmark = made(block.environment, block.first)
+    _ = benchmark.truth  # refused before any work where no true gain is known
+    parts = []
+    for episodes in sizes_of(block):
+        asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
+        outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
+            meeting: [] for meeting in itertools.product(block.algorithms, asked)
+        }
+        for data in drawn(block, benchmark, episodes):
+            for meeting, so_far in outcomes.items():
+                so_far.append(outcome_of(block, data, *meeting))
+        parts += [
+            claim_rows(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
+        ]
+    return joined(parts)
+
+
+def drawn(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[DataSets]:
+    """Yields counts of all repetitions, or logs of one after the other, for they are long."""
+    repetitions = range(block.first, block.last)
+    rngs = block.rngs(episodes)
+    if (
+        benchmark.simulator is None
+        and not any(needs_log(spec.make()) for spec in block.algorithms)
+        and not any(needs_episodes(spec.make()) for spec in block.certifiers)
+    ):
+        batch = counted_problems(benchmark, episodes, rngs)
+        given = [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))]
+        yield DataSets(benchmark, episodes, repetitions, given, batch)
+        return
+    for repetition, rng in zip(repetitions, rngs, strict=True):
+        problem = problem_of(benchmark, benchmark.sample(episodes, rng))
+        alone = range(repetition, repetition + 1)
+        yield DataSets(benchmark, episodes, alone, [problem], None)
+
+
+def outcome_of(
+    block: CellBlock, data: DataSets, algorithm: AlgorithmSpec, spec: CertifierSpec
+) -> Outcome:
+    """Returns what the algorithm proposes, and what the certifier claims of that.
+
+    Where a certifier holds a part of the log out, the other episodes choose.
+    """
+    told = {}
+    if data.batch is None:
+        told = told_of_log(spec.kind, data.benchmark, data.problems[0], dict(spec.settings))
+    certifiers = [
+        certifier_of(block, spec, data.episodes, repetition, **told)
+        for repetition in data.repetitions
+    ]
+    if data.batch is None:
+        improves = improver(algorithm, certifiers[0])
+        proposed = proposed_each(improves, data.problems, certifiers)
+    else:
+        improves = improver(algorithm, spec.make())
+        proposed = proposed_together(improves, data.batch, data.problems)
+    judges: Sequence[Certifier | CertificateRefused] = certifiers
+    if spec.worlds is not None:
+        judges = [
+            calibrated(problem, improver(algorithm, certifier), certifier, spec.worlds)
+            for problem, certifier in zip(data.problems, certifiers, strict=True)
+        ]
+    return proposed, claimed(judges, data.problems, proposed.policy)
+
+
+def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | AutoNWedge:
+    """Returns the algorithm; where N∧ is to be chosen, with this certifier as its judge."""
+    made = algorithm.make()
+    return AutoNWedge(algorithm=made, certifier=certifier) if algorithm.chooses else made
+
+
+def calibrated(
+    problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
+) -> Certifier | CertificateRefused:
+    """The certifier with what worlds of its own data leave of it; a refusal where it is nothing."""
+    assert isinstance(certifier, Posterior)
+    rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
+    try:
+        calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
+        return calibration.applied_to(certifier)
+    except CertificateRefused as refusal:
+        return refusal
+
+
+def claim_rows(
+    block: CellBlock,
+    episodes: int,
+    algorithm: AlgorithmSpec,
+    certifier: CertifierSpec,
+    outcomes: Sequence[Outcome],
+) -> Rows:
+    """Returns the columns of what one certifier claimed of one algorithm."""
+    benchmark = made(block.environment, block.first)
+    truth = benchmark.truth
+    proposed, claims = zip(*outcomes, strict=True)
+    policies = np.concatenate([each.policy for each in proposed])
+    gain, behavior, _ = true_gains(
+        MDPBatch.from_models([truth.mdp]),
+        policies[:, truth.pair],
+        truth.acting(benchmark.behavior),
+        benchmark.value_bounds,
+    )
+
+    def words(text: str) -> AnyArray:
+        return np.full(gain.size, text, object)
+
+    return {
+        "family": words(block.environment.family),
+        "environment": words(block.environment.label),
+        "episodes": np.full(gain.size, episodes, np.int64),
+        "algorithm": words(algorithm.name),
+        "setting": words(algorithm.label),
+        "n_wedge": np.full(gain.size, none_as_nan(algorithm.n_wedge)),
+        "n_wedge_used": np.full(gain.size, none_as_nan(proposed[0].n_wedge)),
+        "certifier": words(certifier.name),
+        "certifier_setting": words(certifier.label),
+        "delta": np.full(gain.size, float(certifier.make().delta)),
+        "repetition": np.arange(block.first, block.last),
+        "behavior_performance": np.full(gain.size, behavior[0]),
+        "gain": gain,
+    } | {name: np.concatenate([getattr(x, name) for x in claims]) for name in Claimed._fields}
+
+
+# ---- facts of a benchmark's data for certifiers: what a user would know, and no more ------------
+
+
+def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int) -> Problem:
+    """The problem of one data set, without what only the true model shows.
+
+    Rewards are known, also of what was never seen: as a table of pairs where the experiment has
+    one, else as what entering a state pays. Which successors are possible is not known: only those
+    that were seen are stored, or all states.
+    """
+    counts, mdp = problems.counts, benchmark.mdp
+    times, starts = counts.times[index], counts.starts[index]
+    prize = prizes(benchmark)
+    if benchmark.known_rewards is not None or prize is None:
+        seen = times > 0
+        rewards = counts.rewards
+        if rewards.per == "transition":
+            rewards = LoggedRewards(rewards.values[seen], "transition", True)
+        offsets = arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets))
+        given = Counts(
+            mdp.pairs, offsets, mdp.successor[seen], times[seen], rewards, starts, counts.terminal
+        )
+    else:
+        given = with_all_successors(benchmark, times, starts, prize, counts.terminal)
+    return Problem(
+        counts=given,
+        behavior=benchmark.behavior,
+        discount=benchmark.discount,
+        value_bounds=benchmark.value_bounds,
+    )
+
+
+def problem_of(benchmark: Benchmark, log: DecisionLog) -> Problem:
+    """Returns the problem of a log; where nobody declared rewards, values are what these allow."""
+    problem = benchmark.problem(log)
+    if benchmark.declared:
+        return problem
+    seen = Ranges.seen(log.reward, log.terminated)
+    bounds = with_zero(seen.returns(benchmark.discount))
+    return replace(problem, value_bounds=bounds, premises=(seen.statement(declared=False),))
+
+
+def told_of_log(
+    kind: type[Any], benchmark: Benchmark, problem: Problem, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the settings that a user would give a certifier of the log of a benchmark.
+
+    These are bounds: of single returns where the kind rests on them, of single rewards where
+    rewards are only observed. Rewards that vary in the log are said to be noisy. What nobody
+    declares is read off the log.
+    """
+    rewards, every = problem.counts.rewards, benchmark.best_model.mdp.reward
+    ranges = None if benchmark.ranges is None else Ranges(*benchmark.ranges)
+    if not benchmark.declared and problem.log is not None:
+        every, ranges = problem.log.reward, None
+    bounds = float(min(0.0, every.min())), float(max(0.0, every.max()))
+    known = Known(
+        ranges=ranges,
+        rewards_seen=None if rewards.known else bounds,
+        rewards_vary=varies(rewards),
+        returns=benchmark.return_bounds or problem.value_bounds,
+    )
+    return told_to(kind, known, given)
+
+
+def varies(rewards: LoggedRewards) -> bool:
+    """Tells whether one transition earned different rewards."""
+    if rewards.least is None or rewards.greatest is None:
+        return False
+    return bool((rewards.least != rewards.greatest).any())
+
+
+def prizes(benchmark: Benchmark) -> FloatArray | None:
+    """Returns the reward for entering each state [S], where rewards depend on that alone, or None.
+
+    A state that nothing leads to pays nothing.
+    """
+    mdp = benchmark.mdp
+    prize = np.zeros(mdp.num_states)
+    prize[mdp.successor] = mdp.reward
+    return prize if (prize[mdp.successor] == mdp.reward).all() else None
+
+
+def with_all_successors(
+    benchmark: Benchmark, times: IntArray, starts: IntArray, prize: FloatArray, over: BoolArray
+) -> Counts:
+    """Counts in which every pair has all states as successors, each with its known reward."""
+    mdp = benchmark.mdp
+    pairs, states = mdp.pairs, mdp.num_states
+    goes_on = ~over[pairs.state]
+    table = np.zeros((pairs.num_pairs, states), np.int64)
+    table[arrays.run_owners(mdp.offsets), mdp.successor] = times
+    successor = np.tile(np.arange(states, dtype=np.int32), int(goes_on.sum()))
+    return Counts(
+        pairs,
+        arrays.offsets_of(np.where(goes_on, states, 0)),
+        successor,
+        table[goes_on].ravel(),
+        LoggedRewards(prize[successor], "transition", True),
+        starts,
+        over,
+    )

@@ -23,7 +23,6 @@ from surestep.experiments.metrics import (
     Method,
     Summary,
     groups_of,
-    metric_of,
     rate,
     summary,
     valued,
@@ -100,7 +99,6 @@ def reference(methods: Sequence[Method], against: str | None) -> Method:
 
 def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> Comparison:
     """Compares the methods of one environment at one data size."""
-    asked = [metric_of(name) for name in metrics]
     first = groups[0]
     base = next((group.rows for group in groups if group.method == other), None)
     if base is None:
@@ -110,7 +108,7 @@ def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> 
         )
     methods = tuple(
         Compared(
-            summary(group, asked), None if group.method == other else difference(group.rows, base)
+            summary(group, metrics), None if group.method == other else difference(group.rows, base)
         )
         for group in groups
     )

@@ -4,23 +4,31 @@ It is read from a TOML file, or made of tables like those in Python, where an en
 object. A setting given as a list stands for one algorithm (or environment) for each of its values;
 several lists, for all combinations. {first = 1, last = 200} stands for the list of all whole
 numbers between. With certifiers, what the algorithms find is also certified.
+
+An object is a name and settings, by which a record tells it from others. An algorithm or a
+certifier is its class and those of its fields that are not the defaults. A benchmark is its
+content, and a function that makes benchmarks that of the first one.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import itertools
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from msgspec import Meta, Struct
 
+from surestep._blocks import digest_of
 from surestep._json import converted
 from surestep._names import unknown
 from surestep.algorithms import is_algorithm, make_algorithm
@@ -29,18 +37,112 @@ from surestep.certificates.registry import check_certifier, find_kind
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.errors import InvalidParameter, SurestepError
-from surestep.experiments.given import (
-    Settings,
-    Source,
-    asks_for_repetition,
-    code_behind,
-    content_of,
-    function_of,
-    home_of,
-    made_by,
-    plain,
-    settings_of,
-)
+
+Settings = tuple[tuple[str, Any], ...]
+Source = Benchmark | Callable[..., Benchmark]  # of benchmarks; a function may ask which repetition
+DIGITS = 12  # of a digest
+
+
+def settings_of(thing: Any) -> Settings:
+    """Returns the fields of a frozen dataclass that are not what its class has by default."""
+    kind = type(thing)
+    if not (dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
+        raise InvalidParameter(
+            f"{kind.__name__} is no frozen dataclass, and its settings are not known; expected "
+            "one, so that a record can tell which settings made its rows"
+        )
+    settings = []
+    for part in dataclasses.fields(kind):
+        value = getattr(thing, part.name)
+        if not part.init or value is part.default:
+            continue
+        value = value.item() if isinstance(value, np.generic) else value
+        check_setting(f"{part.name} of {kind.__name__}", value)
+        if value != part.default:
+            settings.append((part.name, value))
+    return tuple(settings)
+
+
+def check_setting(name: str, value: object) -> None:
+    """Refuses a setting that a record cannot tell from others."""
+    if isinstance(value, tuple):
+        for part in value:
+            check_setting(name, part)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        settings_of(value)
+    elif not isinstance(value, str | int | float | None):
+        raise InvalidParameter(
+            f"{name} is a {type(value).__name__}, expected a number, a text, or a tuple or frozen "
+            "dataclass of these: a record could not tell it from others"
+        )
+
+
+def plain(value: Any) -> object:
+    """Returns an object among settings as JSON knows it: its class and its own settings."""
+    return [home_of(type(value)), settings_of(value)]
+
+
+def home_of(thing: Any) -> str:
+    """Returns where a class or a function stands, and under which name."""
+    return f"{module_of(thing)}.{thing.__qualname__}"
+
+
+def module_of(thing: Any) -> str:
+    """Returns the module of a class or a function, under the name that it has in all processes."""
+    module = str(thing.__module__)
+    return "__main__" if module == "__mp_main__" else module  # a worker's name for the script
+
+
+def code_behind(own: object, settings: Settings) -> Iterator[Any]:
+    """Yields the classes and functions that an object brought, and those of its settings."""
+    if isinstance(own, Benchmark):
+        if own.simulator is not None:
+            yield type(own.simulator)
+    elif own is not None:
+        yield function_of(own)
+    for _, value in settings:
+        if dataclasses.is_dataclass(value):
+            yield from code_behind(type(value), settings_of(value))
+
+
+def function_of(source: Any) -> Any:
+    """Returns the function itself, where some arguments were given to it beforehand."""
+    return function_of(source.func) if isinstance(source, functools.partial) else source
+
+
+def content_of(benchmark: Benchmark) -> str:
+    """Returns a digest of all that is in a benchmark."""
+    try:
+        return digest_of(benchmark)[:DIGITS]
+    except TypeError as problem:
+        raise InvalidParameter(
+            f"the environment {benchmark.name!r} holds what a record cannot tell from others: "
+            f"{problem}; expected arrays, numbers, texts and dataclasses of these"
+        ) from None
+
+
+def asks_for_repetition(source: Source) -> bool:
+    """Tells whether a function needs an argument: then each repetition has its own benchmark."""
+    if isinstance(source, Benchmark):
+        return False
+    parameters = inspect.signature(source).parameters.values()
+    return any(
+        parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        for parameter in parameters
+    )
+
+
+def made_by(source: Source, repetition: int) -> Benchmark:
+    """Returns the benchmark of a repetition."""
+    if isinstance(source, Benchmark):
+        return source
+    made: object = source(repetition) if asks_for_repetition(source) else source()
+    if not isinstance(made, Benchmark):
+        name = function_of(source).__qualname__
+        raise InvalidParameter(f"{name} returns a {type(made).__name__}, expected a Benchmark")
+    return made
+
 
 CATALOG = files("surestep.experiments") / "catalog"
 PER_REPETITION = "repetition"  # as an environment's seed: another one for each repetition
@@ -74,12 +176,22 @@ def read_environment(label: str) -> tuple[str, dict[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class EnvironmentSpec:
-    """A benchmark by name and parameters, or one that was given, or a function that makes it."""
+class Spec:
+    """A part of an experiment by name and settings, or as what was given in Python."""
 
     name: str
-    parameters: Settings = ()
-    own: Source | None = field(default=None, repr=False, compare=False)  # its content is compared
+    settings: Settings = ()
+    own: Any = field(default=None, repr=False, compare=False)  # None: that of the name
+
+    @property
+    def code(self) -> Iterator[Any]:
+        """Yields the classes and functions that were given."""
+        return code_behind(self.own, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSpec(Spec):
+    """A benchmark by name and parameters, or one that was given, or a function that makes it."""
 
     @classmethod
     def of(cls, source: Any) -> EnvironmentSpec:
@@ -91,8 +203,8 @@ class EnvironmentSpec:
             )
         first = made_by(source, 0)
         changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
-        own = isinstance(source, Benchmark)
-        name = first.name if own else str(function_of(source).__name__)
+        given = isinstance(source, Benchmark)
+        name = first.name if given else str(function_of(source).__name__)
         stream = [(STREAM, True)] if first.horizon is None else []
         return cls(name, ((CONTENT, content_of(first)), *stream, *changes), source)
 
@@ -100,38 +212,29 @@ class EnvironmentSpec:
         """Returns the benchmark of a repetition."""
         if self.own is not None:
             return made_by(self.own, repetition)
-        given = dict(self.parameters)
+        given = dict(self.settings)
         return make(self.name, **given | {"seed": repetition} if self.changes else given)
-
-    @property
-    def code(self) -> Iterator[Any]:
-        """Yields the classes and functions that were given."""
-        return code_behind(self.own, ())
 
     @property
     def label(self) -> str:
         """'random-mdp, ratio=0.5': how tables call it."""
-        return ", ".join(filter(None, [self.name, label_of(self.parameters)]))
+        return ", ".join(filter(None, [self.name, label_of(self.settings)]))
 
     @property
     def family(self) -> str:
         """The label without seed and content: what differs only in these is of one family."""
-        others = tuple((key, x) for key, x in self.parameters if key not in ("seed", CONTENT))
+        others = tuple((key, x) for key, x in self.settings if key not in ("seed", CONTENT))
         return EnvironmentSpec(self.name, others).label
 
     @property
     def changes(self) -> bool:
         """Tells whether each repetition has an environment of its own."""
-        return dict(self.parameters).get("seed") == PER_REPETITION
+        return dict(self.settings).get("seed") == PER_REPETITION
 
 
 @dataclass(frozen=True, slots=True)
-class AlgorithmSpec:
+class AlgorithmSpec(Spec):
     """An algorithm by name and settings, or with the class of an object that was given."""
-
-    name: str
-    settings: Settings = ()
-    own: type[Any] | None = field(default=None, repr=False)  # None: that of the name
 
     @classmethod
     def of(cls, thing: Any) -> AlgorithmSpec:
@@ -150,11 +253,6 @@ class AlgorithmSpec:
             return self.own(**dict(self.settings))
         chosen = {key: 1 for key, value in self.settings if value == AUTO}
         return make_algorithm(self.name, **dict(self.settings) | chosen)
-
-    @property
-    def code(self) -> Iterator[Any]:
-        """Yields the classes that were given."""
-        return code_behind(self.own, self.settings)
 
     @property
     def chooses(self) -> bool:
@@ -176,17 +274,14 @@ class AlgorithmSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class CertifierSpec:
+class CertifierSpec(Spec):
     """A certifier by name and settings, or with the class of an object; sizes may be its own.
 
     With `worlds`, each claim is calibrated in so many worlds of each kind before it is made.
     """
 
-    name: str
-    settings: Settings = ()
     episodes: tuple[int, ...] | None = None  # None: those of the experiment
     worlds: int | None = None  # None: not calibrated
-    own: type[Any] | None = field(default=None, repr=False)  # None: that of the name
 
     @classmethod
     def of(cls, thing: Any) -> CertifierSpec:
@@ -196,33 +291,30 @@ class CertifierSpec:
         """
         check_certifier(thing)
         own = None if find_kind(thing.name) is type(thing) else type(thing)
-        return cls(thing.name, settings_of(thing), own=own)
+        return cls(thing.name, settings_of(thing), own)
 
     @property
     def kind(self) -> type[Any]:
         """Returns its class."""
         return certifier_kind(self.name) if self.own is None else self.own
 
-    @property
-    def code(self) -> Iterator[Any]:
-        """Yields the classes that were given."""
-        return code_behind(self.own, self.settings)
-
     def make(self, **more: Any) -> Certifier:
-        """The certifier, with settings that are not given in the experiment."""
-        kind = self.kind
-        known = [field.name for field in dataclasses.fields(kind)]
+        """The certifier, with more settings; those of the experiment come first."""
         for given, _ in self.settings:
-            if given not in known:
-                raise unknown(f"{self.name} has no setting {given!r}", given, known)
-        certifier: Certifier = kind(**dict(self.settings), **more)
+            if given not in self.fields:
+                raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
+        certifier: Certifier = self.kind(**more | dict(self.settings))
         return certifier
+
+    @property
+    def fields(self) -> list[str]:
+        """Returns the names of all settings that its kind has."""
+        return [field.name for field in dataclasses.fields(self.kind)]
 
     @property
     def takes_seed(self) -> bool:
         """Tells whether its claims depend on random numbers that the experiment leaves open."""
-        fields = [field.name for field in dataclasses.fields(self.kind)]
-        return "seed" in fields and "seed" not in dict(self.settings)
+        return "seed" in self.fields and "seed" not in dict(self.settings)
 
     @property
     def label(self) -> str:
@@ -255,7 +347,7 @@ class Experiment:
         content: dict[str, object] = {
             "name": self.name,
             "seed": self.seed,
-            "environments": [[spec.name, spec.parameters] for spec in self.environments],
+            "environments": [[spec.name, spec.settings] for spec in self.environments],
             "episodes": self.episodes,
             "algorithms": [
                 [spec.name, spec.settings, *map(home_of, spec.code)] for spec in self.algorithms
@@ -279,16 +371,17 @@ def catalog() -> list[str]:
 
 def read_experiments(name: str) -> list[Experiment]:
     """The experiment of that name in the catalog, all of a folder there, or one in a TOML file."""
-    known = catalog()
-    if name in known:
-        return [read_experiment(Path(str(CATALOG)) / f"{name}.toml", name)]
-    inside = [entry for entry in known if entry.startswith(f"{name}/")]
-    if inside:
+    if inside := in_catalog(name):
         return [read_experiment(Path(str(CATALOG)) / f"{entry}.toml", entry) for entry in inside]
     if name.endswith(".toml"):
         return [read_experiment(Path(name), Path(name).stem)]
     more = ", a folder of them, or the path of a .toml file"
-    raise unknown(f"there is no experiment {name!r} in the catalog", name, known, more)
+    raise unknown(f"there is no experiment {name!r} in the catalog", name, catalog(), more)
+
+
+def in_catalog(name: str) -> list[str]:
+    """The experiment of that name in the catalog, or all of a folder there."""
+    return [entry for entry in catalog() if entry == name or entry.startswith(f"{name}/")]
 
 
 def read_experiment(path: Path, name: str) -> Experiment:
@@ -327,12 +420,14 @@ def make_experiment(
         "episodes": episodes,
         "environments": environments,
         "algorithms": algorithms,
+        "certifiers": list(certifiers) or None,
     }
-    return experiment_of(table | ({"certifiers": certifiers} if certifiers else {}), name)
+    return experiment_of(table, name)
 
 
 Positive = Annotated[int, Meta(ge=1)]
 Sizes = Annotated[tuple[Positive, ...], Meta(min_length=1)]
+BESIDE_SETTINGS: dict[str, Any] = {"episodes": Sizes | None, "worlds": Positive | None}
 Entries = Annotated[list[Any], Meta(min_length=1)]  # names, tables with names, or objects
 
 
@@ -359,7 +454,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
     """The experiment of a table, every part checked."""
     table: Table = converted(content, Table, "experiment", InvalidParameter)
     algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
-    certifiers = tuple(certifiers_of(table.certifiers or ()))
+    certifiers = tuple(specs_of("certifiers", table.certifiers or (), CertifierSpec))
     for algorithm in algorithms:
         chooses = isinstance(algorithm.make(), AutoNWedge) or algorithm.chooses
         if chooses and not certifiers:
@@ -368,8 +463,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
                 "[[certifiers]], or a number"
             )
     for certifier in certifiers:
-        made = certifier.make()
-        if certifier.worlds is not None and not isinstance(made, Posterior):
+        if not isinstance(certifier.make(), Posterior) and certifier.worlds is not None:
             raise InvalidParameter(
                 f"{certifier.name} has worlds, but only a posterior is calibrated in them"
             )
@@ -404,43 +498,24 @@ def check_different(specs: Sequence[Any]) -> None:
         seen.add(rows)
 
 
-def certifiers_of(entries: Sequence[Any]) -> Iterator[CertifierSpec]:
-    """The certifiers of a table; `episodes` and `worlds` are no settings of theirs."""
-    for entry in named_entries("certifiers", entries):
-        if not isinstance(entry, Mapping):
-            yield entry if isinstance(entry, CertifierSpec) else CertifierSpec.of(entry)
-            continue
-        sizes = converted(entry.get("episodes"), Sizes | None, "episodes", InvalidParameter)
-        worlds = converted(entry.get("worlds"), Positive | None, "worlds", InvalidParameter)
-        given = {key: value for key, value in entry.items() if key not in ("episodes", "worlds")}
-        for kind, settings in combinations(given):
-            yield CertifierSpec(kind, settings, sizes, worlds)
-
-
 def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:
     """Every entry of a list: a table once for each combination of its listed values."""
-    for entry in named_entries(key, entries):
-        if isinstance(entry, Mapping):
-            yield from itertools.starmap(kind, combinations(entry))
-        else:
-            yield entry if isinstance(entry, kind) else kind.of(entry)
-
-
-def named_entries(key: str, entries: Sequence[Any]) -> list[Any]:
-    """Names, tables with names, or objects; a name becomes a table."""
-    named = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
-    for entry in named:
-        if isinstance(entry, Mapping) and not isinstance(entry.get("name"), str):
+    for entry in entries:
+        table = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(table, Mapping):
+            yield table if isinstance(table, kind) else kind.of(table)
+            continue
+        if not isinstance(table.get("name"), str):
             raise InvalidParameter(f"an entry of {key} has no name")
-    return named
-
-
-def combinations(entry: Mapping[str, Any]) -> Iterator[tuple[str, Settings]]:
-    """The name with each combination of the listed values."""
-    settings = {name: value for name, value in entry.items() if name != "name"}
-    choices = [choices_of(name, value) for name, value in settings.items()]
-    for chosen in itertools.product(*choices):
-        yield entry["name"], tuple(zip(settings, chosen, strict=True))
+        aside = BESIDE_SETTINGS if kind is CertifierSpec else {}
+        beside = {
+            name: converted(table.get(name), type_of, name, InvalidParameter)
+            for name, type_of in aside.items()
+        }
+        settings = {name: x for name, x in table.items() if name not in ("name", *aside)}
+        choices = [choices_of(name, value) for name, value in settings.items()]
+        for chosen in itertools.product(*choices):
+            yield kind(table["name"], tuple(zip(settings, chosen, strict=True)), **beside)
 
 
 def choices_of(name: str, value: object) -> list[Any]:

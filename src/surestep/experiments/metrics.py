@@ -1,10 +1,15 @@
-"""From rows to what is reported: means, tails and rates with intervals that hold."""
+"""From rows to what is reported: means, tails and rates with intervals that hold.
+
+*Of claims: how often they are wrong, and how much they say.*
+A claim L is *violated* when Δ < L; a refusal claims nothing, and is not violated. All rates are
+over all repetitions of a cell, refusals included. Limits are those of Clopper and Pearson. What
+1e-9 of ρ(π_b) could change is neither a violation nor a loss.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +18,13 @@ import numpy as np
 from surestep._arrays import AnyArray, FloatArray
 from surestep._names import unknown
 from surestep.errors import InvalidParameter
-from surestep.experiments.intervals import Interval, binomial_interval, cvar_interval, mean_interval
+from surestep.experiments.intervals import (
+    Interval,
+    binomial_interval,
+    cvar_interval,
+    lower_limit,
+    mean_interval,
+)
 
 BOUNDS = ("lowest_performance", "highest_performance")
 ROUNDING = 1e-9  # a performance this close to π_b's, relatively, is π_b's
@@ -52,15 +63,6 @@ class Values(NamedTuple):
     bounds: tuple[float, float]  # on what any policy can reach in any repetition
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A number that sums up repetitions: on the scale of their values, or a share of them."""
-
-    name: str
-    is_share: bool
-    interval: Callable[[Values], Interval]
-
-
 def mean_of(values: Values) -> Interval:
     """The mean, with its interval."""
     return mean_interval(values.reached, values.bounds)
@@ -82,16 +84,15 @@ def rate(counted: AnyArray) -> Interval:
     return binomial_interval(int(counted.sum()), counted.size)
 
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        Metric("mean", False, mean_of),
-        Metric("cvar10", False, partial(tail_of, 0.10)),
-        Metric("cvar1", False, partial(tail_of, 0.01)),
-        Metric("better", True, partial(beyond_behavior, 1)),
-        Metric("worse", True, partial(beyond_behavior, -1)),
-    )
+Metric = Callable[[Values], Interval]  # a number that sums up repetitions
+METRICS: dict[str, Metric] = {
+    "mean": mean_of,
+    "cvar10": partial(tail_of, 0.10),
+    "cvar1": partial(tail_of, 0.01),
+    "better": partial(beyond_behavior, 1),
+    "worse": partial(beyond_behavior, -1),
 }
+SHARES = ("better", "worse")  # of the repetitions; others are on the scale of their values
 USUAL = ("mean", "cvar10", "cvar1")
 TAIL = re.compile(r"cvar(\d+(?:\.\d+)?)")
 
@@ -102,7 +103,7 @@ def metric_of(name: str) -> Metric:
         return METRICS[name]
     written = TAIL.fullmatch(name)
     if written is not None and 0 < float(written[1]) <= 100:
-        return Metric(name, False, partial(tail_of, float(written[1]) / 100))
+        return partial(tail_of, float(written[1]) / 100)
     more = ", or cvarP for the mean of the worst P %, such as cvar5"
     raise unknown(f"there is no metric {name!r}", name, METRICS, more)
 
@@ -126,14 +127,15 @@ def gained(columns: Columns) -> Columns:
     _, where = np.unique(np.asarray(columns["environment"]).astype(str), return_inverse=True)
     first = behavior[np.unique(where, return_index=True)[1]]
     same = np.bincount(where, np.abs(behavior - first[where])) == 0
-    low, high = (floats(columns, name) if name in columns else None for name in BOUNDS)
-    changed = {"performance": gain_of(floats(columns, "performance"), behavior)}
-    if low is not None and high is not None:
-        changed[BOUNDS[0]] = low - np.where(same[where], behavior, high)
-        changed[BOUNDS[1]] = high - np.where(same[where], behavior, low)
-    best = floats(columns, "optimal_performance") - behavior
-    zero = np.zeros(behavior.size)
-    return {**columns, **changed, "behavior_performance": zero, "optimal_performance": best}
+    low, high = (floats(columns, name) for name in BOUNDS)
+    changed = {
+        "performance": gain_of(floats(columns, "performance"), behavior),
+        BOUNDS[0]: low - np.where(same[where], behavior, high),
+        BOUNDS[1]: high - np.where(same[where], behavior, low),
+        "behavior_performance": np.zeros(behavior.size),
+        "optimal_performance": floats(columns, "optimal_performance") - behavior,
+    }
+    return {**columns, **changed}
 
 
 def gain_of(values: FloatArray, behavior: FloatArray) -> FloatArray:
@@ -158,13 +160,14 @@ def normalised(columns: Columns) -> Columns:
         gain = gain_of(floats(columns, name), behavior)
         return np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
 
-    changed = {name: share(name) for name in ("performance", BOUNDS[0]) if name in columns}
-    fixed = {
+    changed = {
+        "performance": share("performance"),
+        BOUNDS[0]: share(BOUNDS[0]),
         BOUNDS[1]: np.ones(best.size),
         "behavior_performance": np.zeros(best.size),
         "optimal_performance": np.ones(best.size),
     }
-    return {**columns, **changed, **fixed}
+    return {**columns, **changed}
 
 
 VALUES: dict[str, Callable[[Columns], Columns]] = {
@@ -188,26 +191,27 @@ class Group(NamedTuple):
 
 def groups_of(columns: Columns) -> Iterator[Group]:
     """The groups of a table, in its order."""
-    keys = ("environment", "episodes", "algorithm", "setting", "n_wedge")
-    labels = np.array(
-        ["\0".join(map(str, parts)) for parts in zip(*(columns[key] for key in keys), strict=True)]
-    )
-    starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
-    for first, last in zip(starts, np.append(starts[1:], labels.size), strict=True):
-        rows = {name: column[first:last] for name, column in columns.items()}
-        method = Method(
-            str(rows["algorithm"][0]), str(rows["setting"][0]), whole(rows["n_wedge"][0])
-        )
-        yield Group(str(rows["environment"][0]), int(rows["episodes"][0]), method, rows)
+    for rows in alike(columns, ("environment", "episodes", "algorithm", "setting", "n_wedge")):
+        first = {name: column[0] for name, column in rows.items()}
+        method = Method(str(first["algorithm"]), str(first["setting"]), whole(first["n_wedge"]))
+        yield Group(str(first["environment"]), int(first["episodes"]), method, rows)
+
+
+def alike(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
+    """Yields the rows that are equal in some columns, in the order in which they first appear."""
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, key in enumerate(zip(*(map(str, columns[name]) for name in names), strict=True)):
+        places.setdefault(key, []).append(place)
+    for mine in places.values():
+        yield {name: column[mine] for name, column in columns.items()}
 
 
 def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]:
     """One summary for each environment, data size, algorithm and setting, in the table's order."""
-    asked = [metric_of(name) for name in metrics]
-    return [summary(group, asked) for group in groups_of(columns)]
+    return [summary(group, metrics) for group in groups_of(columns)]
 
 
-def summary(group: Group, metrics: Sequence[Metric]) -> Summary:
+def summary(group: Group, metrics: Sequence[str]) -> Summary:
     """The summary of the rows of one group."""
     values = values_of(group.rows)
     return Summary(
@@ -218,24 +222,22 @@ def summary(group: Group, metrics: Sequence[Metric]) -> Summary:
         values.reached.size,
         float(values.behavior.mean()),
         float(floats(group.rows, "optimal_performance").mean()),
-        {metric.name: metric.interval(values) for metric in metrics},
+        {name: metric_of(name)(values) for name in metrics},
     )
 
 
 def values_of(rows: Columns) -> Values:
-    """Returns what metrics are made of."""
-    behavior = floats(rows, "behavior_performance")
-    return Values(floats(rows, "performance"), behavior, bounds_of(rows))
+    """Returns what metrics are made of.
 
-
-def bounds_of(rows: Columns) -> tuple[float, float]:
-    """Returns bounds on the performance of any policy; none, where rows have different ones.
-
-    Rows of environments that differ each have their own, which do not bound those of others.
+    Rows of environments that differ each have bounds of their own, which do not bound those of
+    others: then there are none.
     """
-    known = [floats(rows, name) if name in rows else np.array([np.nan]) for name in BOUNDS]
-    low, high = (float(bound[0]) if (bound == bound[0]).all() else np.nan for bound in known)
-    return (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
+    behavior = floats(rows, "behavior_performance")
+    low, high = (
+        float(bound[0]) if (bound == bound[0]).all() else none
+        for bound, none in zip((floats(rows, x) for x in BOUNDS), (-np.inf, np.inf), strict=True)
+    )
+    return Values(floats(rows, "performance"), behavior, (low, high))
 
 
 def floats(columns: Columns, name: str) -> FloatArray:
@@ -267,3 +269,130 @@ def first_better(summaries: Sequence[Summary]) -> dict[tuple[str, Method], int |
         elif result.get(key) is None:
             result[key] = summary.episodes
     return result
+
+
+# ---- claims ------------------------------------------------------------------------------------
+
+FAMILY_WISE = 0.01  # chance that any cell of claims that are right looks wrong
+HALF = 0.5  # of the repetitions: a gain counts as certified at that data size
+
+
+class Cell(NamedTuple):
+    """The key of a cell; the names of MDPs that are pooled are left out."""
+
+    family: str
+    environment: str  # empty: all of the family
+    algorithm: str
+    setting: str
+    n_wedge: float  # NaN: none
+    certifier: str
+    certifier_setting: str
+    episodes: int
+
+
+class CellSummary(NamedTuple):
+    """The record of one certifier about one algorithm in one MDP, or in all of a family."""
+
+    cell: Cell
+    standing: tuple[str, ...]  # of its claims; empty where all was refused
+    delta: float
+    mdps: int
+    repetitions: int
+    refused: float  # share
+    violations: int
+    violation: Interval  # rate, with its Clopper–Pearson interval
+    positive: Interval  # P(L > 0)
+    positive_but_worse: float  # P(L > 0 and Δ < 0)
+    violated_if_positive: float  # P(Δ < L | L > 0), which nobody guarantees; NaN: never L > 0
+    mean_gain: float
+    mean_lower: float  # of what was not refused; NaN: all was
+    tightness: float  # mean max(L, 0) / mean Δ; NaN where nothing is gained
+
+
+def cell_summaries(columns: Columns) -> list[CellSummary]:
+    """One summary for each MDP, algorithm, certifier and data size."""
+    return [summary_of(cell, rows) for cell, rows in groups(columns, pooled=False)]
+
+
+def family_summaries(columns: Columns) -> list[CellSummary]:
+    """Returns a summary for each cell, in which the MDPs of a family are pooled.
+
+    Rates are averages over these MDPs. Their intervals are about that average and for these MDPs
+    only: given the MDPs, repetitions are independent, and counts with unequal chances spread less
+    than a binomial of the same mean (Hoeffding 1956), so the intervals are rather too wide.
+    """
+    return [summary_of(cell, rows) for cell, rows in groups(columns, pooled=True)]
+
+
+def groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Columns]]:
+    """The rows of each cell, in the order in which cells first appear."""
+    keys = [name for name in Cell._fields if not (pooled and name == "environment")]
+    for rows in alike(columns, keys):
+        first = {name: rows[name][0] for name in Cell._fields}
+        first["n_wedge"] = number(first["n_wedge"])
+        first["episodes"] = int(first["episodes"])
+        if pooled:
+            first["environment"] = ""
+        yield Cell(**first), rows
+
+
+def summary_of(cell: Cell, rows: Columns) -> CellSummary:
+    """The summary of the rows of one cell."""
+    gain = np.asarray(rows["gain"], np.float64)
+    slack = ROUNDING * np.abs(np.asarray(rows["behavior_performance"], np.float64))
+    lower = np.ma.filled(np.ma.asarray(rows["lower"], np.float64), np.nan)
+    claimed = ~np.isnan(lower)
+    claim = np.where(claimed, lower, -np.inf)
+    wrong, positive, worse = gain < claim - slack, claim > 0, gain < -slack
+    mean_gain = float(np.where(np.abs(gain) > slack, gain, 0.0).mean())
+    certified = float(np.where(positive, lower, 0.0).mean())
+    standing = sorted({str(word) for word in rows["standing"]} - {""})
+    return CellSummary(
+        cell,
+        tuple(standing),
+        float(rows["delta"][0]),
+        len(set(rows["environment"])),
+        gain.size,
+        float(1 - claimed.mean()),
+        int(wrong.sum()),
+        binomial_interval(int(wrong.sum()), gain.size),
+        binomial_interval(int(positive.sum()), gain.size),
+        float((positive & worse).mean()),
+        float(wrong[positive].mean()) if positive.any() else float("nan"),
+        mean_gain,
+        float(lower[claimed].mean()) if claimed.any() else float("nan"),
+        certified / mean_gain if mean_gain > 0 else float("nan"),
+    )
+
+
+def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
+    """The cells of that standing whose claims are wrong more often than δ, beyond chance.
+
+    A cell is refuted if the one-sided lower limit of its violation rate, at the level 0.01 divided
+    by the number of these cells, exceeds δ. If all claims are right, that happens to any cell at
+    all with a chance of at most 0.01.
+    """
+    mine = [cell for cell in cells if standing in cell.standing]
+    level = FAMILY_WISE / max(len(mine), 1)
+    return [
+        cell for cell in mine if lower_limit(cell.violations, cell.repetitions, level) > cell.delta
+    ]
+
+
+def first_certified(cells: Sequence[CellSummary]) -> dict[Cell, int | None]:
+    """The smallest data size at which a gain is certified in half of the repetitions; None: none.
+
+    Keys are cells with `episodes` 0.
+    """
+    sizes: dict[Cell, int | None] = {}
+    for cell in sorted(cells, key=lambda cell: cell.cell.episodes):
+        key = without_size(cell.cell)
+        if sizes.get(key) is None:
+            sizes[key] = cell.cell.episodes if cell.positive.value >= HALF else None
+    return sizes
+
+
+def without_size(cell: Cell) -> Cell:
+    """The cell without its data size; N∧ becomes −1 where there is none, so that keys are equal."""
+    n_wedge = -1.0 if np.isnan(cell.n_wedge) else cell.n_wedge
+    return cell._replace(episodes=0, n_wedge=n_wedge)

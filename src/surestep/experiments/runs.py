@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray
+from surestep._arrays import AnyArray, BoolArray, FloatArray
 from surestep._names import unknown
 from surestep._reprs import short_repr
-from surestep.errors import FileFailure, InvalidParameter, said
+from surestep.errors import InvalidParameter, said
 from surestep.experiments.experiment import (
     Experiment,
     catalog,
+    in_catalog,
     read_environment,
     read_experiments,
     read_label,
 )
 from surestep.experiments.metrics import BOUNDS, Columns, Method, floats, whole
-from surestep.experiments.store import Store
+from surestep.experiments.run import Manifest, Store
 
 OF_VALUES = (
     "environment", "episodes", "algorithm", "setting", "n_wedge", "n_wedge_used", "repetition",
-    "performance", "behavior_performance", "optimal_performance",
+    "performance", "behavior_performance", "optimal_performance", *BOUNDS,
 )  # fmt: skip
 OF_CLAIMS = (
     "family", "environment", "episodes", "algorithm", "setting", "n_wedge", "certifier",
@@ -46,7 +45,7 @@ class Run:
     name: str
     title: str
     holds_claims: bool  # certifiers were part of it
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     columns: Columns
 
     __repr__ = short_repr("name", "title", "num_rows")
@@ -81,24 +80,16 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
     """
     if directory is None and Store(Path(name)).manifest.exists():
         return [Path(name)]
-    if not is_known(name):
+    if not in_catalog(name) and not name.endswith(".toml"):
         if directory is None:
             others = ", a folder of them, a .toml file, the folder of a run, or "
             more = f"{others}{said('directory', '--from')}"
             raise unknown(f"there is no run {name!r}", name, catalog(), more)
         return [existing(directory, name)]
-    experiments = read_experiments(name)
-    if len(experiments) == 1:
-        only = experiments[0]
-        return [checked(directory or Path("runs") / only.name, only, name)]
-    root = directory or Path("runs")
-    return [checked(root / one.name, one, one.name) for one in experiments]
-
-
-def is_known(name: str) -> bool:
-    """Returns whether `surestep run` takes the name."""
-    inside = any(entry == name or entry.startswith(f"{name}/") for entry in catalog())
-    return inside or name.endswith(".toml")
+    several, root = read_experiments(name), directory or Path("runs")
+    if len(several) == 1:
+        return [checked(directory or root / several[0].name, several[0], name)]
+    return [checked(root / one.name, one, one.name) for one in several]
 
 
 def existing(directory: Path, name: str) -> Path:
@@ -112,11 +103,12 @@ def existing(directory: Path, name: str) -> Path:
 
 def checked(directory: Path, experiment: Experiment, name: str) -> Path:
     """Returns the directory, which must hold a run of the experiment."""
-    manifest = Store(existing(directory, name)).read_manifest()
-    held = manifest.get("name")
-    if held != experiment.name:
-        raise InvalidParameter(f"{directory} holds the run {held!r}, expected {experiment.name!r}")
-    if name.endswith(".toml") and manifest.get("identity") != experiment.identity():
+    held = Store(existing(directory, name)).read_manifest()
+    if held.name != experiment.name:
+        raise InvalidParameter(
+            f"{directory} holds the run {held.name!r}, expected {experiment.name!r}"
+        )
+    if name.endswith(".toml") and held.identity != experiment.identity():
         raise InvalidParameter(
             f"{directory} was run with other settings than {name} has now; run it again, or name "
             f"the folder itself: {directory}"
@@ -130,14 +122,9 @@ def checked(directory: Path, experiment: Experiment, name: str) -> Path:
 def read_run(directory: str | Path) -> Run:
     """Reads a run, whose table must have what its kind is reported by."""
     store = Store(Path(directory))
-    manifest = store.read_manifest()
-    try:
-        asked = json.loads(manifest["identity"]).keys()
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        raise FileFailure(f"{store.manifest} does not say what was run") from None
-    name, title = (str(manifest.get(key, store.directory.name)) for key in ("name", "title"))
-    columns = store.read_table()
-    run = Run(store.directory, name, title, "certifiers" in asked, manifest, columns)
+    manifest, columns = store.read_manifest(), store.read_table()
+    claims = "certifier" in columns
+    run = Run(store.directory, manifest.name, manifest.title, claims, manifest, columns)
     check_table(run)
     return run
 
@@ -154,27 +141,22 @@ def check_table(run: Run) -> None:
         )
     if not run.num_rows:
         raise InvalidParameter(f"{table} has no rows; delete it, and run again")
-    if not run.holds_claims:
-        check_bounds(table, run.columns)
+    if run.holds_claims:
+        return
+    low, reached, high = (floats(run.columns, x) for x in (BOUNDS[0], "performance", BOUNDS[1]))
+    wrong = np.flatnonzero(exceeds(low, reached) | exceeds(reached, high))
+    if wrong.size:  # intervals that rest on these bounds are none
+        first = wrong[0]
+        raise InvalidParameter(
+            f"{table}: performance is {reached[first]:.10g} in row {first + 1}, expected "
+            f"{low[first]:.10g} to {high[first]:.10g} by the value bounds of "
+            f"{run.columns['environment'][first]}; {wrong.size:,} of {reached.size:,} rows are so"
+        )
 
 
-def check_bounds(table: Path, columns: Columns) -> None:
-    """Refuses performances beyond the bounds in the table: intervals that rest on them are none."""
-    reached = floats(columns, "performance")
-    for name, sign, words in zip(BOUNDS, (1.0, -1.0), ("less", "more"), strict=True):
-        if name not in columns:
-            continue
-        bound = floats(columns, name)
-        slack = BEYOND * np.maximum(np.abs(bound), np.abs(reached))
-        wrong = sign * (bound - reached) > slack
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            raise InvalidParameter(
-                f"{table}: performance is {reached[first]:.10g} in row {first + 1}, but no policy "
-                f"earns {words} than {bound[first]:.10g} by the value bounds of "
-                f"{columns['environment'][first]}, expected bounds that hold; "
-                f"{int(wrong.sum()):,} of {wrong.size:,} rows are affected"
-            )
+def exceeds(one: FloatArray, other: FloatArray) -> BoolArray:
+    """Tells where one number is above the other by more than rounding."""
+    return one - other > BEYOND * np.maximum(np.abs(one), np.abs(other))
 
 
 # ---- parts of it -------------------------------------------------------------------------------
@@ -213,13 +195,8 @@ def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -
 
 def methods_in(columns: Columns) -> list[Method]:
     """Returns the method of every row."""
-    given = np.ma.filled(np.ma.asarray(columns["n_wedge"], np.float64), math.nan)
-    return [
-        Method(str(algorithm), str(setting), whole(n_wedge))
-        for algorithm, setting, n_wedge in zip(
-            columns["algorithm"], columns["setting"], given, strict=True
-        )
-    ]
+    parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
+    return [Method(str(name), str(setting), whole(n_wedge)) for name, setting, n_wedge in parts]
 
 
 def environment_is(label: str, name: str) -> bool:

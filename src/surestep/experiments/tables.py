@@ -1,4 +1,4 @@
-"""Summaries as rows of a table, and that as CSV: beside a figure, or printed by a comparison."""
+"""Names in pictures and tables, and summaries as rows of a table: beside a figure, or printed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,181 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from surestep.experiments.comparison import Comparison
-from surestep.experiments.coverage import CellSummary, first_certified, without_size
+from surestep.experiments.experiment import (
+    CONTENT,
+    PER_REPETITION,
+    STREAM,
+    read_environment,
+    read_label,
+)
 from surestep.experiments.intervals import Interval
-from surestep.experiments.metrics import Summary, first_better, whole
+from surestep.experiments.metrics import (
+    CellSummary,
+    Method,
+    Summary,
+    first_better,
+    first_certified,
+    whole,
+    without_size,
+)
 from surestep.experiments.runs import written
+
+ALGORITHMS = {  # as their authors call them; others have their own names
+    "basic-rl": "Basic RL",
+    "spibb": "SPIBB",
+    "lower-spibb": "SPIBB (≤)",
+    "spibb-2s": "2s",
+    "spibb-beta": "β",
+    "exact-soft-spibb": "Soft-SPIBB (exact)",
+    "approx-soft-spibb": "Soft-SPIBB (approximate)",
+    "lower-soft-spibb": "Soft-SPIBB (lower)",
+    "advantage-soft-spibb": "Soft-SPIBB (advantageous)",
+    "one-step-exact-soft-spibb": "Soft-SPIBB (exact, one step)",
+    "one-step-approx-soft-spibb": "Soft-SPIBB (approximate, one step)",
+    "ramdp": "RaMDP",
+    "rmin": "R-MIN",
+    "pessimistic-mbie": "MBIE (pessimistic)",
+    "duipi": "DUIPI",
+    "robust-mdp": "Robust MDP",
+    "hcpi": "HCPI",
+}
+OF_CERTIFIERS = {  # what a setting is called, where its value alone would not be understood
+    "prior_weight": "c",
+    "n_wedge": "N∧",
+    "delta": "δ",
+    "worlds": "worlds",
+}
+LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
+OF_CLAIMS = {"violation": "P(Δ < L)", "positive": "P(L > 0)", "tightness": "tightness"}
+STREAM_OF_STEPS = "wet-chicken/heuristic"  # one stream of steps is a data set
+LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ", "n_wedge": "N∧"}
+
+
+def algorithm_name(algorithm: str) -> str:
+    """Returns an algorithm as its authors call it."""
+    return ALGORITHMS.get(algorithm, algorithm)
+
+
+def setting_words(setting: str) -> str:
+    """Returns the settings of a table's label: 'ε = 0.1, rewards = known'."""
+    return ", ".join(f"{LETTERS.get(name, name)} = {x}" for name, x in read_label(setting).items())
+
+
+def method_name(method: Method) -> str:
+    """Returns a method with its settings: 'SPIBB, N∧ = 100'."""
+    n_wedge = "" if method.n_wedge is None else f"N∧ = {method.n_wedge}"
+    parts = (algorithm_name(method.algorithm), n_wedge, setting_words(method.setting))
+    return ", ".join(filter(None, parts))
+
+
+def metric_name(metric: str) -> str:
+    """Returns what a metric is called: 'mean', '10 % CVaR', 'better than π_b'."""
+    if metric.startswith("cvar"):
+        return f"{metric.removeprefix('cvar')} % CVaR"
+    return f"{metric} than π_b" if metric in ("better", "worse") else OF_CLAIMS.get(metric, metric)
+
+
+def size_noun(labels: Iterable[str]) -> str:
+    """Returns what data sizes of the environments count: trajectories, or steps of one stream.
+
+    Several may count different things: then it is "size".
+    """
+    nouns = set()
+    for label in labels:
+        name, parameters = read_environment(label)
+        own = CONTENT in parameters  # the name is then its user's
+        stream = STREAM in parameters or (name == STREAM_OF_STEPS and not own)
+        nouns.add("steps" if stream else "trajectories")
+    return nouns.pop() if len(nouns) == 1 else "size"
+
+
+def size_axis(labels: Iterable[str]) -> str:
+    """Returns the words at an axis of data sizes: 'trajectories in the data set'."""
+    noun = size_noun(labels)
+    return "size of the data set" if noun == "size" else f"{noun} in the data set"
+
+
+def size_words(size: int, labels: Iterable[str]) -> str:
+    """Returns a data size: '1,000 trajectories', or 'size 1,000' of different things."""
+    noun = size_noun(labels)
+    if noun == "size":
+        return f"size {size:,}"
+    one = {"trajectories": "trajectory", "steps": "step"}
+    return f"{size:,} {one[noun] if size == 1 else noun}"
+
+
+def environment_name(label: str) -> str:
+    """Returns an environment without its seed, where that is the repetition, and without marks."""
+    name, parameters = read_environment(label)
+    shown = [
+        f"{LETTERS.get(key, key)} = {value}"
+        for key, value in parameters.items()
+        if key not in (CONTENT, STREAM) and (key, value) != ("seed", PER_REPETITION)
+    ]
+    return ", ".join([name, *shown])
+
+
+def words_for(part: str, value: object) -> str:
+    """Returns what a column, a row or a line of a figure is called."""
+    match part:
+        case "environment":
+            return environment_name(str(value))
+        case "algorithm":
+            return algorithm_name(str(value))
+        case "setting":
+            return setting_words(str(value)) or "no settings"
+        case "n-wedge":
+            return "no N∧" if value is None else f"N∧ = {value}"
+        case "metric":
+            return metric_name(str(value))
+    return "" if value is None else str(value)
+
+
+# ---- of claims ---------------------------------------------------------------------------------
+
+
+def task_name(summary: CellSummary) -> str:
+    """Returns where which algorithm was run: 'gridworld: spibb, N∧ = 27'."""
+    return f"{summary.cell.family}: {proposal_name(summary)}"
+
+
+def proposal_name(summary: CellSummary) -> str:
+    """Returns the algorithm with its settings: 'spibb, N∧ = 27'."""
+    cell = summary.cell
+    n_wedge = "" if math.isnan(cell.n_wedge) else f"N∧ = {cell.n_wedge:g}"
+    setting = cell.setting.replace("n_wedge=auto", "N∧ chosen")
+    return ", ".join(filter(None, [cell.algorithm, n_wedge, setting]))
+
+
+def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
+    """Returns who makes each claim, with all settings where few do not tell two apart."""
+    few = [certifier_name(one) for one in summaries]
+    many = [
+        ", ".join(filter(None, [one.cell.certifier, setting_words(one.cell.certifier_setting)]))
+        for one in summaries
+    ]
+    meant: dict[str, set[str]] = {}
+    for name, full in zip(few, many, strict=True):
+        meant.setdefault(name, set()).add(full)
+    return [name if len(meant[name]) == 1 else full for name, full in zip(few, many, strict=True)]
+
+
+def certifier_name(summary: CellSummary) -> str:
+    """Returns the certifier with the settings that tell it from others: 'robust, l1'."""
+    parts = [summary.cell.certifier]
+    for key, value in read_label(summary.cell.certifier_setting).items():
+        if key in LEFT_OUT or value == "False":
+            continue
+        if key == "train_share":
+            parts.append("held out")
+        elif value == "True":
+            parts.append(key)
+        else:
+            parts.append(f"{OF_CERTIFIERS[key]} = {value}" if key in OF_CERTIFIERS else value)
+    return ", ".join(parts)
+
+
+# ---- rows --------------------------------------------------------------------------------------
 
 NOTHING = Interval(math.nan, math.nan, math.nan)
 Row = Mapping[str, Any]

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import surestep._drawing as pen
 import surestep.experiments as experiments
-from surestep._drawing import USUAL_LOOK, Look, picture_format
+import surestep.experiments.tables as tables
 from surestep._files import write_together
 from surestep._names import unknown
+from surestep.bounds import ProblemSize, n_wedge
 from surestep.errors import FileFailure, InvalidParameter, said
-from surestep.experiments.metrics import USUAL, metric_of
-from surestep.experiments.naming import OF_CLAIMS, claim_names, task_name
-from surestep.experiments.tables import as_csv, claim_rows, value_rows
-from surestep.figures.curves import draw_layout
-from surestep.figures.n_wedge import draw_n_wedge
-from surestep.figures.panels import Point, layout_of
+from surestep.experiments.metrics import SHARES, USUAL
+from surestep.figures.curves import Point, draw_layout, layout_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FROM_FORMULAS = "n-wedge"
 ALWAYS_TOLD = ("mean", "cvar10", "cvar1", "better", "worse")  # in the table beside the picture
@@ -38,7 +40,7 @@ class Request:
     value: str | None = None  # performance, gain or normalised
     columns: str | None = None  # what columns of panels are for
     rows: str | None = None
-    look: Look = USUAL_LOOK
+    look: pen.Look = pen.USUAL_LOOK
     bands: bool = True  # 95 % intervals
 
 
@@ -81,24 +83,22 @@ def write_files(figures: Iterable[Files]) -> list[Path]:
 
 def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
     """Draws the metrics, or the claims, of a run for `path`, and the table beside it."""
-    kind = picture_format(path)
+    kind = pen.picture_format(path)
     rows = experiments.selected(run, request.selection)
     if run.holds_claims:
-        points, table = (
-            claim_points(experiments.family_summaries(rows), request),
-            claim_rows(experiments.cell_summaries(rows)),
-        )
+        points = claim_points(experiments.family_summaries(rows), request)
+        table = tables.claim_rows(experiments.cell_summaries(rows))
     else:
         metrics, value = request.metrics or USUAL, request.value or "performance"
         reached = experiments.summaries(
             experiments.valued(rows, value), [*dict.fromkeys([*ALWAYS_TOLD, *metrics])]
         )
-        points, table = value_points(reached, metrics, SCALES[value]), value_rows(reached)
+        points, table = value_points(reached, metrics, SCALES[value]), tables.value_rows(reached)
     layout = layout_of(points, request.columns, request.rows)
     picture = draw_layout(
         layout, kind, request.look, intervals=request.bands, bars=run.holds_claims
     )
-    return {path: picture, path.with_suffix(".csv"): as_csv(table).encode()}
+    return {path: picture, path.with_suffix(".csv"): tables.as_csv(table).encode()}
 
 
 def value_points(
@@ -122,7 +122,7 @@ def value_points(
             one.n_wedge_used,
         )
         for metric in metrics
-        for share in [metric_of(metric).is_share]
+        for share in [metric in SHARES]
         for one in reached
     ]
 
@@ -137,15 +137,17 @@ def claim_points(cells: Sequence[experiments.CellSummary], request: Request) -> 
             f"{said('value', '--value')} is {request.value!r}, but the run holds claims of "
             "certifiers, expected none"
         )
-    metrics = request.metrics or tuple(OF_CLAIMS)
+    metrics = request.metrics or tuple(tables.OF_CLAIMS)
     for metric in metrics:
-        if metric not in OF_CLAIMS:
-            raise unknown(f"there is no metric {metric!r} of claims", metric, list(OF_CLAIMS))
+        if metric not in tables.OF_CLAIMS:
+            raise unknown(
+                f"there is no metric {metric!r} of claims", metric, list(tables.OF_CLAIMS)
+            )
     nothing = float("nan")
     return [
         Point(
             one.cell.episodes,
-            {"task": task_name(one), "claim": name, "metric": metric},
+            {"task": tables.task_name(one), "claim": name, "metric": metric},
             experiments.Interval(one.tightness, nothing, nothing)
             if metric == "tightness"
             else getattr(one, metric),
@@ -154,5 +156,67 @@ def claim_points(cells: Sequence[experiments.CellSummary], request: Request) -> 
             one.cell.family,
         )
         for metric in metrics
-        for one, name in zip(cells, claim_names(cells), strict=True)
+        for one, name in zip(cells, tables.claim_names(cells), strict=True)
     ]
+
+
+# ---- the paper's Figure 3: visits for a loss of ζ = 0.1, as the number of states grows ----------
+
+# The hypothetical MDP of the paper's section 6.1.
+SETTING = ProblemSize(states=1, actions=4, delta=0.1, value_bound=1.0, discount=0.95)
+ZETA = 0.1
+METHODS = {  # label, colour, and where the label stands beside the end of the curve
+    "spibb": ("SPIBB", pen.VERMILION, "center"),
+    "2s": ("two-successor", pen.BLUE, "bottom"),
+    "beta": ("β", pen.GREEN, "top"),
+}
+POINTS_PER_DECADE = 12
+LARGEST_POWER = 7  # |S| up to 10⁷
+
+
+def n_wedge_table() -> list[dict[str, int]]:
+    """Returns |S| from 2 to 10⁷, and the N∧ of each method."""
+    steps = range(LARGEST_POWER * POINTS_PER_DECADE + 1)
+    sizes = sorted({max(2, round(10 ** (step / POINTS_PER_DECADE))) for step in steps})
+    return [
+        {"states": states}
+        | {method: n_wedge(method, ZETA, replace(SETTING, states=states)) for method in METHODS}
+        for states in sizes
+    ]
+
+
+def draw_n_wedge(path: Path, look: pen.Look = pen.USUAL_LOOK) -> Files:
+    """Draws both panels for `path`, and the table beside it."""
+    kind, rows = pen.picture_format(path), n_wedge_table()
+    with pen.drawing(10, 4.0, look) as figure:
+        whole, excerpt = figure.subplots(1, 2)
+        draw_curves(whole, rows, list(METHODS))
+        whole.set_yscale("log")
+        whole.set_title("All three")
+        draw_curves(excerpt, rows, ["2s", "beta"])
+        excerpt.set_ylim(bottom=0)
+        excerpt.yaxis.set_major_formatter(lambda visits, _: f"{visits / 1e6:g} M")
+        excerpt.set_title("Excerpt")
+        table = tables.as_csv(rows).encode()
+        return {path: pen.rendered(figure, kind), path.with_suffix(".csv"): table}
+
+
+def draw_curves(axes: Axes, rows: list[dict[str, int]], methods: list[str]) -> None:
+    """Draws the curves of the methods over the number of states, each named at its end."""
+    sizes = [row["states"] for row in rows]
+    for method in methods:
+        label, colour, side = METHODS[method]
+        visits = [row[method] for row in rows]
+        axes.plot(sizes, visits, color=colour)
+        axes.annotate(
+            pen.typeset(label),
+            (sizes[-1], visits[-1]),
+            xytext=(6, 0),
+            textcoords="offset points",
+            color=colour,
+            va=side,
+            weight="bold",
+        )
+    axes.set_xscale("log")
+    axes.set_xlabel(pen.typeset("number of states |S|"))
+    axes.set_ylabel(pen.typeset("visits N∧ of each pair"))

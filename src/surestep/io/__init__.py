@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from surestep.io.logs.frames import from_rollouts as from_rollouts
     from surestep.io.logs.source import LogSource as LogSource
     from surestep.io.logs.source import read_log as read_log
-    from surestep.io.models.files import read_mdp as read_mdp
-    from surestep.io.models.files import write_mdp as write_mdp
     from surestep.io.models.gymnasium import from_gymnasium as from_gymnasium
     from surestep.io.models.prism import from_prism as from_prism
+    from surestep.io.models.umb import read_mdp as read_mdp
+    from surestep.io.models.umb import write_mdp as write_mdp
 
 __getattr__, __dir__, __all__ = lazy_names(
     "surestep.io",
@@ -31,7 +31,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "counts.labelled": "LabelledCounts merge_counts",
         "logs.frames": "from_minari from_rollouts",
         "logs.source": "LogSource read_log",
-        "models.files": "read_mdp write_mdp",
+        "models.umb": "read_mdp write_mdp",
         "models.gymnasium": "from_gymnasium",
         "models.prism": "from_prism",
     },

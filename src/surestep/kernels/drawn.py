@@ -25,7 +25,7 @@ from surestep.kernels._types import (
     TableIn,
     TableOut,
 )
-from surestep.kernels.extremes import largest_of
+from surestep.kernels.backup import largest_of
 
 CHUNK_THREADS = 1_000  # entries of all models together
 THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected

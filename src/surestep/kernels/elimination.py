@@ -2,15 +2,34 @@
 
 Elimination goes without pivoting: I − ΓP is a nonsingular M-matrix, weakly diagonally dominant by
 rows, for which elimination in any order of the states is stable.
+
+Many small models of one shape are evaluated, or policies iterated on them, one model a task.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from surestep._arrays import FloatArray
-from surestep.kernels._compile import helper
-from surestep.kernels.records import EliminationPlan, Model
+from surestep.kernels._compile import helper, tasks
+from surestep.kernels._types import (
+    BatchIn,
+    BatchOut,
+    CountBatchIn,
+    FloatsIn,
+    FloatsOut,
+    IntsIn,
+    IntsOut,
+    Room,
+    RoomSize,
+)
+from surestep.kernels.backup import largest_of, pair_value
+from surestep.kernels.records import EliminationPlan, Model, Models
+from surestep.kernels.spibb import best_trusted, free_mass
+
+BATCH_THREADS = 5_000  # entries of all models together
 
 
 class Work(NamedTuple):
@@ -97,3 +116,153 @@ def solve_policy(
             total -= factor[u] * right[upper[u]]
         right[i] = total * inverse[i]
         value[order[i]] = right[i]
+
+
+class Solutions(NamedTuple):
+    """A policy and its value for each model, to be written."""
+
+    policy: BatchOut  # [B, K]
+    value: BatchOut  # [B, S]
+    residual: FloatsOut  # [B] max_s |Σ_a π q − v|
+    iterations: IntsOut  # [B] above the limit where the policy was still changing
+
+    @classmethod
+    def from_values(cls, value: FloatArray, num_pairs: int) -> Solutions:
+        """Returns arrays to be written, for policies that start from these values [B, S]."""
+        size = len(value)
+        policy = np.empty((size, num_pairs))
+        return cls(policy, value, np.empty(size), np.empty(size, np.int64))
+
+
+@helper
+def model_of(models: Models, b: int) -> Model:
+    """Returns the model b."""
+    return Model(
+        models.pair_offsets,
+        models.offsets,
+        models.successor,
+        models.probability[b % models.probability.shape[0]],
+        models.discount,
+        models.reward[b % models.reward.shape[0]],
+    )
+
+
+def room_to_evaluate(plan: EliminationPlan) -> RoomSize:
+    """Returns the room that `evaluate_each` needs: for one elimination."""
+    return RoomSize(work_size(plan))
+
+
+@tasks(threads_from=BATCH_THREADS)
+def evaluate_each(
+    first_task: int,
+    end_task: int,
+    room: Room,
+    models: Models,
+    policy: BatchIn,
+    plan: EliminationPlan,
+    value: BatchOut,
+    residual: FloatsOut,
+) -> None:
+    """V^π of each model, into `value` [B, S], with max_s |(T_π v)(s) − v(s)| into `residual` [B].
+
+    `policy` [B, K] may also be one row for all.
+    """
+    pair_offsets = models.pair_offsets
+    for b in range(first_task, end_task):
+        model, actions, values = model_of(models, b), policy[b % policy.shape[0]], value[b]
+        solve_policy(model, actions, plan, work_in(room.floats, plan), values)
+        worst = 0.0
+        for s in range(values.size):
+            total = 0.0
+            for k in range(pair_offsets[s], pair_offsets[s + 1]):
+                if actions[k] > 0.0:
+                    total += actions[k] * pair_value(k, model, values)
+            worst = max(worst, abs(total - values[s]))
+        residual[b] = worst
+
+
+class Allowed(NamedTuple):
+    """The policies to choose from: like π_b on pairs that are not trusted, anything on others.
+
+    A pair is trusted iff it has more than N∧ visits (−1 trusts all).
+    """
+
+    behavior: FloatsIn  # [K]
+    visits: CountBatchIn  # [B, K], or one row for all
+    n_wedges: IntsIn  # [N]
+
+
+def room_to_improve(plan: EliminationPlan, num_pairs: int) -> RoomSize:
+    """Returns the room of `improve_each`: an elimination, values of pairs, notes."""
+    num_states = plan.order.size
+    return RoomSize(work_size(plan) + num_pairs + num_states, num_states + num_pairs)
+
+
+@tasks(threads_from=BATCH_THREADS)
+def improve_each(
+    first_task: int,
+    end_task: int,
+    room: Room,
+    models: Models,
+    allowed: Allowed,
+    plan: EliminationPlan,
+    tie_tolerance: float,
+    limit: int,
+    solutions: Solutions,
+) -> None:
+    """Iterates policies on each model, from those that are greedy for the values written before.
+
+    The first B tasks are for the first N∧, and so on.
+    """
+    pair_offsets, num_models = models.pair_offsets, models.probability.shape[0]
+    num_states, num_pairs = pair_offsets.size - 1, models.discount.size
+    work, begin = work_in(room.floats, plan), 3 * num_states + plan.upper.size
+    q = room.floats[begin : begin + num_pairs]
+    free = room.floats[begin + num_pairs : begin + num_pairs + num_states]
+    chosen, trusted = room.ints[:num_states], room.ints[num_states : num_states + num_pairs]
+    for task in range(first_task, end_task):
+        model, values, actions = (
+            model_of(models, task),
+            solutions.value[task],
+            solutions.policy[task],
+        )
+        visits = allowed.visits[task % allowed.visits.shape[0]]
+        for k in range(num_pairs):
+            trusted[k] = 1 if visits[k] > allowed.n_wedges[task // num_models] else 0
+            actions[k] = allowed.behavior[k]
+        for s in range(num_states):
+            free[s] = free_mass(pair_offsets[s], pair_offsets[s + 1], allowed.behavior, trusted)
+            chosen[s] = -1
+        rounds, changed, tie = 0, True, 0.0
+        while changed and rounds <= limit:
+            rounds += 1
+            changed = False
+            for k in range(num_pairs):
+                q[k] = pair_value(k, model, values)
+            tie = tie_tolerance * largest_of(q)
+            for s in range(num_states):
+                first, last = pair_offsets[s], pair_offsets[s + 1]
+                best = best_trusted(first, last, q, trusted, tie)
+                # A pair that is as good as the best is kept, so that ties make no cycle.
+                if best >= 0 and (chosen[s] < 0 or q[chosen[s]] < q[best] - tie):
+                    chosen[s] = best
+                    changed = True
+                    for k in range(first, last):
+                        if trusted[k]:
+                            actions[k] = 0.0
+                    actions[best] = free[s]
+            if changed:
+                solve_policy(model, actions, plan, work, values)
+        worst = 0.0
+        for s in range(num_states):
+            first, last = pair_offsets[s], pair_offsets[s + 1]
+            best = best_trusted(first, last, q, trusted, tie)
+            if best >= 0:  # among ties the lowest action, however the loop came to another
+                actions[chosen[s]] = 0.0
+                actions[best] = free[s]
+            total = 0.0
+            for k in range(first, last):
+                total += actions[k] * q[k]
+            worst = max(worst, abs(total - values[s]))
+        solutions.residual[task] = worst
+        solutions.iterations[task] = rounds

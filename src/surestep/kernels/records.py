@@ -1,10 +1,17 @@
-"""Records of arrays that travel together: models, a plan of elimination, a process to sample."""
+"""Records of arrays that travel together, and arrays of several data sets in a line."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from surestep._arrays import AnyArray, IntArray, offsets_of
+from surestep.kernels._compile import inlined
 from surestep.kernels._types import BatchIn, BoolsIn, FloatsIn, IndicesIn, IntsIn
+
+Kind = TypeVar("Kind", bound=AnyArray)
 
 
 class Model(NamedTuple):
@@ -54,3 +61,23 @@ class Process(NamedTuple):
     probability: FloatsIn  # [T]
     over: BoolsIn  # [S] states in which an episode is over
     initial: FloatsIn  # [S]
+
+
+def line(arrays: Iterable[AnyArray]) -> Any:
+    """Returns the arrays as one."""
+    return np.concatenate([*arrays])
+
+
+def places(arrays: Iterable[AnyArray]) -> IntArray:
+    """Returns where each array begins in the line of all, and where the last one ends."""
+    return offsets_of(np.array([len(array) for array in arrays]))
+
+
+@inlined
+def part(array: Kind, member: int, number: int) -> Kind:
+    """Returns what belongs to one of so many, all of which have the same share of the line.
+
+    It is compiled into its callers, as all that returns parts of arrays: a GPU cannot hand them on.
+    """
+    size = array.size // number
+    return array[member * size : (member + 1) * size]  # type: ignore[return-value]

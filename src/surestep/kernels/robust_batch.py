@@ -16,18 +16,20 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import helper, tasks
 from surestep.kernels._types import FloatsIn, IntsIn, IntsOut, Room, TableIn, TableOut
-from surestep.kernels.elimination import solve_dense
+from surestep.kernels.elimination import BATCH_THREADS, solve_dense
 from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
     L1Balls,
+    Segments,
     Step,
+    Trees,
     interval_rows,
     l1_rows,
+    lowest_below,
     sort_rising,
+    tree_rows,
 )
-from surestep.kernels.robust_trees import Segments, Trees, lowest_below, tree_rows
-from surestep.kernels.small import BATCH_THREADS
 
 
 class Game(NamedTuple):

@@ -61,41 +61,6 @@ def chain_rows(
             leaf += 1
 
 
-@kernel()
-def balanced_rows(
-    k: int,
-    num_states: int,
-    leaf_offsets: IntsIn,
-    leaf_transition: IntsIn,
-    successor: IndicesIn,
-    row_offsets: IntsIn,
-    child: IndicesOut,
-    origin: IntsOut,
-) -> None:
-    """Writes complete k-ary trees, level by level: node i has the children k·i+1 … k·i+k.
-
-    The numbers from I on are the leaves. Arguments as in `chain_rows`.
-    """
-    num_pairs = leaf_offsets.size - 1
-    row = num_pairs
-    for pair in range(num_pairs):
-        first, leaves = leaf_offsets[pair], leaf_offsets[pair + 1] - leaf_offsets[pair]
-        inner = max((leaves + k - 3) // (k - 1), 1)
-        for node in range(inner if leaves > 0 else 0):
-            at = pair if node == 0 else row + node - 1
-            to = row_offsets[at]
-            low, high = k * node + 1, min(k * node + k, inner + leaves - 1)
-            for number in range(max(low, inner), high + 1):
-                origin[to] = leaf_transition[first + number - inner]
-                child[to] = successor[leaf_transition[first + number - inner]]
-                to += 1
-            for number in range(low, min(high + 1, inner)):
-                origin[to] = -1
-                child[to] = num_states + row - num_pairs + number - 1
-                to += 1
-        row += inner - 1
-
-
 @helper
 def weight_of(t: int, tree: SplitTree, leaf: AnyArray, node: AnyArray) -> Any:
     """Returns the weight of a child: its leaf's, or that of everything below its node."""

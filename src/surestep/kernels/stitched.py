@@ -31,8 +31,8 @@ from surestep.kernels._types import (
     TableIn,
     TableOut,
 )
-from surestep.kernels.lines import line, part, places
 from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
+from surestep.kernels.records import line, part, places
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
 SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not

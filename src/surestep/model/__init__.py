@@ -1,16 +1,13 @@
 """The nouns: immutable values of read-only arrays, validated once, when they are made."""
 
-from surestep.model.batch import MDPBatch
+from surestep.model.batch import CountsBatch, MDPBatch, ProblemBatch
 from surestep.model.certificate import Certificate, certificate_schema
 from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.estimate import estimate_behavior, estimate_mdp
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import DenseMDP, FiniteMDP
 from surestep.model.pairs import Pairs
-from surestep.model.plan import Plan
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
-from surestep.model.problem_batch import CountsBatch, ProblemBatch
+from surestep.model.policy import Plan, Policy
+from surestep.model.problem import Improvement, Problem, estimate_behavior, estimate_mdp
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 

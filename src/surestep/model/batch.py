@@ -1,19 +1,21 @@
-"""Many models of one shape: the same pairs and successors, other probabilities and rewards."""
+"""Many models, or data sets and their problems, of one shape: arrays with a leading axis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IndexArray, IntArray, RunWords
+from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
-from surestep.errors import InvalidModel, ShapeMismatch
+from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch
+from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_terminal
 from surestep.model.mdp import FiniteMDP, read_discount, read_initial
-from surestep.model.pairs import Pairs, check_same_pairs
-from surestep.model.transitions import read_successors, transition_name, united
+from surestep.model.pairs import Pairs, check_same_pairs, read_successors, transition_name, united
+from surestep.model.policy import Policy
+from surestep.model.problem import Problem, UnseenRule, most_actions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,3 +131,200 @@ class MDPBatch:
             np.where(lengths == 0, reward, 0.0),
             endless=None,
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountsBatch:
+    """The counts of B data sets over one set of pairs and successors.
+
+    `rewards` are known, the same for all data sets ([K] or [T]), or sums of what each observed
+    ([B, K] or [B, T]).
+    """
+
+    pairs: Pairs
+    offsets: IntArray  # [K+1]
+    successor: IndexArray  # [T]
+    times: IntArray  # [B, T]
+    rewards: LoggedRewards
+    starts: IntArray  # [B, S]
+    # [S] episodes are known to end there; None means nowhere
+    terminal: BoolArray = field(default=None)  # type: ignore[arg-type]
+    visits: IntArray = field(init=False)  # [B, K]
+
+    __repr__ = short_repr("num_data_sets", "pairs.num_states", "pairs.num_pairs", "visits")
+
+    __setstate__ = arrays.restore_frozen
+
+    def __post_init__(self) -> None:
+        """Checks everything once and freezes the arrays."""
+        pairs, rewards = self.pairs, self.rewards
+        arrays.expect("pairs", pairs, Pairs, InvalidCounts)
+        arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
+        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidCounts)
+        times = arrays.whole_numbers("times", self.times, None, InvalidCounts)
+        if times.ndim != 2 or times.shape[0] == 0 or times.shape[1] != successor.size:
+            raise InvalidCounts(
+                f"times has shape {times.shape}, expected [data sets, {successor.size}]"
+            )
+        in_each = (len(times), pairs.num_states)
+        starts = arrays.whole_numbers("starts", self.starts, in_each, InvalidCounts)
+        visits = arrays.run_sums(times, offsets)
+        observed = visits if rewards.per == "pair" else times
+        shape = observed.shape[1:] if rewards.known else observed.shape
+        rewards = rewards.changed(
+            lambda values: arrays.freeze(arrays.floats("reward", values, shape, InvalidCounts))
+        )
+        arrays.keep(
+            self,
+            offsets=offsets,
+            successor=successor,
+            times=times,
+            rewards=rewards,
+            starts=starts,
+            terminal=read_terminal(pairs, np.zeros_like(visits[0]), self.terminal),
+            visits=arrays.own(visits),
+        )
+        wrong: BoolArray = np.full(len(times), rewards.least is not None)  # `Counts` knows of these
+        wrong |= ~starts.any(axis=1) | visits[:, self.terminal[pairs.state]].any(axis=1)
+        for numbers in (times, starts):
+            wrong |= (numbers < 0).any(axis=1)
+            wrong |= numbers.sum(axis=1, dtype=np.float64) > LARGEST_TOTAL
+        if not rewards.known:
+            wrong |= ((observed == 0) & (rewards.values != 0)).any(axis=1)
+        for index in np.flatnonzero(wrong).tolist():
+            try:
+                self.counts(index)
+            except InvalidCounts as reason:
+                raise InvalidCounts(f"data set {index}: {reason}") from None
+
+    @property
+    def num_data_sets(self) -> int:
+        """B, the number of data sets."""
+        return len(self.times)
+
+    def counts(self, index: int) -> Counts:
+        """Returns the counts of one data set."""
+        rewards = self.rewards
+        if not rewards.known:
+            rewards = rewards.changed(lambda values: values[index])
+        return Counts(
+            self.pairs,
+            self.offsets,
+            self.successor,
+            self.times[index],
+            rewards,
+            self.starts[index],
+            self.terminal,
+        )
+
+    def expected_reward(self) -> FloatArray:
+        """Computes Σ_s' P̂ R̂, the reward of each pair in the estimate [B, K]; 0 if not visited."""
+        visits, logged = np.maximum(self.visits, 1), self.rewards
+        seen = self.visits > 0
+        if logged.per == "pair":
+            return np.where(seen, logged.values if logged.known else logged.values / visits, 0.0)
+        earned = self.times * logged.values if logged.known else logged.values
+        return np.where(seen, arrays.run_sums(earned, self.offsets) / visits, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProblemBatch:
+    """The problems of B data sets that the same behavior policy made, on the same terms."""
+
+    counts: CountsBatch
+    behavior: Policy  # π_b
+    discount: float  # γ
+    value_bounds: tuple[float, float]
+    unseen: UnseenRule = "terminal"
+
+    __repr__ = short_repr(
+        "counts.num_data_sets", "num_states", "num_actions", "discount", "value_bounds", "unseen"
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the terms, as those of the first problem."""
+        arrays.expect("counts", self.counts, CountsBatch)
+        arrays.expect("behavior", self.behavior, Policy)
+        check_same_pairs(
+            "the counts", self.counts.pairs, "the behavior policy", self.behavior.pairs
+        )
+        first = self.problem(0)
+        object.__setattr__(self, "discount", first.discount)
+        object.__setattr__(self, "value_bounds", first.value_bounds)
+
+    @property
+    def num_states(self) -> int:
+        """|S|, ends of episodes included."""
+        return self.counts.pairs.num_states
+
+    @property
+    def num_actions(self) -> int:
+        """|A|, the largest number of enabled actions of a state."""
+        return most_actions(self.counts.pairs)
+
+    @classmethod
+    def from_problems(cls, problems: Sequence[Problem]) -> ProblemBatch:
+        """Returns the batch of problems on the same terms, with the same ends of episodes.
+
+        Their transitions may differ: the batch has those of all of them.
+        """
+        first, every = problems[0], [problem.counts for problem in problems]
+        pairs, rewards = first.counts.pairs, first.counts.rewards
+        for index, problem in enumerate(problems):
+            check_same_pairs("problem 0", pairs, f"problem {index}", problem.counts.pairs)
+            for what in ("behavior", "single_discount", "value_bounds", "unseen"):
+                if getattr(problem, what) != getattr(first, what):
+                    raise ShapeMismatch(f"problem {index} has another {what} than problem 0")
+            if not np.array_equal(problem.counts.terminal, first.counts.terminal):
+                raise ShapeMismatch(f"problem {index} has other ends of episodes than problem 0")
+        offsets, successor, places = united(pairs, every)
+        times = np.zeros((len(every), successor.size), np.int64)
+        earned = np.zeros(times.shape)
+        for b, (counts, place) in enumerate(zip(every, places, strict=True)):
+            values = counts.rewards.values
+            times[b, place] = counts.times
+            if rewards.per == "transition":
+                earned[b, place] = counts.times * values if rewards.known else values
+        if rewards.per == "transition":
+            rewards = LoggedRewards(earned, "transition", False)
+        elif not rewards.known:
+            values = np.stack([counts.rewards.values for counts in every])
+            rewards = LoggedRewards(values, "pair", False)
+        return cls(
+            counts=CountsBatch(
+                pairs,
+                arrays.own(offsets),
+                successor,
+                arrays.own(times),
+                rewards,
+                np.stack([counts.starts for counts in every]),
+                first.counts.terminal,
+            ),
+            behavior=first.behavior,
+            discount=first.single_discount,
+            value_bounds=first.value_bounds,
+            unseen=first.unseen,
+        )
+
+    def problem(self, index: int) -> Problem:
+        """Returns the problem of one data set."""
+        return Problem(
+            counts=self.counts.counts(index),
+            behavior=self.behavior,
+            discount=self.discount,
+            value_bounds=self.value_bounds,
+            unseen=self.unseen,
+        )
+
+    def expected_reward(self) -> FloatArray:
+        """Computes the reward of each pair in the estimate [B, K], unseen ones as the rule says."""
+        counts = self.counts
+        if self.unseen == "pessimistic":
+            unseen = np.where(counts.terminal[counts.pairs.state], 0.0, self.value_bounds[0])
+        else:
+            unseen = np.zeros(counts.pairs.num_pairs)
+        if counts.rewards.known and counts.rewards.per == "pair":
+            ends = counts.terminal[counts.pairs.state]
+            keeps = ends | (self.unseen == "terminal")
+            unseen = np.where(keeps, counts.rewards.values, unseen)
+        return np.where(counts.visits > 0, counts.expected_reward(), unseen)

@@ -16,8 +16,13 @@ import surestep._arrays as arrays
 from surestep._json import converted
 from surestep._reprs import short_html, short_repr
 from surestep.errors import InvalidCertificate
-from surestep.model.scalars import Scalar, read_scalars
-from surestep.model.statements import Statement, read_statements, statement_from_json
+from surestep.model.statements import (
+    Scalar,
+    Statement,
+    read_scalars,
+    read_statements,
+    statement_from_json,
+)
 
 Standing = Literal["proved", "asymptotic", "posterior", "as-published", "by-extension", "none"]
 

@@ -14,8 +14,14 @@ from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
-from surestep.model.pairs import Labels, Pairs, check_same_pairs
-from surestep.model.transitions import read_successors, transition_name, united
+from surestep.model.pairs import (
+    Labels,
+    Pairs,
+    check_same_pairs,
+    read_successors,
+    transition_name,
+    united,
+)
 
 LARGEST_TOTAL = 2**61  # two totals can be added in 64 bits
 MEAN_SLACK = 1e-9  # relative to the largest reward: what adding up may be off
@@ -112,7 +118,6 @@ class Counts:
         *,
         rewards: object = None,
         reward_sums: object = None,
-        reward_ranges: tuple[object, object] | None = None,
         starts: object = None,
         enabled: object = None,
         terminal: object = None,
@@ -122,8 +127,7 @@ class Counts:
         """Counts given by tables: whole numbers `C` [S, A, S] and exactly one kind of reward.
 
         `rewards` ([S, A] or [S, A, S]) is known, also for pairs never visited; `reward_sums`
-        (same shapes) is what was observed, added up over the visits, and `reward_ranges` the least
-        and the greatest of it (two tables of that shape), if known. `starts` [S] counts the starts
+        (same shapes) is what was observed, added up over the visits. `starts` [S] counts the starts
         (default: one episode, from state 0); `enabled` [S, A] masks actions that do not exist;
         `terminal` [S] marks states in which episodes are known to end.
         """
@@ -133,10 +137,6 @@ class Counts:
         if (rewards is None) == (reward_sums is None):
             given = "both" if rewards is not None else "neither"
             raise InvalidCounts(f"{given} of rewards and reward_sums given, expected exactly one")
-        if reward_ranges is not None and (rewards is not None or len(reward_ranges) != 2):
-            raise InvalidCounts(
-                "reward_ranges expects reward_sums and two tables, the least and the greatest"
-            )
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         lost = cube.any(axis=2) & ~pairs.enabled()
         arrays.refuse_where(
@@ -150,24 +150,19 @@ class Counts:
         )
         rows = cube[pairs.state, pairs.action]  # [K, S]
         known = rewards is not None
-        named = [("rewards", rewards) if known else ("reward_sums", reward_sums)]
-        named += [("reward_ranges", end) for end in reward_ranges or ()]
-        tables = [(name, arrays.numbers(name, table, InvalidCounts)) for name, table in named]
-        stored = rows != 0
-        if tables[0][1].ndim == 3:
-            cubes = [
-                arrays.shaped(name, values, cube.shape, InvalidCounts)[pairs.state, pairs.action]
-                for name, values in tables
-            ]
+        name = "rewards" if known else "reward_sums"
+        values = arrays.numbers(name, rewards if known else reward_sums, InvalidCounts)
+        stored, per_transition = rows != 0, values.ndim == 3
+        if per_transition:
+            earned = arrays.shaped(name, values, cube.shape, InvalidCounts)
+            earned = earned[pairs.state, pairs.action]
             # Known rewards are kept for transitions never seen, with a count of 0. So are sums of
             # such, which are refused by name.
-            stored |= known or np.any([values != 0 for values in cubes], axis=0)
-            flat = [values[stored] for values in cubes]
+            stored |= known or earned != 0
+            logged = LoggedRewards(earned[stored], "transition", known)
         else:
-            flat = [pairs.flat(name, values, InvalidCounts) for name, values in tables]
+            logged = LoggedRewards(pairs.flat(name, values, InvalidCounts), "pair", known)
         pair, successor = np.nonzero(stored)
-        per: Literal["pair", "transition"] = "transition" if tables[0][1].ndim == 3 else "pair"
-        logged = LoggedRewards(flat[0], per, known, *flat[1:])
         if starts is None:
             starts = np.eye(1, pairs.num_states, dtype=np.int64)[0]
         return cls(
@@ -182,11 +177,11 @@ class Counts:
 
     def mean_reward(self) -> FloatArray:
         """Returns the reward of each transition [T]: known, or the mean of what was observed."""
-        values = self._means()
+        values = self.means()
         per_pair = self.rewards.per == "pair"
         return np.repeat(values, arrays.run_lengths(self.offsets)) if per_pair else values
 
-    def _means(self) -> FloatArray:
+    def means(self) -> FloatArray:
         """Returns the reward of each pair [K] or transition [T]: known, or the mean of the sums."""
         rewards = self.rewards
         if rewards.known:
@@ -207,8 +202,13 @@ class Counts:
         rewards = self.rewards
         if rewards.least is not None and rewards.greatest is not None:
             return rewards.least, rewards.greatest
-        mean = self._means()
+        mean = self.means()
         return mean, mean
+
+    def reward_name(self, index: int) -> str:
+        """Returns the name of the pair or transition whose reward has that place."""
+        rewards = self.rewards
+        return name_of_reward(self.pairs, rewards.per, self.offsets, self.successor, index)
 
     def unseen_reward(self) -> FloatArray:
         """Returns the reward [K] of pairs never visited: known per pair, else 0; 0 at others."""
@@ -316,11 +316,7 @@ def describe_rewards(rewards: LoggedRewards) -> str:
 def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
     """Finite rewards of the right length; sums are 0 where nothing was observed."""
     arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
-    observed = counts.observed
-
-    def name(index: int) -> str:
-        return name_of_reward(counts.pairs, rewards.per, counts.offsets, counts.successor, index)
-
+    observed, name = counts.observed, counts.reward_name
     what = "reward" if rewards.known else "reward sum"
     values = arrays.floats(what, rewards.values, observed.shape, InvalidCounts, name)
     if not rewards.known:

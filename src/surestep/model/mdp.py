@@ -22,22 +22,36 @@ from surestep._arrays import (
     IntArray,
     RunWords,
 )
-from surestep._files import (
-    failing_to_read,
-    failing_to_write,
-    new_folder,
-    read_path,
-    read_whole,
-)
+from surestep._files import failing_to_read, failing_to_write, new_folder, read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel
-from surestep.model.pairs import Labels, Pairs
-from surestep.model.transitions import (
-    dense_cube,
-    read_successors,
-    transition_name,
-)
+from surestep.model.pairs import Labels, Pairs, dense_cube, read_successors, transition_name
+
+
+def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
+    """Square sparse matrices [S, S] of one size, one below the other [A·S, S]; rows are sorted."""
+    from scipy.sparse import csr_array, issparse, vstack
+
+    if not isinstance(matrices, Sequence) or not matrices:
+        raise InvalidModel(f"{name} is not a sequence of sparse matrices, one an action")
+    for action, matrix in enumerate(matrices):
+        if not issparse(matrix):
+            raise InvalidModel(
+                f"{name}[{action}] is of type {type(matrix).__name__}, expected a SciPy sparse "
+                "matrix (tables go into FiniteMDP.from_dense)"
+            )
+        if matrix.dtype.kind not in "biuf" or matrix.dtype.itemsize > 8:
+            raise InvalidModel(f"{name}[{action}] holds {matrix.dtype} values, expected numbers")
+        size = matrices[0].shape[0]
+        if matrix.shape != (size, size) or size == 0:
+            raise InvalidModel(
+                f"{name}[{action}] has shape {matrix.shape}, expected {(size, size)}"
+            )
+    # Doubles before anything else: repeated entries would add up in, say, 8 bits.
+    rows = csr_array(vstack([matrix.astype(np.float64) for matrix in matrices], format="csr"))
+    rows.sum_duplicates()
+    return rows
 
 
 class DenseMDP(NamedTuple):
@@ -185,8 +199,6 @@ class FiniteMDP:
         `R` is a table [S, A] or one sparse matrix [S, S] an action (0 where nothing is stored);
         everything else is as in `from_dense`.
         """
-        from surestep.model.sparse import read_matrices
-
         stacked = read_matrices("P", P)
         states = stacked.shape[1]
         pairs = dense_pairs((states, len(P)), enabled, state_labels, action_labels)

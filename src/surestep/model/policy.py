@@ -1,8 +1,8 @@
-"""Policies: a distribution over the enabled actions of every state."""
+"""Policies: a distribution over the enabled actions of every state; and plans, which have one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -150,3 +150,35 @@ def policy_of(source: PolicyLike, owner: Pairs | HasPairs) -> Policy:
             "Improvement or Result), or an array of probabilities [states, actions]"
         )
     return policy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A policy, its value, and how far that value can be off.
+
+    Both V^π of the policy and the best value in the class that was searched (V* for `optimal`)
+    lie within `error_bound` of `value` in every state; so the policy is within 2·`error_bound` of
+    the best one. `q` is r + ΓPv for v = `value`: the value of each pair. `residual` is
+    max_s |(Tv)(s) − v(s)| for the operator T that was iterated. Where policies may go round for
+    ever without discount, the bound of `policy_iteration` is about V^π alone.
+    """
+
+    policy: Policy
+    value: FloatArray  # [S]
+    iterations: int
+    residual: float
+    error_bound: float
+    q: FloatArray | None = None  # [K]; None of a worst case over several models
+
+    __repr__ = short_repr("policy.pairs.num_states", "value", "iterations", "error_bound")
+
+    def __post_init__(self) -> None:
+        """Freezes the arrays."""
+        arrays.keep(self, value=self.value, q=self.q)
+
+    __setstate__ = arrays.restore_frozen
+
+
+def negated(plan: Plan) -> Plan:
+    """Returns the plan with values of the other sign."""
+    return replace(plan, value=-plan.value, q=None if plan.q is None else -plan.q)

@@ -3,22 +3,54 @@
 Programs tell statements apart by their codes. Words are made of them here and nowhere else:
 certificates in files, the command line and the page of a result all have the sentences of
 `SENTENCES`. docs/codes.md explains the codes.
+Scalars are the values without parts that JSON has, as statements and certificates carry them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from string import Formatter
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 import surestep._arrays as arrays
 from surestep.errors import InvalidCertificate, SurestepError
-from surestep.model.scalars import Scalar, read_scalars
 
 WITHIN_SEEN = "rewards-within-seen"  # nobody declared what steps may earn
 OWN_WORDS = "in-own-words"  # of users and extensions, who may state what nobody here foresaw
+Scalar = None | bool | int | float | str
+
+
+def read_scalars(path: str, value: object) -> Mapping[str, Scalar]:
+    """Returns a read-only mapping from names to scalars; numbers must be finite."""
+    if not isinstance(value, Mapping):
+        raise InvalidCertificate(
+            f"{path} is {arrays.shown(value)}, expected names with their values"
+        )
+    scalars: dict[str, Scalar] = {}
+    for name, given in value.items():
+        if not (isinstance(name, str) and is_unicode(name)):
+            raise InvalidCertificate(f"{path} has the name {arrays.shown(name)}, expected text")
+        scalar = given.item() if isinstance(given, np.generic) else given
+        plain = scalar is None or isinstance(scalar, bool)
+        text = isinstance(scalar, str) and is_unicode(scalar)
+        if not (plain or text or (arrays.is_number(scalar) and math.isfinite(scalar))):
+            raise InvalidCertificate(
+                f"{path}.{name} is {arrays.shown(given)}, expected a finite number, text, true, "
+                "false or null"
+            )
+        scalars[name] = scalar
+    return MappingProxyType(scalars)
+
+
+def is_unicode(text: str) -> bool:
+    """Tells whether a file can hold the text: half of a surrogate pair is no character."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def part(share: float, seed: int | None) -> str:
@@ -259,11 +291,6 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "behavior policy never does; expected a policy that does only what the behavior policy may "
     "do{others}",
     "policy-beyond-log": "weights do not tell what the policy earns: {reason}",
-    "no-largest-weight": "the log names the probability of each row's action, and nobody knows how "
-    "small others may be, so that weights have no largest one; expected another interval than "
-    "hoeffding",
-    "weights-too-large": "weights of {steps} steps can be as large as {ratio:.6g}^{steps}, too "
-    "large for hoeffding; expected a policy nearer to the behavior policy, or another interval",
     # … of rewards and values
     "no-reward-observed": "no reward was ever observed, so none can be drawn; expected some data, "
     "known rewards, or reward_low and reward_high",

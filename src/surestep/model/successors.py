@@ -11,9 +11,8 @@ from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
-from surestep.model.pairs import Pairs, check_same_pairs
+from surestep.model.pairs import Pairs, check_same_pairs, read_successors, transition_name
 from surestep.model.statements import Statement
-from surestep.model.transitions import read_successors, transition_name
 
 LIGHTEST, HEAVIEST = 1e-9, 10**9  # weights of a prior
 

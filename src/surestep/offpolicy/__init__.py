@@ -4,25 +4,29 @@
 makes an estimate of the weights; an interval makes a lower bound of the estimate's values.
 """
 
-from surestep.offpolicy.asymptotic import bca_bootstrap, student_t
-from surestep.offpolicy.bounded import (
-    choose_threshold,
-    empirical_bernstein,
-    hoeffding,
-    truncated_bernstein,
-)
-from surestep.offpolicy.capital import betting
-from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
 from surestep.offpolicy.estimators import (
     ESTIMATORS,
     DoublyRobust,
+    Estimate,
     Estimator,
     ImportanceSampling,
+    MeanEstimate,
     PerDecision,
+    RatioEstimate,
     WeightedImportanceSampling,
     WeightedPerDecision,
+    paired_returns,
+    paired_rewards,
 )
-from surestep.offpolicy.paired import paired_returns, paired_rewards
+from surestep.offpolicy.intervals import (
+    bca_bootstrap,
+    betting,
+    choose_threshold,
+    empirical_bernstein,
+    hoeffding,
+    student_t,
+    truncated_bernstein,
+)
 from surestep.offpolicy.split import first_steps, split_episodes
 from surestep.offpolicy.weights import ImportanceWeights, importance_weights, unsupported_pairs
 

@@ -1,22 +1,138 @@
 """Importance-sampling estimators: what a policy would have earned, told from another one's log.
 
 All of them estimate the expected discounted reward Σ_t γ^t r_t of π over as many steps as the log
-records: until the process ends, or until the recording is cut off.
+records: until the process ends, or until the recording is cut off. They keep the parts of the
+estimate, since an interval needs one value an episode, and what the estimate would have been had
+the log held other multiplicities of its episodes.
+
+**The difference between two policies** is taken episode by episode.
+Each value has mean Δ = ρ(π) − ρ(π_b) over the steps that are recorded, and is bounded below however
+large the weights are, which is all that a one-sided interval needs. Subtracting the least possible
+reward costs nothing, since weights have mean 1, and it makes every weighted term nonnegative.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
+from surestep._arrays import ROUNDING_SLACK, AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
-from surestep.errors import InvalidParameter
-from surestep.offpolicy.estimate import Estimate, MeanEstimate, RatioEstimate
+from surestep._settings import check_setting
+from surestep.errors import InvalidParameter, UnsupportedPolicy
+from surestep.model.log import row_name
 from surestep.offpolicy.weights import ImportanceWeights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanEstimate:
+    """The mean of one value an episode; the values are independent and have the right mean."""
+
+    values: FloatArray  # [E]
+    value: float = field(init=False)
+
+    __repr__ = short_repr("value", "values.size")
+
+    def __post_init__(self) -> None:
+        """Takes the mean."""
+        values = arrays.numbers("values", self.values, InvalidParameter).astype(
+            np.float64, copy=False
+        )
+        if values.ndim != 1 or values.size == 0:
+            raise InvalidParameter(f"values have shape {values.shape}, expected one an episode")
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(values.mean())
+        check_finite(np.array(mean))
+        object.__setattr__(self, "values", arrays.freeze(values))
+        object.__setattr__(self, "value", mean)
+
+    def resampled(self, multiplicity: AnyArray) -> FloatArray:
+        """Σ_i m_bi x_i / Σ_i m_bi."""
+        means: FloatArray = multiplicity @ self.values / multiplicity.sum(axis=1)
+        return means
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RatioEstimate:
+    """Σ_t (Σ_i x_it / Σ_i w_it): at every step t a mean over the episodes, weighted with w_it.
+
+    Episode i owns a run of terms, one a step. After its last step it goes on with x = 0 and its
+    last weight. `values` are the estimate's linearisation in its sums,
+    θ + Σ_t (x_it − R_t w_it) / mean_j w_jt with R_t = Σ_i x_it / Σ_i w_it (the delta method): their
+    mean is θ, and their spread over √E is the standard error of θ in large logs.
+    """
+
+    offsets: IntArray  # [E+1] runs of terms
+    term: FloatArray  # x_it
+    weight: FloatArray  # w_it
+    value: float = field(init=False)
+    values: FloatArray = field(init=False)  # [E]
+
+    __repr__ = short_repr("value", "values.size")
+
+    def __post_init__(self) -> None:
+        """Adds up the terms."""
+        lengths = arrays.run_lengths(self.offsets)
+        size, last = int(lengths.max()), self.weight[self.offsets[1:] - 1]
+        step = self.steps()
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            sums = np.bincount(step, self.term, minlength=size)
+            ended = np.bincount(lengths, last, minlength=size + 1)[:size]
+            totals = np.cumsum(ended, dtype=np.float64)
+            totals += np.bincount(step, self.weight, minlength=size)
+            if (gone := ~(totals > 0)).any():
+                raise UnsupportedPolicy(
+                    f"at step {np.argmax(gone)} no episode of the log has any weight left: the "
+                    "policy would not have acted like any of them; expected more episodes, or an "
+                    "estimator without weighted means"
+                )
+            ratio = sums / totals
+            scale = lengths.size / totals
+            later = np.append(np.cumsum((ratio * scale)[::-1])[::-1], 0.0)
+            linear = arrays.run_sums(
+                self.term * scale[step] - self.weight * (ratio * scale)[step], self.offsets
+            )
+            values = ratio.sum() + (linear - last * later[lengths])
+        check_finite(values)
+        object.__setattr__(self, "value", float(ratio.sum()))
+        object.__setattr__(self, "values", arrays.own(values))
+
+    def steps(self) -> IntArray:
+        """Returns the step t of each term."""
+        return np.arange(self.term.size) - self.offsets[arrays.run_owners(self.offsets)]
+
+    def resampled(self, multiplicity: AnyArray) -> FloatArray:
+        """Estimates with weighted episodes; a step without any weight left counts as 0."""
+        from scipy.sparse import csr_array
+
+        lengths = arrays.run_lengths(self.offsets)
+        shape = (lengths.size, int(lengths.max()))
+        step, m = self.steps(), multiplicity.astype(np.float64)
+        ended = np.flatnonzero(lengths < shape[1])
+        last = self.weight[self.offsets[1:] - 1]
+        after = csr_array((last[ended], (ended, lengths[ended])), shape)
+        sums = m @ csr_array((self.term, step, self.offsets), shape)
+        totals = m @ csr_array((self.weight, step, self.offsets), shape)
+        totals = totals + np.cumsum(m @ after, axis=1)
+        ratio = np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
+        estimates: FloatArray = ratio.sum(axis=1)
+        return estimates
+
+
+def check_finite(values: FloatArray) -> None:
+    """Refuses an estimate that no double holds."""
+    if not np.isfinite(values).all():
+        raise UnsupportedPolicy(
+            "importance weights and rewards are so large that the estimate is no finite number; "
+            "expected a policy nearer to the behavior policy, for episodes this long"
+        )
+
+
+Estimate = MeanEstimate | RatioEstimate  # with its `value`, and one of the `values` an episode
 
 
 class Estimator(Protocol):
@@ -132,3 +248,94 @@ def returns(weights: ImportanceWeights, discount: float) -> FloatArray:
     earned = discounted_rewards(weights, discount)
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite estimate is refused
         return arrays.run_sums(earned, weights.log.episode_offsets)
+
+
+def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> MeanEstimate:
+    """Y = (w − 1)(G − G_min) of every episode, for returns that are never below `low` = G_min.
+
+    Y ≥ −(G_max − G_min), whatever the weight.
+    """
+    check_setting("low", low, float)
+    earned = returns(weights, discount)
+    arrays.refuse_where(
+        ~(earned >= low - ROUNDING_SLACK * abs(low)),  # a sum of γ^t r_min may be rounded
+        lambda e: f"the return of episode {e} is {earned[e]}, expected at least low = {low}",
+        "episode",
+        InvalidParameter,
+    )
+    with np.errstate(over="ignore"):
+        return MeanEstimate((weights.total - 1.0) * np.maximum(earned - low, 0.0))
+
+
+def paired_rewards(
+    weights: ImportanceWeights, discount: float, low: float, horizon: float
+) -> MeanEstimate:
+    """Y = Σ_{t<H} γ^t (w_{0:t} − 1)(r_t − r_min) of every episode; rewards are never below `low`.
+
+    An episode that ended before the horizon H goes on with reward 0 and its last weight: only so
+    does every weight have mean 1 at every step, and r_min drop out. So `low` must be at most 0
+    where episodes end early, and H (inf, where γ < 1 and no episode is truncated) must not be read
+    off the log. Y ≥ −(r_max − r_min) Σ_{t<H} γ^t, with r_max ≥ 0 if episodes may end early.
+    """
+    check_setting("low", low, float)
+    powers, discount = discount_powers(weights, discount), float(discount)
+    log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
+    check_horizon(weights, discount, horizon)
+    arrays.refuse_where(
+        ~(log.reward >= low),
+        lambda i: (
+            f"the reward of {row_name(log.episode_offsets, i)} is {log.reward[i]}, expected at "
+            f"least low = {low}"
+        ),
+        "step",
+        InvalidParameter,
+    )
+    arrays.refuse_where(
+        (lengths < horizon) & (low > 0),
+        lambda e: (
+            f"low is {low}, but episode {e} earns 0 after its end, at step {lengths[e]} of "
+            f"{horizon}; expected at most 0"
+        ),
+        "episode",
+        InvalidParameter,
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = powers * (weights.cumulative - 1.0) * (log.reward - low)
+        after = (weights.total - 1.0) * -low * remaining_discount(discount, lengths, horizon)
+        return MeanEstimate(arrays.run_sums(terms, log.episode_offsets) + after)
+
+
+def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> FloatArray:
+    """Σ_{length ≤ t < H} γ^t for each of the lengths [E], all of them at least 1."""
+    left = horizon - lengths
+    if discount == 0:  # also where the horizon is infinite
+        return np.zeros(lengths.size)
+    if discount == 1:
+        return left
+    whole = -np.expm1(left * math.log(discount)) / (1.0 - discount)  # Σ_{t < left} γ^t
+    result: FloatArray = discount**lengths * whole
+    return result
+
+
+def check_horizon(weights: ImportanceWeights, discount: float, horizon: object) -> None:
+    """Refuses a horizon that is none, or that the log does not reach or does not keep."""
+    if (
+        not arrays.is_number(horizon)
+        or not (horizon >= 1 and horizon == np.floor(horizon))
+        or (discount == 1 and horizon == np.inf)
+    ):
+        raise InvalidParameter(
+            f"horizon is {horizon!r}, expected a whole number of 1 or more, or inf with a discount "
+            "below 1"
+        )
+    log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
+    over = log.terminated[log.episode_offsets[1:] - 1]
+    arrays.refuse_where(
+        (lengths > horizon) | (~over & (lengths < horizon)),
+        lambda e: (
+            f"episode {e} is {'over' if over[e] else 'truncated'} after {lengths[e]} steps; "
+            f"expected horizon = {horizon}, or less where it is over"
+        ),
+        "episode",
+        InvalidParameter,
+    )

@@ -9,11 +9,10 @@ from surestep._arrays import BoolArray
 from surestep.algorithms import Algorithm
 from surestep.certificates import Certifier, NoClaim, certify
 from surestep.certificates.episodes import holds_out, split_of
-from surestep.certificates.known import Known
-from surestep.certificates.ranges import Ranges, hull, with_zero
+from surestep.certificates.known import Known, Ranges, hull, with_zero
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.counts.labelled import LabelledCounts
-from surestep.io.logs.groups import STOPPED, UNFINISHED
+from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.model import Certificate, Policy, Problem
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's

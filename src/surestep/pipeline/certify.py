@@ -16,13 +16,11 @@ from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
-from surestep.certificates.known import Split
-from surestep.certificates.ranges import Ranges, hull
+from surestep.certificates.known import Ranges, Split, hull
 from surestep.description import RANGES, described
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
-from surestep.io.labels.behavior import propensities_vary
-from surestep.io.labels.label_tables import PairTable
+from surestep.io.labels.label_tables import PairTable, propensities_vary
 from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
@@ -191,20 +189,20 @@ class SavedPolicy:
         facts = DataFacts.of(counts)
         if not same_log and "running" in record.defaults:
             # Nobody declared what steps may earn: what the log of the result shows, they may too.
-            shown = (record.parameters[name] for name in Ranges._fields)
+            shown = (getattr(record.parameters, name) for name in Ranges._fields)
             both = zip(facts.ranges, shown, strict=True)
             facts = facts._replace(ranges=Ranges(*map(hull, both)))
         assembly = assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts)
         told = terms.certifier_settings(facts)
         splits = set()
         if same_log:
-            made = [Asked.of(text).make_with(told) for text in record.parameters["certificates"]]
+            made = [Asked.of(text).make_with(told) for text in record.parameters.certificates]
             splits = {split_of(certifier) for certifier in made if holds_out(certifier)}
         told = told if splits else told._replace(split=NO_SPLIT)
         told = told._replace(delta=told.delta if delta is None else delta)
-        chosen = record.parameters["n_wedge_chosen_by"] is not None
-        n_wedge = None if chosen else record.parameters["n_wedge"]
-        told = with_algorithm(told, algorithm_of(record.parameters["algorithm"]), n_wedge)
+        chosen = record.parameters.n_wedge_chosen_by is not None
+        n_wedge = None if chosen else record.parameters.n_wedge
+        told = with_algorithm(told, algorithm_of(record.parameters.algorithm), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
         problem = problem_of(assembly, terms, facts)
@@ -254,7 +252,7 @@ def log_again(
     bins = {name: binning.to_json() for name, binning in words.binnings.items()}
     bins |= {name: rules[name] for name in words.learnt if name in rules}
     # Those of the parameters are of the files; columns that reading adds are said alone.
-    columns = {**record.description.get("columns", {}), **record.parameters["columns"]}
+    columns = {**record.description.get("columns", {}), **record.parameters.columns}
     read = {"columns": columns, "bins": bins}
     source = open_again(record, own, frame, memory_limit, read, allow_query=allow_query)
     for states in words.learnt.values():
@@ -265,10 +263,10 @@ def log_again(
 def given_in(saved: Result) -> dict[str, Any]:
     """Returns what was given beside the log of a result, as it stands in the folder."""
     parameters, table = saved.record.parameters, saved.table
-    words, kind = table.vocabulary, parameters["behavior"]
+    words, kind = table.vocabulary, parameters.behavior
     states = words.states[: table.num_deciding]
     inside = {"states": states, "actions": words.actions, "possible": pairs_in(saved)}
-    listed = {name: each for name, each in inside.items() if parameters[name] == "listed"}
+    listed = {name: each for name, each in inside.items() if getattr(parameters, name) == "listed"}
     behavior = table_of(saved) if kind == "table" else kind
     return {"behavior": behavior, "learnt": words.learnt, **listed}
 

@@ -16,8 +16,7 @@ from surestep.checks.running import check_result, given_log, looked_at
 from surestep.checks.shuffling import episode_of_rows
 from surestep.errors import NeverEnds, SurestepError
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import joined
-from surestep.io.labels.vocabulary import Vocabulary
+from surestep.io.labels.vocabulary import Vocabulary, joined
 from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, DecisionLog, FiniteMDP, Problem, estimate_behavior

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from surestep.description import Description, key_text, several, written
-from surestep.io.labels.bin_rules import decimal_sql, number_sql
+from surestep.io.labels.binning import decimal_sql, number_sql
 from surestep.io.logs.columns import ROLES
-from surestep.io.logs.preparing import plain_text
 from surestep.io.logs.roles import stamp_sql
-from surestep.io.logs.tables import connected, find_table, types_of
+from surestep.io.logs.tables import connected, find_table, plain_text, types_of
 from surestep.io.sql import sql_name, sql_text
 
 FEW = 30  # different values of a column that may be a part of the state as it is

@@ -27,17 +27,11 @@ from surestep.description import Description
 from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
-from surestep.io.labels.behavior import (
-    policy_from_propensities,
-    propensities_vary,
-    propensity_ranges,
-)
-from surestep.io.labels.label import Label
 from surestep.io.labels.label_tables import PairTable
 from surestep.io.labels.learnt_states import LearntStates, learn, returns_of
-from surestep.io.labels.vocabulary import Vocabulary, in_order, read_labels
+from surestep.io.labels.vocabulary import Label, Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
-from surestep.io.logs.groups import STOPPED, UNFINISHED
+from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
@@ -258,7 +252,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferre
     if behavior is None and not logged:
         return "estimate"
     if behavior is None:
-        return "row-propensities" if propensities_vary(counts) else "propensities"
+        return "row-propensities" if label_tables.propensities_vary(counts) else "propensities"
     if not isinstance(behavior, str) or behavior not in keys.WORDS_FOR_BEHAVIOR:
         columns = counts.state_columns, counts.action_columns
         return label_tables.read_pairs(behavior, *columns, counts.binnings, policy=True)
@@ -383,13 +377,13 @@ def inferred_policy(
     if how == "uniform":
         return Policy.uniform(numbered), ()
     if how == "propensities":
-        ranges = propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
-        logged = policy_from_propensities(numbered.pairs, *ranges)
+        ranges = label_tables.propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
+        logged = label_tables.policy_from_propensities(numbered.pairs, *ranges)
         completed, unseen = logged.states_completed, Statement("undecided-states-any-action")
         said = [Statement("propensities-completed", {"states": completed})] if completed else []
         said += [unseen] if logged.states_unseen > np.count_nonzero(numbered.terminal) else []
         return logged.policy, tuple(said)
-    varying = how == "row-propensities" and propensities_vary(counts)
+    varying = how == "row-propensities" and label_tables.propensities_vary(counts)
     return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from surestep._words import counted, listed, number
 from surestep.algorithms import kind_of
 from surestep.description import SEEN
-from surestep.io.labels.label import Label
+from surestep.io.labels.vocabulary import Label
 from surestep.results.result import Result
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce
@@ -75,7 +75,7 @@ class Explanation:
 
 def explain(result: Result, state: object) -> Explanation:
     """All that the saved policy says about a state, given as for `Result.act`."""
-    table, n_wedge = result.table, result.record.parameters["n_wedge"]
+    table, n_wedge = result.table, result.record.parameters.n_wedge
     s = table.vocabulary.state_index(state)
     words = table.vocabulary
     if table.quiet[s]:
@@ -87,12 +87,12 @@ def explain(result: Result, state: object) -> Explanation:
         words.states[s],
         words.state_columns,
         words.action_columns,
-        result.record.parameters["algorithm"]["algorithm"],
+        result.record.parameters.algorithm["algorithm"],
         n_wedge,
         result.record.behavior_is_estimated,
         reasons,
         int(table.held_out_visits[table.pairs.state == s].sum()),
-        result.record.parameters["possible"] == SEEN,
+        result.record.parameters.possible == SEEN,
         tuple(
             (column, text)
             for column, text in zip(words.state_columns, words.states[s], strict=True)
@@ -108,7 +108,7 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
     visits = int(table.visits[pair])
     trusted = None if table.trusted is None else bool(table.trusted[pair])
     allowed = None if table.allowed is None else bool(table.allowed[pair])
-    never = visits == 0 and result.record.parameters["possible"] == SEEN
+    never = visits == 0 and result.record.parameters.possible == SEEN
     open_later = trusted is False and allowed is not False and not never
     return ActionReason(
         table.vocabulary.actions[int(table.pairs.action[pair])],

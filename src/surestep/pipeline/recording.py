@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
-
-import msgspec
 
 from surestep._blocks import versions_here
 from surestep._version import installed_version
@@ -58,7 +55,7 @@ def record_of(
         said = merged(said, in_words(worlds=rehearsal.worlds))
     description = described(said)
     return Record(
-        versions_with(shelved(settled.algorithm.name, parameters["certificates"]), words.learnt),
+        versions_with(shelved(settled.algorithm.name, parameters.certificates), words.learnt),
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),
@@ -83,7 +80,7 @@ def record_of(
 
 def parameters_of(
     evidence: Evidence, terms: Terms, problem: Problem, settled: Settled, rehearsal: Rehearsed
-) -> dict[str, Any]:
+) -> Parameters:
     """Returns the parameters: every term as it was said or taken, but for those that were settled
     by the data or by other terms.
     """
@@ -96,7 +93,7 @@ def parameters_of(
     seeds |= {"algorithm": settled.algorithm.seed} if hasattr(settled.algorithm, "seed") else {}
     seeds |= {"rehearsal": rehearsal.seed} if rehearsal.sizes else {}
     chosen_by = settled.chosen_by
-    used = Parameters(
+    return Parameters(
         discount=problem.single_discount,
         algorithm=settings_of(settled.algorithm),
         n_wedge=settled.improvement.n_wedge,
@@ -117,8 +114,6 @@ def parameters_of(
         sizes=list(rehearsal.sizes),
         time_limit=rehearsal.time_limit,
     )
-    content: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(used)))
-    return content
 
 
 def data_summary(counts: LabelledCounts) -> DataSummary:
@@ -138,7 +133,7 @@ def terms_of(record: Record) -> Terms:
 
 def made_from_log(record: Record) -> bool:
     """Tells whether a result was made from a log, whose rewards have a column, not from counts."""
-    return "reward" in record.parameters["columns"]
+    return "reward" in record.parameters.columns
 
 
 # ---- parts of a result that are not built in, and who brought it --------------------------------

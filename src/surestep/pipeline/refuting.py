@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from surestep.certificates.ranges import Ranges, single_rewards
+from surestep.certificates.known import Ranges, single_rewards
 from surestep.certificates.refuting import SAME, check_returns, check_values
 from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
-from surestep.io.labels.label import joined
-from surestep.io.logs.groups import UNFINISHED
+from surestep.io.labels.vocabulary import joined
+from surestep.io.logs.loading import UNFINISHED
 from surestep.io.logs.source import LogSource
 from surestep.model import Problem, Statement
 from surestep.pipeline.evidence import LoadedSteps

@@ -19,7 +19,7 @@ from surestep.pipeline.stress_test import ALONE, Effort, Progress, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal
 from surestep.rehearsal.rehearse import SIZES, read_sizes
-from surestep.rehearsal.work import STEPS_A_SECOND, work_of
+from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 from surestep.report.result import rehearsal_page
 from surestep.results.findings import Findings
 from surestep.results.record import Record
@@ -76,8 +76,8 @@ def rehearse_log(
     method = msgspec.structs.replace(terms.method, worlds=worlds)
     terms = replace(terms, method=method, has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
-    rehearsed = (question.problem, question.algorithm, question.rehearsed)
-    seconds = work_of(*rehearsed, worlds, sizes) / STEPS_A_SECOND
+    work = work_in(question.problem, question.algorithm, question.rehearsed)
+    seconds = work.of(worlds, sizes) / STEPS_A_SECOND
     how = Rehearsed(worlds, sizes, seed, seconds)
     made = draft_with(evidence, terms, question, how, tell)
 

@@ -17,9 +17,8 @@ from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier, Posterior
-from surestep.certificates.known import Known, Split
-from surestep.certificates.named import read_settings
-from surestep.certificates.ranges import NOTHING, Ranges, single_rewards, with_zero
+from surestep.certificates.known import NOTHING, Known, Ranges, Split, single_rewards, with_zero
+from surestep.certificates.registry import read_settings
 from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, n_wedge_setting
 from surestep.choosing_n_wedge import Method as Improving

@@ -85,7 +85,7 @@ def verify_result(
     evidence = gather(source, terms=terms, objects=objects)
     check_same_rows(record, evidence)
     evidence = replace(evidence, description=keys.described(record.description))
-    here = draft(evidence, terms, tell, time_limit=record.parameters["time_limit"])
+    here = draft(evidence, terms, tell, time_limit=record.parameters.time_limit)
     made = result_of(here.like(record).finished(tell))
     then, now = (asdict(each) for each in (record, here.findings.record))
     moved = difference(RUN, *({name: each[name] for name in MADE_WITH} for each in (then, now)))
@@ -161,7 +161,8 @@ def open_again(
 def check_given(record: Record, given: Mapping[str, Any]) -> None:
     """Refuses tables beside the log that are not given again, or of which the record lies."""
     for name, path in SOURCES.items():
-        used, told = record.parameters[name], keys.at(keys.described(record.description), path)
+        used = getattr(record.parameters, name)
+        told = keys.at(keys.described(record.description), path)
         file = "table" if name == "behavior" else "listed"
         kinds = {
             each if keys.is_word(path, each) else file

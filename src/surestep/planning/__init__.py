@@ -1,6 +1,6 @@
 """Known MDP to numbers: evaluation, optimisation and occupancy, each with a proven error."""
 
-from surestep.model.plan import Plan
+from surestep.model.policy import Plan
 from surestep.planning.batch import EvaluationBatch, PlanBatch, evaluate_batch, optimal_batch
 from surestep.planning.evaluation import (
     Evaluation,
@@ -10,11 +10,7 @@ from surestep.planning.evaluation import (
     performance,
     q_values,
 )
-from surestep.planning.iteration import (
-    optimal,
-    policy_iteration,
-    value_iteration,
-)
+from surestep.planning.iteration import optimal, policy_iteration, value_iteration
 
 __all__ = [
     "Evaluation",

@@ -1,18 +1,21 @@
-"""Many models of one shape at once: evaluation and optimisation along a leading axis."""
+"""Many models of one shape at once: evaluation and optimisation along a leading axis.
+
+In which order states are eliminated, and where entries fill in, is found once for a shape.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, RunWords
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
-from surestep.kernels.records import EliminationPlan, Models
-from surestep.kernels.small import (
+from surestep.kernels.elimination import (
     Allowed,
     Solutions,
     evaluate_each,
@@ -20,19 +23,90 @@ from surestep.kernels.small import (
     room_to_evaluate,
     room_to_improve,
 )
+from surestep.kernels.records import EliminationPlan, Models
 from surestep.model.batch import MDPBatch
-from surestep.model.pairs import check_same_pairs
+from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
-from surestep.planning.elimination import plan_elimination
+from surestep.planning.chain import TOO_MANY_STEPS
 from surestep.planning.ends import endless_circle, goes_round, refuse_endless
 from surestep.planning.evaluation import evaluate_with_bound
 from surestep.planning.horizons import certified_steps, longest_horizon
 from surestep.planning.iteration import ITERATION_LIMIT, optimal
 from surestep.planning.proof import SMALLEST_NORMAL, TIE_TOLERANCE, most_terms
 from surestep.planning.pruning import FixedRows
-from surestep.planning.solving import TOO_MANY_STEPS
 
+MOST_WORK = 2_000_000  # multiplications of one solve; beyond, other ways to a value are faster
+MOST_STATES = 2_000  # beyond, even looking for an order takes long where much fills in
 TRUST_ALL = -1  # an N∧ that every pair exceeds
+
+
+def plan_elimination(
+    pairs: Pairs, offsets: IntArray, successor: IndexArray
+) -> EliminationPlan | None:
+    """Returns the plan for models with these successors, or None where that takes too much work.
+
+    The order is SciPy's minimum degree on the pattern of I − P and its transpose. Filling in
+    follows from the pattern alone: what is eliminated leaves its row of U to all rows below that
+    have its column. Plans are remembered.
+    """
+    if pairs.num_states > MOST_STATES:
+        return None
+    source = pairs.state[arrays.run_owners(offsets)].astype(np.int32)
+    return plan_for_edges(pairs.num_states, source.tobytes(), successor.tobytes())
+
+
+@lru_cache(maxsize=32)  # an experiment asks for the same shape again and again
+def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan | None:
+    """Returns the plan for transitions source → target, given as the bytes of 32-bit numbers."""
+    source, successor = np.frombuffer(sources, np.int32), np.frombuffer(targets, np.int32)
+    order = minimum_degree(size, source, successor)
+    place = np.empty(size, np.int64)
+    place[order] = np.arange(size)
+    rows: list[set[int]] = [set() for _ in range(size)]
+    for i, j in zip(place[source].tolist(), place[successor].tolist(), strict=True):
+        rows[i].add(j)
+    lower: list[list[int]] = []
+    upper: list[list[int]] = []
+    work = 0
+    for i, row in enumerate(rows):
+        below = []
+        waiting = {j for j in row if j < i}
+        while waiting:
+            c = min(waiting)
+            waiting.remove(c)
+            below.append(c)
+            work += len(upper[c])
+            row.update(upper[c])
+            waiting.update(j for j in upper[c] if j < i)
+        if work > MOST_WORK:
+            return None
+        lower.append(below)
+        upper.append(sorted(j for j in row if j > i))
+    return EliminationPlan(arrays.own(order), arrays.own(place), *runs_of(lower), *runs_of(upper))
+
+
+def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArray:
+    """Returns an order of the states in which little fills in."""
+    from scipy.sparse import coo_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    # The order follows from the pattern; entries so small let the diagonal dominate.
+    entries = np.full(source.size, SMALLEST_NORMAL)
+    edges = coo_array((entries, (source, target)), (size, size)).tocsr()
+    dominant = (edges + edges.T + eye_array(size)).tocsc()
+    factors = splu(dominant, "MMD_AT_PLUS_A", options={"SymmetricMode": True})
+    place: IntArray = factors.perm_c.astype(np.int64)
+    order = np.empty(size, np.int64)
+    order[place] = np.arange(size)
+    return order
+
+
+def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
+    """Lists as offsets and one flat array."""
+    flat = np.array([entry for entries in lists for entry in entries], np.int64)
+    return arrays.own(arrays.offsets_of(np.array([len(entries) for entries in lists]))), arrays.own(
+        flat
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,26 +249,31 @@ def optimal_batch(batch: MDPBatch) -> PlanBatch:
         )
     steps = most_steps(batch)
     size, pairs = batch.num_models, batch.pairs.num_pairs
-    solutions = Solutions.from_values(np.zeros((size, batch.num_states)), pairs)
+    start = np.zeros((size, batch.num_states))
     every = Allowed(np.zeros(pairs), np.zeros((1, pairs), np.int64), np.array([TRUST_ALL]))
-    improve_each.all(
-        size,
-        room_to_improve(elimination, pairs),
-        models_of(batch),
-        every,
-        elimination,
-        TIE_TOLERANCE,
-        ITERATION_LIMIT,
-        solutions,
-    )
-    probability, value, residual, iterations = solutions
-    if iterations.max() > ITERATION_LIMIT:
+    found = best_of_each(models_of(batch), every, elimination, start, "of model")
+    error = proven_errors(batch, found.value, found.residual, steps, TIE_TOLERANCE)
+    return PlanBatch(found.policy, found.value, found.iterations, found.residual, error)
+
+
+def best_of_each(
+    models: Models, allowed: Allowed, plan: EliminationPlan, start: FloatArray, where: str
+) -> Solutions:
+    """Policy iteration from values [B, S], over what is allowed, compiled and on all cores.
+
+    Of B a multiple of the number of models, each part is for the same models again.
+    """
+    pairs = allowed.behavior.size
+    solutions = Solutions.from_values(start, pairs)
+    room = room_to_improve(plan, pairs)
+    rules = (TIE_TOLERANCE, ITERATION_LIMIT)
+    improve_each.all(len(start), room, models, allowed, plan, *rules, solutions)
+    if solutions.iterations.max() > ITERATION_LIMIT:
+        first = int(solutions.iterations.argmax()) % len(models.reward)
         raise NotConverged(
-            f"policy iteration of model {int(iterations.argmax())} stopped after "
-            f"{ITERATION_LIMIT} rounds, the limit"
+            f"policy iteration {where} {first} stopped after {ITERATION_LIMIT} rounds, the limit"
         )
-    error = proven_errors(batch, value, residual, steps, TIE_TOLERANCE)
-    return PlanBatch(probability, value, iterations, residual, error)
+    return solutions
 
 
 def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:

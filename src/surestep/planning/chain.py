@@ -1,8 +1,16 @@
-"""The Markov chain that a policy makes of an MDP, and ways to solve x = b + W x on it."""
+"""The Markov chain that a policy makes of an MDP, and x = b + W x solved on it as suits it best.
+
+Models that people make are seldom one tangle: protocols count, clocks run, work gets done. What
+comes back to itself are small parts, and for each of them a few sweeps in place are enough once all
+that it leads to is known. So large chains are solved one strongly connected component after the
+other, successors first; see `kernels.components`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array, identity
@@ -11,15 +19,30 @@ from scipy.sparse.linalg import splu
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels.chain import chain_rows, chain_sizes, chain_step
-from surestep.kernels.components import Order
-from surestep.kernels.extremes import difference_range
-from surestep.kernels.krylov import bicgstab_step
+from surestep.errors import NotConverged
+from surestep.kernels.backup import difference_range
+from surestep.kernels.chain import bicgstab_step, chain_rows, chain_sizes, chain_step
+from surestep.kernels.components import Order, leads_ahead, settle_components, strong_components
 from surestep.planning.proof import Horizon
 from surestep.planning.pruning import Backup, RowModel
 
 FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
 MOST_FAST_SWEEPS = 100
+MOST_SWEEPS = 1_000  # of one component; one that needs more is left to other methods
+Method = Literal["auto", "dense", "sparse", "iterative", "components"]
+GoodEnough = Callable[[FloatArray, float], bool]  # a solution and its residual to the judgement
+
+DENSE_STATES = 300  # up to here a dense LU is the fastest
+FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
+LARGEST_FILL = 20_000_000
+KRYLOV_STEPS = 1_000
+# What solvers raise where a chain is singular up to rounding.
+SINGULAR = (np.linalg.LinAlgError, RuntimeError, ZeroDivisionError)
+TOO_MANY_STEPS = (
+    "without discounting, the policy takes so many steps before it ends that nothing can be proven "
+    "in doubles; expected a discount below 1, or likelier ends"
+)
+SWEEPS_PER_STEP = 40  # (1 − 1/w)^(40 w) < 1e-17: more sweeps cannot help
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,3 +253,129 @@ def frontier_exceeds(chain: Chain, width: int, levels: int) -> bool:
             return False
         seen[frontier] = True
     return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """The strongly connected components of a model; those that others lead to come first."""
+
+    model: Backup
+    found: Order
+
+    @classmethod
+    def of(cls, model: Backup, found: Order | None = None) -> Components:
+        """Finds the components, unless they are known."""
+        return cls(model, by_component(*model[:3]) if found is None else found)
+
+    @property
+    def number(self) -> int:
+        """Returns C, the number of components."""
+        return self.found.starts.size - 1
+
+    def states(self, component: int) -> IndexArray:
+        """Returns the states of a component, in the order in which they are swept."""
+        first, last = self.found.starts[component : component + 2]
+        return self.found.order[first:last]
+
+    def settle(self, first: int, target: float, value: FloatArray) -> int:
+        """Brings `value` [S] of the components from `first` on to a residual of `target`.
+
+        The first one for which sweeps are too slow, or the number of components.
+        """
+        return settle_components(self.model, self.found, first, target, MOST_SWEEPS, value)
+
+
+def by_component(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> Order:
+    """Finds the components, by a depth-first search where there is a way back at all."""
+    states = pair_offsets.size - 1
+    if leads_ahead(pair_offsets, offsets, successor):
+        backwards = np.arange(states, dtype=np.int32)[::-1].copy()
+        return Order(backwards, backwards, np.arange(states + 1))
+    order, place = np.empty(states, np.int32), np.empty(states, np.int32)
+    starts = np.empty(states + 1, np.int64)
+    number = strong_components(pair_offsets, offsets, successor, order, place, starts)
+    return Order(order, place, starts[: number + 1].copy())
+
+
+def undiscounted_total(chain: Chain, start: FloatArray, target: float) -> FloatArray:
+    """Solves x = b + W x for a chain that ends, up to a residual of `target`."""
+    unlimited = Horizon(1.0, np.inf, uniform=False)
+    try:
+        return solve(
+            chain, "auto", start, target, unlimited, lambda _, residual: residual <= target
+        )[0]
+    except SINGULAR:
+        raise NotConverged(TOO_MANY_STEPS) from None
+
+
+def solve(
+    chain: Chain,
+    method: Method,
+    start: FloatArray,
+    target: float,
+    horizon: Horizon,
+    good_enough: GoodEnough,
+) -> tuple[FloatArray, Method]:
+    """Solves x = b + W x; the solution and the method that was used.
+
+    `target` is the residual to aim for, `good_enough(x, residual)` the judgement that counts, and
+    `horizon` limits the sweeps. Exact methods need none of them.
+    """
+    if method == "auto" and chain.reward.size > DENSE_STATES:
+        if chain.found is not None:
+            return solve_components(chain, start, target, horizon), "components"
+        value, residual = solve_fast_sweeps(chain, start, target, horizon)
+        if good_enough(value, residual):
+            return value, "iterative"
+        return solve_components(chain, start, target, horizon), "components"
+    if method == "components":
+        return solve_components(chain, start, target, horizon), method
+    if method == "iterative":
+        value, residual = solve_fast_sweeps(chain, start, target, horizon)
+        return solve_slowly(chain, value, target, horizon, good_enough), method
+    if method == "sparse":
+        return solve_sparse(chain), method
+    return solve_dense(chain), "dense"
+
+
+def solve_slowly(
+    chain: Chain,
+    start: FloatArray,
+    target: float,
+    horizon: Horizon,
+    good_enough: GoodEnough,
+) -> FloatArray:
+    """Solves by BiCGSTAB, and by sweeps where that breaks down."""
+    residual = largest(change_range(chain, start))
+    value = start
+    if not good_enough(value, residual):
+        value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
+    if not good_enough(value, residual):
+        # More sweeps cannot help, or would never come.
+        most = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
+        value, _ = solve_sweeps(chain, value, target, most)
+    return value
+
+
+def solve_components(
+    chain: Chain, start: FloatArray, target: float, horizon: Horizon
+) -> FloatArray:
+    """Solves one component after the other, those that others lead to first."""
+    components, value = Components.of(chain.model(), chain.found), start.copy()
+    reached = components.settle(0, target, value)
+    while reached < components.number:
+        states = components.states(reached)
+        value[states] = solve_part(chain.part(states, value), value[states], target, horizon)
+        reached = components.settle(reached + 1, target, value)
+    return value
+
+
+def solve_part(chain: Chain, start: FloatArray, target: float, horizon: Horizon) -> FloatArray:
+    """Solves a component on which sweeps are slow: dense when small, sparse if little fills in."""
+    size = chain.reward.size
+    if size <= DENSE_STATES:
+        return solve_dense(chain)
+    limit = min(FILL_PER_STATE * size, LARGEST_FILL)
+    if predicted_fill(chain, limit) <= limit:
+        return solve_sparse(chain)
+    return solve_slowly(chain, start, target, horizon, lambda _, residual: residual <= target)

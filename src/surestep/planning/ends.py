@@ -28,8 +28,7 @@ from surestep.kernels.components import Order
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.planning.chain import Chain
-from surestep.planning.components import by_component
+from surestep.planning.chain import Chain, by_component
 from surestep.planning.pruning import RowModel
 
 

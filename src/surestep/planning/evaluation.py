@@ -13,13 +13,12 @@ from surestep._settings import check_setting
 from surestep.errors import NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import Policy, PolicyLike, policy_of
-from surestep.planning.chain import change_range, largest
+from surestep.model.policy import Plan, Policy, PolicyLike, policy_of
+from surestep.planning.chain import Method, change_range, largest, solve
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup
-from surestep.planning.solving import Method, solve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +31,10 @@ class Evaluation:
     method: Method  # the one that was used
 
     __repr__ = short_repr("value", "error_bound", "method")
+
+    def plan(self, policy: Policy, iterations: int, q: FloatArray) -> Plan:
+        """Returns the plan of the policy that was evaluated, with q of its value [K]."""
+        return Plan(policy, self.value, iterations, self.residual, self.error_bound, q)
 
 
 def evaluate(

@@ -12,8 +12,14 @@ from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.backup import best_values
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
-from surestep.planning.chain import Chain, change_range, policy_chain
-from surestep.planning.components import Components
+from surestep.planning.chain import (
+    TOO_MANY_STEPS,
+    Chain,
+    Components,
+    change_range,
+    policy_chain,
+    undiscounted_total,
+)
 from surestep.planning.ends import (
     Edges,
     end_components,
@@ -27,7 +33,6 @@ from surestep.planning.ends import (
 )
 from surestep.planning.proof import ROW_EXCESS, Horizon, StoppingRule, most_terms
 from surestep.planning.pruning import Backup, averaged, best_of
-from surestep.planning.solving import TOO_MANY_STEPS, undiscounted_total
 
 ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 % larger
 

@@ -17,14 +17,21 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels._device import brought_home, machine_for
-from surestep.kernels.backup import gauss_seidel_sweep
+from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
-from surestep.kernels.extremes import difference_range
 from surestep.model.mdp import FiniteMDP
-from surestep.model.plan import Plan, negated
-from surestep.model.policy import Policy
-from surestep.planning.chain import FAST, half_range, largest, policy_chain
-from surestep.planning.components import Components
+from surestep.model.policy import Plan, Policy, negated
+from surestep.planning.chain import (
+    DENSE_STATES,
+    FAST,
+    SWEEPS_PER_STEP,
+    Components,
+    Method,
+    half_range,
+    largest,
+    policy_chain,
+    solve,
+)
 from surestep.planning.ends import refuse_endless
 from surestep.planning.evaluation import (
     Evaluation,
@@ -36,7 +43,6 @@ from surestep.planning.evaluation import (
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, refuse
 from surestep.planning.pruning import Backup, averaged, best_of, pruned
-from surestep.planning.solving import DENSE_STATES, SWEEPS_PER_STEP, Method, solve
 from surestep.planning.total import best_ending, ending_iteration, may_last
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
@@ -81,17 +87,14 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
 def only_plan(mdp: FiniteMDP, tolerance: float | None) -> Plan:
     """Returns the plan of a model in which every state has one action."""
     only = Policy.uniform(mdp)
-
-    def plan_of(found: Evaluation) -> Plan:
-        q = q_values(mdp, found.value)
-        return Plan(only, found.value, 1, found.residual, found.error_bound, q)
-
     try:
-        return plan_of(evaluate_with_bound(mdp, only, tolerance=tolerance))
+        found = evaluate_with_bound(mdp, only, tolerance=tolerance)
     except NotConverged as problem:
         if isinstance(problem.evaluation, Evaluation):
-            problem.plan = plan_of(problem.evaluation)
+            reached = problem.evaluation
+            problem.plan = reached.plan(only, 1, q_values(mdp, reached.value))
         raise
+    return found.plan(only, 1, q_values(mdp, found.value))
 
 
 def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan:

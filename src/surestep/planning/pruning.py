@@ -15,9 +15,16 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._device import brought_home
 from surestep.kernels._types import is_there
-from surestep.kernels.backup import best_values, expected_values, largest_values, pair_values
-from surestep.kernels.greedy import greedy
-from surestep.kernels.pruning import KeptModel, copy_kept, count_kept
+from surestep.kernels.backup import (
+    KeptModel,
+    best_values,
+    copy_kept,
+    count_kept,
+    expected_values,
+    greedy,
+    largest_values,
+    pair_values,
+)
 from surestep.kernels.records import Model
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs

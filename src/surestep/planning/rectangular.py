@@ -31,20 +31,18 @@ from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
     L1Balls,
-    Step,
-    worst_interval_rows,
-    worst_l1_rows,
-)
-from surestep.kernels.robust_batch import Answer, Game, settle_intervals, settle_l1, settle_trees
-from surestep.kernels.robust_trees import (
     Segments,
+    Step,
     Trees,
     lowest_of_segments,
     segments,
     tree_nodes,
     tree_sizes,
+    worst_interval_rows,
+    worst_l1_rows,
     worst_tree_rows,
 )
+from surestep.kernels.robust_batch import Answer, Game, settle_intervals, settle_l1, settle_trees
 from surestep.model.pairs import Pairs
 
 

@@ -36,8 +36,8 @@ from surestep._arrays import FloatArray, IntArray
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, picked_labels
-from surestep.model.plan import Plan
-from surestep.model.policy import Policy
+from surestep.model.policy import Plan, Policy
+from surestep.planning.chain import TOO_MANY_STEPS
 from surestep.planning.ends import (
     EndComponents,
     end_components,
@@ -60,7 +60,6 @@ from surestep.planning.proof import (
     refuse,
 )
 from surestep.planning.pruning import Backup, best_of
-from surestep.planning.solving import TOO_MANY_STEPS
 
 BestOfAll = Callable[[FiniteMDP, float | None, int], Plan]  # a model, tolerance, terms of a sum
 
@@ -140,9 +139,7 @@ def ending_iteration(
         proposed = Policy(pairs, greedy_step(q)).probability
         after, better = changed(pairs, q, policy.probability, proposed, tie)
         if not better:
-            return Plan(
-                policy, evaluation.value, iteration, evaluation.residual, evaluation.error_bound, q
-            )
+            return evaluation.plan(policy, iteration, q)
         circle = endless_circle(mdp, after)
         if circle.size:
             raise NeverEnds(

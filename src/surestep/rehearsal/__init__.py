@@ -1,10 +1,16 @@
 """A stress test of a certificate: the whole pipeline in worlds where the truth is known."""
 
-from surestep.rehearsal.calibration import Calibration, calibrated_rank
+from surestep.rehearsal.block import KeptBlocks
 from surestep.rehearsal.completion import completed
-from surestep.rehearsal.kept import KeptBlocks
 from surestep.rehearsal.rehearse import TimeLimit, calibrate, rehearse
-from surestep.rehearsal.result import Rate, Rehearsal, SizeSummary, rehearsal_from_json
+from surestep.rehearsal.result import (
+    Calibration,
+    Rate,
+    Rehearsal,
+    SizeSummary,
+    calibrated_rank,
+    rehearsal_from_json,
+)
 from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import (
     ActionsAlike,

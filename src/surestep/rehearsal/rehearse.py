@@ -9,37 +9,40 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep._blocks import code_here
-from surestep.algorithms import Improver, needs_log
+from surestep._settings import check_setting
+from surestep.algorithms import Improver
 from surestep.certificates import Asked, Certifier
-from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.posterior import Posterior, fewest_draws, with_few_draws
 from surestep.certificates.registry import check_certifier
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter, OutOfTime, SurestepError
-from surestep.kernels._device import device_in_use
 from surestep.model.problem import Problem
 from surestep.parallel import map_as_done, map_in_order
-from surestep.rehearsal.block import Outcomes, WorldBlock, run_block
-from surestep.rehearsal.calibration import Calibration, calibration_of, draws_below
-from surestep.rehearsal.collecting import DataSize, size_of
-from surestep.rehearsal.kept import KeptBlocks
-from surestep.rehearsal.result import LIMITS, Rehearsal
+from surestep.rehearsal.block import (
+    CALIBRATING,
+    LUCK,
+    REPORTING,
+    KeptBlocks,
+    Outcomes,
+    RehearsalPlan,
+    WorldBlock,
+    run_block,
+)
+from surestep.rehearsal.result import LIMITS, Calibration, Rehearsal, calibration_of, draws_below
+from surestep.rehearsal.sources import size_of
 from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family, least_of_luck
 
 Progress = Callable[[int, int], None]  # blocks done, blocks in all
 
 SIZES = (0.5, 1.0, 2.0, 5.0, 10.0)
-SMALL = 128  # states up to which worlds are worked on together
-TOGETHER = 5  # worlds of a block
-TOGETHER_ON_GPU = 250  # which fewer would leave idle
-CALIBRATING, REPORTING, LUCK = 0, 1, 2  # the stages have worlds of their own
 MOST_OF_A_KIND = 1_000_000  # worlds
 LARGEST_SIZE = 1_000_000
 AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
@@ -85,22 +88,9 @@ def rehearse(
     as it is done. After a time limit the rehearsal is one of as many worlds as were reached, or
     `OutOfTime` where these are too few.
     """
-    rng = arrays.generator(rng)
-    if worlds != 0:
-        arrays.expect_count("worlds", worlds, MOST_OF_A_KIND)
-    check_pipeline(problem, algorithm, certifier)
-    kinds: tuple[WorldKind, ...] = ()
-    if worlds > 0:
-        kinds = default_family(problem, certifier) if family is None else read_family(family)
-    factors = read_sizes(sizes)
-    own_size = size_of(problem)
+    plan = planned(problem, algorithm, certifier, belief, rng, worlds, family)
+    kinds, factors, own_size = plan.kinds, read_sizes(sizes), size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
-    lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
-    beside = None if belief is None else replace(belief, draws=fewest_draws(belief.delta))
-    chooser = with_fewest_draws(algorithm)
-    plan = RehearsalPlan(
-        problem, chooser, lighter, beside, kinds, int(rng.integers(2**63 - 1)), worlds
-    )
     least_lucky = least_of_luck(certifier.delta)
     alike = plan._replace(
         kinds=(actions_alike(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
@@ -116,7 +106,7 @@ def rehearse(
         for block in blocks
     }
     blocks.sort(key=lambda block: due[block.place])
-    here = None if kept is None else kept.about(problem, chooser, (lighter, beside))
+    here = None if kept is None else kept.about(plan)
     function = partial(run_elsewhere, code_here()) if engine == "ray" else run_block
     mapped = partial(map_as_done, function, engine=engine, workers=workers, address=address)
     outcomes = run_blocks(blocks, here, mapped, progress, time_limit)
@@ -143,8 +133,15 @@ def rehearse(
     if calibrates:
         calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance)
     reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
-    together = partial(world_rows, num_sizes=len(factors))
-    outside = together([outcome.outside for outcome in reported]) > tolerance
+
+    def in_worlds(name: str) -> FloatArray:
+        parts = [getattr(outcome, name) for outcome in reported]
+        return np.concatenate([np.zeros((0, len(factors))), *parts])
+
+    def by_luck(name: str) -> FloatArray:
+        return np.concatenate([(getattr(out, name) - out.gain)[:, 0] for out in lucky])
+
+    outside = in_worlds("outside") > tolerance
     return Rehearsal(
         kind=certifier.name,
         delta=certifier.delta,
@@ -154,24 +151,17 @@ def rehearse(
         episodes=tuple(size.episodes for size in data_sizes),
         horizon=tuple(size.horizon for size in data_sizes),
         own_episodes=own_size.episodes,
-        gain=together([outcome.gain for outcome in reported]),
-        claim=together([outcome.claim for outcome in reported]),
+        gain=in_worlds("gain"),
+        claim=in_worlds("claim"),
         calibrated_claim=claims_of_rank(calibration, reported),
         calibration=calibration,
         tolerance=tolerance,
         outside=outside,
         limits=limits_of(problem, outside),
-        luck=np.concatenate([outcome.claim[:, 0] - outcome.gain[:, 0] for outcome in lucky]),
-        belief=together([outcome.belief for outcome in reported]),
-        lucky_belief=np.concatenate(
-            [outcome.belief[:, 0] - outcome.gain[:, 0] for outcome in lucky]
-        ),
+        luck=by_luck("claim"),
+        belief=in_worlds("belief"),
+        lucky_belief=by_luck("belief"),
     )
-
-
-def world_rows(parts: Sequence[FloatArray], num_sizes: int) -> FloatArray:
-    """Returns the rows of all parts [W, Z]; there may be none."""
-    return np.concatenate([np.zeros((0, num_sizes)), *parts])
 
 
 def with_fewest_draws(algorithm: Improver) -> Improver:
@@ -184,8 +174,8 @@ def with_fewest_draws(algorithm: Improver) -> Improver:
             return judge
         return judge.with_draws(fewest_draws(judge.delta))
 
-    judges = lighter(algorithm.certifier), lighter(algorithm.otherwise)
-    return replace(algorithm, certifier=judges[0], otherwise=judges[1])
+    chooser, other = lighter(algorithm.certifier), lighter(algorithm.otherwise)
+    return replace(algorithm, certifier=chooser, otherwise=other)
 
 
 def run_blocks(
@@ -242,20 +232,14 @@ def calibrate(
     workers: int = 1,
 ) -> Calibration:
     """The first half of a rehearsal alone: what the worlds leave of a posterior certificate."""
-    rng = arrays.generator(rng)
-    arrays.expect_count("worlds", worlds, MOST_OF_A_KIND)
-    check_pipeline(problem, algorithm, certifier)
     if not isinstance(certifier, Posterior):
         raise InvalidParameter(
             f"certifier is of type {type(certifier).__name__}, expected one that draws, as "
             "Posterior does: only draws are calibrated"
         )
-    kinds = default_family(problem, certifier) if family is None else read_family(family)
-    if not any(kind.calibrates for kind in kinds):
+    plan = planned(problem, algorithm, certifier, None, rng, worlds, family)
+    if not any(kind.calibrates for kind in plan.kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
-    seed = int(rng.integers(2**63 - 1))
-    chooser = with_fewest_draws(algorithm)
-    plan = RehearsalPlan(problem, chooser, with_few_draws(certifier), None, kinds, seed, worlds)
     blocks = plan.blocks(CALIBRATING, (size_of(problem),))
     outcomes = list(map_in_order(run_block, blocks, workers=workers))
     return calibrated(plan, outcomes, tolerance_of(problem))
@@ -264,45 +248,6 @@ def calibrate(
 def tolerance_of(problem: Problem) -> float:
     """Claims and truths this close count as equal."""
     return AGREEMENT * max(abs(bound) for bound in (*problem.value_bounds, 1e-300))
-
-
-class RehearsalPlan(NamedTuple):
-    """A plan: the pipeline that is rehearsed, the worlds, and the seed."""
-
-    problem: Problem
-    algorithm: Improver
-    certifier: Certifier
-    belief: Posterior | None
-    kinds: tuple[WorldKind, ...]
-    seed: int
-    worlds: int  # of each kind
-
-    def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[WorldBlock]:
-        """The worlds of a stage, in blocks that do not depend on the number of workers."""
-        together = 1
-        if self.problem.num_states <= SMALL:
-            together = TOGETHER if device_in_use() == "cpu" else TOGETHER_ON_GPU
-        judges = [self.certifier, *([] if self.belief is None else [self.belief])]
-        whole_episodes = needs_log(self.algorithm) or any(map(needs_episodes, judges))
-        return [
-            WorldBlock(
-                problem=self.problem,
-                algorithm=self.algorithm,
-                certifier=self.certifier,
-                belief=self.belief,
-                kind=kind,
-                sizes=sizes,
-                whole_episodes=whole_episodes,
-                seed=self.seed,
-                stage=stage,
-                member=member,
-                first=first,
-                last=min(first + together, self.worlds),
-            )
-            for member, kind in enumerate(self.kinds)
-            if kind.calibrates or stage != CALIBRATING
-            for first in range(0, self.worlds, together)
-        ]
 
 
 def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
@@ -346,30 +291,41 @@ def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
 # ---- reading what a caller hands over ---------------------------------------------------------
 
 
-def check_pipeline(problem: Problem, algorithm: Improver, certifier: Certifier) -> None:
-    """Refuses what cannot be rehearsed."""
+def planned(
+    problem: Problem,
+    algorithm: Improver,
+    certifier: Certifier,
+    belief: Posterior | None,
+    rng: np.random.Generator | int,
+    worlds: int,
+    family: Sequence[WorldKind] | None,
+) -> RehearsalPlan:
+    """Returns the plan, in which posteriors have few draws; refuses what cannot be rehearsed."""
     arrays.expect("problem", problem, Problem)
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
     check_certifier(certifier)
-    obstacle = Asked.of(certifier).why_not_rehearsed
-    if obstacle:
+    if obstacle := Asked.of(certifier).why_not_rehearsed:
         raise InvalidParameter(f"{obstacle}; expected a claim about ρ")
+    check_setting("worlds", worlds, Annotated[int, Meta(ge=0, le=MOST_OF_A_KIND)])
+    kinds: tuple[WorldKind, ...] = ()
+    if worlds > 0:
+        kinds = default_family(problem, certifier) if family is None else read_family(family)
+    lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
+    beside = None if belief is None else replace(belief, draws=fewest_draws(belief.delta))
+    seed = int(arrays.generator(rng).integers(2**63 - 1))
+    chooser = with_fewest_draws(algorithm)
+    return RehearsalPlan(problem, chooser, lighter, beside, kinds, seed, worlds)
 
 
 def read_family(family: Sequence[WorldKind]) -> tuple[WorldKind, ...]:
     """At least one kind of world, none of them twice."""
-    kinds = tuple(family)
-    for kind in kinds:
-        if not hasattr(kind, "world"):
-            raise InvalidParameter(f"family holds {kind!r}, expected kinds of worlds")
-    names = [kind.name for kind in kinds]
-    if not kinds or len(set(names)) < len(names):
+    names = [kind.name for kind in family if hasattr(kind, "world")]
+    if not family or len(set(names)) < len(family):
         raise InvalidParameter(
-            f"family is {', '.join(names) or 'empty'}, expected at least one kind of world, and "
-            "none twice"
+            f"family is {family!r:.200}, expected at least one kind of world, and none twice"
         )
-    return kinds
+    return tuple(family)
 
 
 def read_sizes(sizes: Sequence[float]) -> tuple[float, ...]:

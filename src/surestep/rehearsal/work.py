@@ -36,12 +36,12 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.algorithms import Improver, needs_log
 from surestep.certificates import Certifier
+from surestep.certificates.bets import LAST_REHEARSALS, REHEARSALS
 from surestep.certificates.drawn import SMALL
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.posterior import Posterior, fewest_draws, with_few_draws
 from surestep.certificates.stacks import horizons
 from surestep.certificates.stitched import FEW_SERIES
-from surestep.certificates.stitched_plans import LAST_REHEARSALS, REHEARSALS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.model.problem import Problem
 from surestep.rehearsal.worlds import (
@@ -97,17 +97,6 @@ class Work(NamedTuple):
         rounds = sum(self.built) + len(self.built) * at_sizes
         rounds += sum(self.calibrating) + len(self.calibrating) * own
         return worlds * rounds + max(worlds, self.least_lucky) * (self.lucky + own)
-
-
-def work_of(
-    problem: Problem,
-    algorithm: Improver,
-    certifiers: Sequence[Certifier],
-    worlds: int,
-    sizes: Sequence[float],
-) -> float:
-    """Returns the steps of a rehearsal in `worlds` worlds of each kind of the default family."""
-    return work_in(problem, algorithm, certifiers).of(worlds, sizes)
 
 
 def work_in(problem: Problem, algorithm: Improver, certifiers: Sequence[Certifier]) -> Work:

@@ -46,21 +46,17 @@ class WorldKind(Protocol):
     @property
     def name(self) -> str:
         """Returns the name that results call it by."""
-        ...
 
     @property
     def is_one_world(self) -> bool:
         """Tells whether all worlds of the kind have one truth, so that only the data differ."""
-        ...
 
     @property
     def calibrates(self) -> bool:
         """Tells whether a certificate is calibrated by these worlds, not only held against them."""
-        ...
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """One world, from the problem alone."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,22 +169,15 @@ def ends_under_behavior(problem: Problem, truth: FiniteMDP) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeBootstrap(Settings):
+class EpisodeBootstrap(Completed):
     """Episodes of the log, drawn again with replacement; the completed estimate counts as true."""
 
     fill: Fill = "self-loop"
-
-    is_one_world: ClassVar = True
 
     @property
     def name(self) -> str:
         """Returns the name that results call it by."""
         return f"episode bootstrap, unseen: {self.fill}"
-
-    @property
-    def calibrates(self) -> bool:
-        """Tells whether the fill calibrates, as with `Completed`."""
-        return self.fill != "optimistic"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """The completed MDP of all episodes, with some of them as data."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, number, percent, signed
-from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
+from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import Check, against, failed, says, title
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
@@ -273,7 +273,7 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, unit: str = PER_E
 
 def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
-    found, sure = record.estimates, percent(1 - float(record.parameters["delta"]))
+    found, sure = record.estimates, percent(1 - float(record.parameters.delta))
     meaning = f"{record.unit}; too high, as the rows that chose the policy flatter it"
     if "held_out_gain" in found:
         low, high = (signed(found[end], DIGITS) for end in ("held_out_low", "held_out_high"))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from surestep._words import counted, floored, number, percent, signed
-from surestep.certificates.standing import standing_name, standing_of
+from surestep.certificates.registry import standing_name, standing_of
 from surestep.model import Certificate
 from surestep.report.answer import STANDINGS
 from surestep.results.findings import Findings

@@ -1,21 +1,21 @@
-"""The data: what the log holds, where it is thin, and what more of it would help."""
+"""The data: what the log holds, and what more of it would help."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from surestep._words import counted, number, percent, short
+from surestep._words import counted, number, short
 from surestep.results.findings import Findings
-from surestep.results.plots import Bin, thinnest_states, visit_bins
+from surestep.results.plots import Bin, visit_bins
+from surestep.results.record import Parameters
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
 
-THINNEST, MOST_WANTED = 10, 20
+MOST_WANTED = 20
 
 
 def data_section(findings: Findings) -> Section:
-    """Returns what the log holds, and the situations it says least about."""
+    """Returns what the log holds."""
     return Section(
         "data",
         "The data",
@@ -26,7 +26,6 @@ def data_section(findings: Findings) -> Section:
         ],
         facts=log_facts(findings),
         pictures=[visits_picture(findings)],
-        tables=[thin_table(findings)],
         folded=True,
     )
 
@@ -42,7 +41,7 @@ def coverage_words(findings: Findings) -> str:
     start = f"Of {counted(pairs, 'pair')} of a situation and an action, the log never shows "
     if trusted is None or findings.n_wedge is None:
         return f"{start}{never:,}."
-    chosen = findings.record.parameters.get("n_wedge_chosen_by")
+    chosen = findings.record.parameters.n_wedge_chosen_by
     origin = f"chosen by the lower bound of {chosen}" if chosen else "given"
     return (
         f"{start}{never:,}. Actions seen at least {findings.n_wedge + 1:,} times in "
@@ -51,7 +50,7 @@ def coverage_words(findings: Findings) -> str:
     )
 
 
-def limits_words(table: PolicyTable, parameters: Mapping[str, Any]) -> list[str]:
+def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
     """Returns which pairs may be recommended, a sentence a limit; none where all may."""
     said, coverage = list[str](), table.coverage
     if table.allowed is not None:
@@ -60,9 +59,9 @@ def limits_words(table: PolicyTable, parameters: Mapping[str, Any]) -> list[str]
             f"Limits were set: {allowed:,} of {counted(coverage.pairs, 'pair')} may be "
             "recommended; no other is taken more often than before."
         )
-    if parameters.get("possible") == "seen":
+    if parameters.possible == "seen":
         said.append("No action is recommended in a situation where the log does not show it.")
-    elif parameters.get("possible") == "listed":
+    elif parameters.possible == "listed":
         said.append(f"Possible pairs were declared: {coverage.pairs:,}.")
     return said
 
@@ -98,27 +97,6 @@ def visit_bars(bins: Sequence[Bin], n_wedge: int | None) -> list[Bar]:
         else Bar(f"≤ {short(high)}", times, "blue" if low > (n_wedge or 0) else "orange")
         for low, high, times in bins
     ]
-
-
-def thin_table(findings: Findings) -> Table:
-    """Returns the situations that the log shows least for the time the new policy spends there."""
-    table, decisions = findings.table, findings.table.all_decisions
-    rows = [
-        [
-            *table.vocabulary.state_name(state),
-            Amount(percent(float(findings.occupancy[state])), float(findings.occupancy[state])),
-            Amount(f"{int(decisions[state]):,}", float(decisions[state])),
-        ]
-        for state in thinnest_states(findings)[:THINNEST].tolist()
-    ]
-    columns = [
-        *(Column(name) for name in table.vocabulary.state_columns),
-        *numbers("Time the new policy spends there", "Decisions in the log"),
-    ]
-    silent = table.num_silent
-    none = f" Without a decision in the log: {counted(silent, 'situation')}." if silent else ""
-    caption = f"Least known for how often they will be met.{none}"
-    return Table("thin", caption, columns, rows, sortable=True)
 
 
 def log_facts(findings: Findings) -> list[tuple[str, str]]:

@@ -57,7 +57,7 @@ def record_section(findings: Findings) -> Section:
     rows = [[file.role, file.name, f"{file.size:,}", file.sha256] for file in record.inputs]
     rows.append(["counts", "what the log counts up to", "", record.counts_sha256])
     columns = [Column("Role"), Column("File"), *numbers("Bytes"), Column("SHA-256")]
-    settings = [(name, setting(record, name)) for name in record.parameters]
+    settings = [(name, setting(record, name)) for name in record.parameters.__struct_fields__]
     machine = [*record.versions.items(), *record.machine.items()]
     return Section(
         "repeat",
@@ -76,7 +76,11 @@ def record_section(findings: Findings) -> Section:
 def setting(record: Record, name: str) -> str:
     """Returns a setting, marked where nobody gave it."""
     given = record.parameters
-    words = worlds_words(given) if name == "worlds" else setting_words(given[name])
+    words = (
+        worlds_words(given.worlds, given.sizes)
+        if name == "worlds"
+        else setting_words(getattr(given, name))
+    )
     return f"{words} (default)" if name in record.defaults else words
 
 

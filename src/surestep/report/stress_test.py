@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import surestep.sections as show
 from surestep._words import about, counted, duration, number, percent, signed
@@ -117,10 +116,10 @@ def claims_words(rehearsal: Rehearsal) -> list[str]:
     return said
 
 
-def worlds_words(parameters: Mapping[str, Any]) -> str:
+def worlds_words(worlds: int, sizes: Sequence[float]) -> str:
     """Returns how many worlds of each kind there are, also where there are only those of luck."""
-    only_luck = parameters["worlds"] == 0 and parameters.get("sizes")
-    return "0, but for those without any benefit" if only_luck else str(parameters["worlds"])
+    only_luck = worlds == 0 and sizes
+    return "0, but for those without any benefit" if only_luck else str(worlds)
 
 
 def more_data_words(rehearsal: Rehearsal, rung: Rung) -> str | None:

@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import surestep.experiments.naming as naming
+import surestep.experiments.tables as naming
 from surestep._drawing import MATHEMATICS
 from surestep._words import Scale, number
 from surestep.experiments.comparison import Compared, Comparison
-from surestep.experiments.coverage import CellSummary
 from surestep.experiments.intervals import Interval
-from surestep.experiments.metrics import metric_of
+from surestep.experiments.metrics import SHARES as OF_REPETITIONS
+from surestep.experiments.metrics import CellSummary
 from surestep.report.page import asset
 
 VALUES = {"performance": "ρ", "gain": "ρ − ρ(π_b)", "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))"}
@@ -55,7 +55,7 @@ def comparison_table(comparison: Comparison, value: str) -> TextTable:
     """Returns what methods reach in one environment at one data size, and how they differ."""
     methods = comparison.methods
     first = methods[0].summary
-    shares = {name: metric_of(name).is_share for name in first.metrics}
+    shares = {name: name in OF_REPETITIONS for name in first.metrics}
     reached = [one.summary.metrics[name] for one in methods for name in shares if not shares[name]]
     apart = [one.difference.mean for one in methods if one.difference is not None]
     scale = Scale.of([interval.value for interval in reached or apart], 4)

@@ -9,8 +9,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter
-from surestep.io.labels.label import Label, joined
-from surestep.io.labels.vocabulary import unknown_label
+from surestep.io.labels.vocabulary import Label, joined, unknown_label
 from surestep.results.table import PolicyTable
 
 Action = str | tuple[str, ...]

@@ -12,8 +12,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
-from surestep.certificates.registry import may_be_believed
-from surestep.certificates.standing import BY_EXTENSION, standing_of
+from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
 from surestep.checks.words import forbids_proof
 from surestep.io.labels.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from surestep._reprs import short_repr
 from surestep.checks import Check
-from surestep.io.labels.label import Label, Names, called
+from surestep.io.labels.vocabulary import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards

@@ -17,8 +17,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._drawing import COLOURS, draw_levels, drawing, typeset
 from surestep._words import floored, harmless, signed
-from surestep.certificates.registry import BUILT_IN
-from surestep.certificates.standing import BY_EXTENSION, standing_name, standing_of
+from surestep.certificates.registry import BUILT_IN, BY_EXTENSION, standing_name, standing_of
 from surestep.errors import InvalidParameter
 from surestep.model import Certificate
 from surestep.model.statements import STOPPING, WITHIN_SEEN
@@ -238,14 +237,6 @@ def kept_states(findings: Findings) -> IntArray:
     states = np.flatnonzero(kept)
     order = np.argsort(-findings.behavior_occupancy[states], kind="stable")
     return states[order]
-
-
-def thinnest_states(findings: Findings) -> IntArray:
-    """Returns the states that the log shows, those first with most time of π_I for a decision."""
-    decisions = findings.table.all_decisions
-    seen = np.flatnonzero(decisions > 0)
-    scarcity = findings.occupancy[seen] / decisions[seen]
-    return seen[np.argsort(-scarcity, kind="stable")]
 
 
 class Bin(NamedTuple):

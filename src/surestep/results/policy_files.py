@@ -21,8 +21,7 @@ from surestep._arrays import AnyArray
 from surestep._files import read_whole, temporary_folder
 from surestep.errors import InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label
-from surestep.io.labels.vocabulary import Vocabulary, in_order
+from surestep.io.labels.vocabulary import Label, Vocabulary, in_order
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 from surestep.model import Policy
 from surestep.results.table import PolicyTable

@@ -119,7 +119,7 @@ class Record:
     inputs: tuple[InputFile, ...]  # none for a table in memory
     counts_sha256: str  # of the counts file that `surestep count` would write
     description: Mapping[str, Any]  # what was given, files by their names
-    parameters: Mapping[str, Any]  # all that changes the answer, also where nobody gave it
+    parameters: Parameters
     defaults: tuple[str, ...]  # the parameters that nobody gave
     vocabulary: Mapping[str, Any]  # columns, binnings and end states
     data: Mapping[str, Any]  # what the log holds: rows, episodes, states, …
@@ -134,7 +134,7 @@ class Record:
     @property
     def behavior_is_estimated(self) -> bool:
         """Tells whether π_b of a state was read off the log, from what was done there."""
-        return self.parameters["behavior"] in ESTIMATED
+        return self.parameters.behavior in ESTIMATED
 
     @property
     def unit(self) -> str:
@@ -144,12 +144,13 @@ class Record:
     @property
     def has_row_propensities(self) -> bool:
         """Tells whether each row of the log says how likely its own action was."""
-        return bool(self.parameters["behavior"] == ROW_PROPENSITIES)
+        return self.parameters.behavior == ROW_PROPENSITIES
 
     def to_json(self, outputs: Mapping[str, str]) -> str:
         """The record as JSON, with the digests of the other files of the result."""
         content = {"format": FORMAT, "version": VERSION, **asdict(self), "outputs": dict(outputs)}
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        parts = content | {"parameters": msgspec.structs.asdict(self.parameters)}
+        return json.dumps(parts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> tuple[Record, Mapping[str, str]]:
@@ -160,8 +161,7 @@ class Record:
                 raise ValueError(f"expected format {FORMAT!r} of version {VERSION}")
             outputs = typed(content.pop("outputs"), dict[str, str], "outputs")
             record = typed(content, cls)
-            typed(record.parameters, Parameters, "parameters")
-            typed(record.parameters["algorithm"]["algorithm"], str, "the name of the algorithm")
+            typed(record.parameters.algorithm["algorithm"], str, "the name of the algorithm")
             typed(record.query, QueryFacts | None, "query")  # type: ignore[arg-type]
             if (described(record.description).query is None) != (record.query is None):
                 raise ValueError("expected a query, and what it made, or neither")

@@ -22,7 +22,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.results.acting as acting
-from surestep._files import failing_to_read, read_path, read_whole
+from surestep._files import failing_to_read, read_path
 from surestep._reprs import frame_of, short_repr
 from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
@@ -41,7 +41,7 @@ from surestep.results.plots import Plots
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
-from surestep.results.unfinished import REHEARSAL, RUN, path_in, save
+from surestep.results.unfinished import REHEARSAL, RUN, read_file, save
 
 POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "policy.csv",
@@ -107,7 +107,7 @@ class Result:
     @property
     def awaits_stress_test(self) -> bool:
         """Tells whether a stress test was planned, and has not been finished yet."""
-        return self.rehearsal is None and len(self.record.parameters["sizes"]) > 0
+        return self.rehearsal is None and len(self.record.parameters.sizes) > 0
 
     @property
     def verdict(self) -> Rung:
@@ -163,7 +163,7 @@ class Result:
         """Draws an action in one state."""
         if fallback is None:
             return acting.action_in(self.table, state, rng)
-        known = self.record.parameters["behavior"] in ("table", "uniform")
+        known = self.record.parameters.behavior in ("table", "uniform")
         return acting.decision_in(self.table, state, rng, fallback, behavior_known=known)
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
@@ -230,7 +230,7 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
     A query that prepared its log runs in `act` where that is allowed: it may be somebody else's.
     """
     folder = read_path(directory)
-    if not path_in(folder, RUN).is_file():
+    if not (folder / RUN).is_file():
         raise InvalidResult(f"{folder} holds no result: there is no {RUN} in it")
     try:
         record, digests = Record.from_json(text_of(folder, RUN))
@@ -239,7 +239,7 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
                 f"{RUN} lists the files {', '.join(digests)}, expected {', '.join(FILES)}"
             )
         for name in digests:
-            if hashlib.sha256(read_whole(path_in(folder, name))).hexdigest() != digests[name]:
+            if hashlib.sha256(read_file(folder, name)).hexdigest() != digests[name]:
                 raise InvalidResult(
                     f"{name} was changed after it was written: its digest is not that of {RUN}; "
                     "expected the files as `surestep improve` wrote them"
@@ -314,6 +314,6 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
 def text_of(folder: Path, name: str) -> str:
     """Reads a file of text."""
     try:
-        return read_whole(path_in(folder, name)).decode()
+        return read_file(folder, name).decode()
     except UnicodeDecodeError:
         raise InvalidResult(f"{name} is not UTF-8") from None

@@ -154,11 +154,6 @@ class PolicyTable:
         return decisions
 
     @property
-    def num_silent(self) -> int:
-        """Counts the states in which something is decided, but never in the log."""
-        return int(np.count_nonzero((self.all_decisions == 0) & ~self.quiet))
-
-    @property
     def changed(self) -> BoolArray:
         """The states [S] in which π_I does something else than π_b."""
         moved = arrays.run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)

@@ -1,40 +1,48 @@
-"""A folder whose stress test is still to come: whole at every moment, and finished by moves alone.
+"""A folder whose stress test is still to come, whole at every moment.
 
-What is known is saved first. Finished parts of the stress test are kept in a folder inside. In the
-end the new files are written into one more folder there, which appears as a whole; from then on
-they are the ones that are read, wherever they are on their way to their place.
+What is known is saved first. Finished blocks of the stress test are kept in a folder inside. In the
+end all new files are one more block there, which appears as a whole; from then on they are read
+from it, until they are in their place and the blocks are gone.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
+from surestep._blocks import BlockFolder, code_here
 from surestep._files import check_new_folder, failing_to_write, read_whole, write_folder
-from surestep.errors import FileFailure
+from surestep.errors import FileFailure, SurestepError
 
 RUN = "run.json"
 REHEARSAL = "rehearsal.json"
 STRESS_TEST = "stress-test"  # finished parts of what is still to come
-FINISHED = "finished"  # in there: files that are complete, on their way to their place
+FINISHED = "finished"  # in there: the block of all files, on their way to their place
 
 
-def path_in(folder: Path, name: str) -> Path:
-    """Returns the path at which a file of a folder is to be read."""
-    fresh = folder / STRESS_TEST / FINISHED / name
-    return fresh if fresh.is_file() else folder / name
+def finished_files(folder: Path) -> dict[str, bytes]:
+    """Returns the files that are on their way to their place; mostly there are none."""
+    kept = BlockFolder(folder / STRESS_TEST).read(FINISHED)
+    arrays = {} if kept is None else kept.arrays
+    return {Path(name).name: content.tobytes() for name, content in arrays.items()}
+
+
+def read_file(folder: Path, name: str) -> bytes:
+    """Reads a file of a folder, also one that is still on its way to its place."""
+    found = finished_files(folder).get(name)
+    return read_whole(folder / name) if found is None else found
 
 
 def is_unfinished(folder: Path) -> bool:
     """Tells whether a folder was saved before its stress test, which is still to come."""
     try:
-        record = json.loads(path_in(folder, RUN).read_bytes())
+        record = json.loads(read_file(folder, RUN))
         return len(record["parameters"]["sizes"]) > 0 and REHEARSAL not in record["outputs"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (SurestepError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 
@@ -69,23 +77,17 @@ def begin(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def finish(folder: Path, files: Mapping[str, bytes]) -> None:
     """Puts the files of the finished work into the folder, and the parts that led there away."""
-    parts = folder / STRESS_TEST
-    if (parts / FINISHED).exists():
-        shutil.rmtree(parts / FINISHED)
-    save(parts / FINISHED, files)
+    arrays = {name: np.frombuffer(content, np.uint8) for name, content in files.items()}
+    BlockFolder(folder / STRESS_TEST).write(FINISHED, code_here(), arrays)
     settle(folder)
 
 
 def settle(folder: Path) -> bool:
-    """Moves finished files to their place; False where there are none."""
-    parts = folder / STRESS_TEST
-    if not (parts / FINISHED).is_dir():
-        return False
-    try:
-        for file in sorted((parts / FINISHED).iterdir()):
-            os.replace(file, folder / file.name)
-    except OSError as problem:
-        raise FileFailure(f"{folder} cannot be written: {problem.strerror}") from None
-    with suppress(OSError):
-        shutil.rmtree(parts)
-    return True
+    """Puts finished files into their place; False where there are none."""
+    files = finished_files(folder)
+    with failing_to_write(folder):
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    if files:
+        shutil.rmtree(folder / STRESS_TEST, ignore_errors=True)
+    return bool(files)

@@ -27,25 +27,186 @@ the MLE of the split counts is the split form of the MLE, to which Theorem 1 and
 each but the last takes k − 1 off the number of open ends. So there are Σ max(0, ⌈(m−1)/(k−1)⌉ − 1)
 auxiliary states, which for k = 2 is Σ max(0, m − 2), and with the states at most |S|²|A|, since
 |S| + |S||A|(|S| − 2) ≤ |S|²|A|.
+
+**Trees of splits.** For a pair with m > k successors the tree has ⌈(m − 1)/(k − 1)⌉ inner nodes.
+The first is the pair itself, each other one is an auxiliary state with the only action τ. It is a
+chain, which splits off k − 1 successors at a time, in their order (the paper's form for k = 2). A
+pair with at most k successors keeps its row.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep._arrays import LARGEST_INDEX, FloatArray, IndexArray, IntArray, Kind
 from surestep._reprs import short_repr
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidModel, InvalidParameter
+from surestep.kernels import splits
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
+from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
-from surestep.model.transitions import transition_name
-from surestep.transforms.split_trees import SplitTrees, grow_trees
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitTrees:
+    """The trees of all pairs, and the map between transitions and their leaves.
+
+    X auxiliary states are numbered after the S states, their pairs after the K pairs, tree by tree;
+    a node comes after its parent. `origin` is the auxiliary map: it says which transition of the
+    original model a child is the leaf of, and −1 where the child is an auxiliary state.
+    """
+
+    original: Pairs  # S states and K pairs
+    pairs: Pairs  # S + X states and K + X pairs
+    offsets: IntArray  # [K+X+1] the rows of the pairs, then those of the auxiliary states
+    child: IndexArray  # [L+X] a state of the original model, or S + x for auxiliary state x
+    origin: IntArray  # [L+X] a transition of the original model, or −1
+
+    __repr__ = short_repr("original.num_states", "num_auxiliary")
+
+    def __post_init__(self) -> None:
+        """Freezes the arrays."""
+        set_field = object.__setattr__
+        set_field(self, "offsets", arrays.own(self.offsets))
+        set_field(self, "child", arrays.own(self.child))
+        set_field(self, "origin", arrays.freeze(self.origin))
+
+    __setstate__ = arrays.restore_frozen
+
+    @property
+    def num_auxiliary(self) -> int:
+        """X, the number of auxiliary states."""
+        return self.pairs.num_states - self.original.num_states
+
+    def conditionals(self, probability: FloatArray) -> FloatArray:
+        """For each child [L+X] its probability given its node, from probabilities [T]."""
+        node, share = np.empty(self.num_auxiliary), np.empty(self.child.size)
+        splits.node_sums(self._tree(), probability, node)
+        splits.conditionals(self._tree(), probability, node, share)
+        return share
+
+    def products(self, share: FloatArray, num_transitions: int) -> FloatArray:
+        """For each transition [T] the product of the conditionals [L+X] along its path."""
+        leaf, reach = np.zeros(num_transitions), np.empty(self.num_auxiliary)
+        splits.path_products(self._tree(), share, reach, leaf)
+        return leaf
+
+    def counts(self, times: IntArray) -> IntArray:
+        """For each child [L+X] the counts [T] below it, added up."""
+        node = np.empty(self.num_auxiliary, np.int64)
+        splits.node_counts(self._tree(), times, node)
+        return np.concatenate([times, node])[self._sources(times.size)]
+
+    def means(self, share: FloatArray, values: FloatArray) -> FloatArray:
+        """For each child of a pair the mean of values [T] below it; 0 below auxiliary states."""
+        node = np.empty(self.num_auxiliary)
+        splits.node_means(self._tree(), share, values, node)
+        return self._below_pairs(values, node)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """For each child of a pair the sum of values [T] below it; 0 below auxiliary states."""
+        node = np.empty(self.num_auxiliary)
+        splits.node_sums(self._tree(), values, node)
+        return self._below_pairs(values, node)
+
+    def extended(self, values: Kind, auxiliary: float) -> Kind:
+        """Values per state [S] or pair [K], with `auxiliary` for every auxiliary one."""
+        return np.append(values, np.full(self.num_auxiliary, auxiliary, values.dtype))  # type: ignore[return-value]
+
+    def _tree(self) -> splits.SplitTree:
+        """Returns the arrays that every kernel needs to walk the trees."""
+        return splits.SplitTree(self.original.num_states, self.offsets, self.child, self.origin)
+
+    def _sources(self, num_transitions: int) -> IntArray:
+        """Returns the place of each child's value in the values of transitions, then of nodes."""
+        node = num_transitions + self.child - self.original.num_states
+        return np.where(self.origin >= 0, self.origin, node)
+
+    def _below_pairs(self, values: FloatArray, node: FloatArray) -> FloatArray:
+        """Returns the values at the children of pairs, and 0 at those of auxiliary states."""
+        at_children: FloatArray = np.concatenate([values, node])[self._sources(values.size)]
+        at_children[self.offsets[self.original.num_pairs] :] = 0.0
+        return at_children
+
+
+def grow_trees(
+    pairs: Pairs,
+    offsets: IntArray,
+    successor: IndexArray,
+    leaves: IntArray,
+    k: int,
+) -> SplitTrees:
+    """Chains of at most `k` children a node, whose leaves are the transitions `leaves` [L]."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
+        raise InvalidParameter(f"k is {k!r}, expected a whole number of at least 2")
+    owner = arrays.run_owners(offsets)[leaves]
+    num_leaves = np.bincount(owner, minlength=pairs.num_pairs)
+    auxiliary = np.maximum((num_leaves + k - 3) // (k - 1), 1) - 1  # [K] inner nodes but the first
+    total = int(auxiliary.sum())
+    if pairs.num_states + total > LARGEST_INDEX:
+        raise InvalidModel(
+            f"the split model has {pairs.num_states + total} states, expected at most "
+            f"{LARGEST_INDEX}"
+        )
+    rows = np.full(pairs.num_pairs + total, k)
+    last = np.where(
+        auxiliary > 0, pairs.num_pairs + np.cumsum(auxiliary) - 1, np.arange(pairs.num_pairs)
+    )
+    rows[last] = num_leaves - (k - 1) * auxiliary
+    row_offsets = arrays.offsets_of(rows)
+    child = np.empty(leaves.size + total, np.int32)
+    origin = np.empty(leaves.size + total, np.int64)
+    splits.chain_rows(
+        int(k),
+        pairs.num_states,
+        arrays.offsets_of(num_leaves),
+        leaves,
+        successor,
+        row_offsets,
+        child,
+        origin,
+    )
+    return SplitTrees(pairs, split_pairs(pairs, auxiliary), row_offsets, child, origin)
+
+
+def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
+    """Returns the pairs of the split model: the old ones, then τ for each auxiliary state."""
+    total = int(auxiliary.sum())
+    state_labels, action_labels = pairs.state_labels, pairs.action_labels
+    if state_labels is not None:
+        state_labels = (*state_labels, *auxiliary_labels(pairs, auxiliary))
+    if action_labels is not None:
+        action_labels = (*action_labels, unused("τ", set(action_labels)))
+    return Pairs(
+        np.append(pairs.offsets, pairs.offsets[-1] + np.arange(1, total + 1)),
+        np.append(pairs.action, np.full(total, pairs.num_actions, np.int32)),
+        pairs.num_actions + 1,
+        state_labels,
+        action_labels,
+    )
+
+
+def auxiliary_labels(pairs: Pairs, auxiliary: IntArray) -> tuple[str, ...]:
+    """Labels such as "x2 of state 'ward', action 'wait'", from x2 on as in the paper."""
+    taken = set(pairs.state_labels or ())
+    return tuple(
+        unused(f"x{number + 2} of {pairs.pair_name(int(pair))}", taken)
+        for pair in np.flatnonzero(auxiliary)
+        for number in range(auxiliary[pair])
+    )
+
+
+def unused(label: str, taken: set[str]) -> str:
+    """Returns the label, with as many primes as it takes to differ from those taken."""
+    while label in taken:
+        label += "'"
+    return label
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,11 +224,17 @@ class Split:
 
     def lift(self, policy: Policy) -> Policy:
         """Returns the policy of the split form: the same in the states, τ in auxiliary ones."""
-        return self.trees.lift(policy)
+        trees = self.trees
+        check_same_pairs("the policy", policy.pairs, "the original model", trees.original)
+        probability = np.concatenate([policy.probability, np.ones(trees.num_auxiliary)])
+        return dataclasses.replace(policy, pairs=trees.pairs, probability=probability)
 
     def lower(self, policy: Policy) -> Policy:
         """Returns the policy of the original that `lift` makes this one of."""
-        return self.trees.lower(policy)
+        trees = self.trees
+        check_same_pairs("the policy", policy.pairs, "the split model", trees.pairs)
+        probability = policy.probability[: trees.original.num_pairs]
+        return dataclasses.replace(policy, pairs=trees.original, probability=probability)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,47 +301,31 @@ class SplitCounts(Split):
 
 
 @overload
-def two_successor(
-    model: FiniteMDP, *, structure: str = "chain", order: object = None
-) -> SplitMDP: ...
+def two_successor(model: FiniteMDP) -> SplitMDP: ...
 @overload
-def two_successor(
-    model: Counts, *, structure: str = "chain", order: object = None
-) -> SplitCounts: ...
-def two_successor(
-    model: FiniteMDP | Counts, *, structure: str = "chain", order: object = None
-) -> SplitMDP | SplitCounts:
+def two_successor(model: Counts) -> SplitCounts: ...
+def two_successor(model: FiniteMDP | Counts) -> SplitMDP | SplitCounts:
     """Returns the two-successor form M^2s of an MDP, or D^2s of counts: `k_successor`, k = 2."""
-    return k_successor(model, 2, structure=structure, order=order)
+    return k_successor(model, 2)
 
 
 @overload
-def k_successor(
-    model: FiniteMDP, k: int, *, structure: str = "chain", order: object = None
-) -> SplitMDP: ...
+def k_successor(model: FiniteMDP, k: int) -> SplitMDP: ...
 @overload
-def k_successor(
-    model: Counts, k: int, *, structure: str = "chain", order: object = None
-) -> SplitCounts: ...
-def k_successor(
-    model: FiniteMDP | Counts, k: int, *, structure: str = "chain", order: object = None
-) -> SplitMDP | SplitCounts:
+def k_successor(model: Counts, k: int) -> SplitCounts: ...
+def k_successor(model: FiniteMDP | Counts, k: int) -> SplitMDP | SplitCounts:
     """Returns the form in which every pair has at most k successors; values stay what they are.
 
-    `structure` is "chain" (the paper's) or "balanced". `order` [T] lists the transitions pair by
-    pair in the order in which the trees take them (default: as stored); the most likely first is
-    `np.lexsort((-mdp.probability, run of each transition))`.
+    A pair's successors are split off in the order in which they are stored.
     """
     arrays.expect("model", model, (FiniteMDP, Counts))
-    leaves = read_order(model.pairs, model.offsets, model.successor, order)
-    if isinstance(model, FiniteMDP):
-        return split_mdp(model, leaves, k, structure)
-    return split_counts(model, leaves[model.times[leaves] > 0], k, structure)
+    return split_mdp(model, k) if isinstance(model, FiniteMDP) else split_counts(model, k)
 
 
-def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> SplitMDP:
-    """Returns the MDP whose successors hang in trees with these leaves."""
-    trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, leaves, k=k, structure=structure)
+def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
+    """Returns the MDP whose successors hang in chains."""
+    leaves = np.arange(mdp.successor.size)
+    trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, leaves, k)
     share = trees.conditionals(mdp.probability)
     split = FiniteMDP(
         trees.pairs,
@@ -190,11 +341,10 @@ def split_mdp(mdp: FiniteMDP, leaves: IntArray, k: int, structure: str) -> Split
     return SplitMDP(trees, mdp.offsets, mdp.successor, split, mdp.reward)
 
 
-def split_counts(counts: Counts, leaves: IntArray, k: int, structure: str) -> SplitCounts:
-    """Returns the counts whose successors hang in trees with these leaves."""
-    trees = grow_trees(
-        counts.pairs, counts.offsets, counts.successor, leaves, k=k, structure=structure
-    )
+def split_counts(counts: Counts, k: int) -> SplitCounts:
+    """Returns the counts whose successors, as far as they were seen, hang in chains."""
+    leaves = np.flatnonzero(counts.times)
+    trees = grow_trees(counts.pairs, counts.offsets, counts.successor, leaves, k)
     split = Counts(
         trees.pairs,
         trees.offsets,
@@ -215,32 +365,3 @@ def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
     with np.errstate(over="ignore"):  # an infinite sum is refused by name where it is stored
         earned = logged.values * counts.times if logged.known else logged.values
     return LoggedRewards(trees.sums(earned), "transition", False)
-
-
-def read_order(pairs: Pairs, offsets: IntArray, successor: IndexArray, order: object) -> IntArray:
-    """Returns the transitions [T] pair by pair; each pair's own, each once."""
-    stored = np.arange(successor.size)
-    if order is None:
-        return stored
-    chosen = arrays.whole_numbers("order", order, stored.shape, InvalidParameter)
-    owner = arrays.run_owners(offsets)
-    inside = (chosen >= 0) & (chosen < stored.size)
-    arrays.refuse_where(
-        ~inside | (owner[np.where(inside, chosen, 0)] != owner),
-        lambda t: (
-            f"order lists transition {chosen[t]} at position {t}, expected a transition of "
-            f"{pairs.pair_name(int(owner[t]))}: {offsets[owner[t]]} to {offsets[owner[t] + 1] - 1}"
-        ),
-        "position",
-        InvalidParameter,
-    )
-    arrays.refuse_where(
-        np.bincount(chosen, minlength=stored.size) != 1,
-        lambda t: (
-            f"order lists {transition_name(pairs, offsets, successor, t)} (transition {t}) "
-            f"{np.count_nonzero(chosen == t)} times, expected once"
-        ),
-        "transition",
-        InvalidParameter,
-    )
-    return chosen

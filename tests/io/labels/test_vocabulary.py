@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import joined
-from surestep.io.labels.vocabulary import Vocabulary, in_order
+from surestep.io.labels.vocabulary import Vocabulary, in_order, joined
 from surestep.model import Pairs
 
 LABELS = st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=6, unique=True)

@@ -14,7 +14,7 @@ from support.log_tables import COLUMNS, frame_of, rows_of, write_table
 from support.strategies import decision_logs
 from surestep.errors import InvalidLog, ShapeMismatch
 from surestep.io import read_log
-from surestep.io.labels.label import joined
+from surestep.io.labels.vocabulary import joined
 
 CENTS = st.integers(-500, 500).map(lambda cents: cents / 100)
 AWKWARD = st.sampled_from([0.1, 1e-5, 1.2345678901234567e-05, 0.30000000000000004, -1e12])
@@ -206,3 +206,10 @@ def test_every_bad_memory_limit_is_refused():
         read_log({"state": np.array([1])}, memory_limit="much")
     with pytest.raises(InvalidLog, match="no column says what the action and the reward are"):
         read_log({"state": np.array([1])})
+
+
+def test_columns_are_listed_one_below_the_other():
+    row = {"state": "a", "action": "x", "reward": 1, "pscore": 0.5}
+    listed = str(read_log(frame_of([row], [*row])).columns).splitlines()
+    assert listed[-1] == "propensity  pscore"
+    assert all(line[11] == " " != line[12] for line in listed)

@@ -16,7 +16,7 @@ from minari.data_collector import EpisodeBuffer
 
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, SurestepError
 from surestep.io import read_log
-from surestep.io.labels.label import joined
+from surestep.io.labels.vocabulary import joined
 from surestep.io.logs.frames import from_minari, from_rollouts, role_columns
 
 STEPS = 4  # after as many, an episode is truncated

@@ -16,9 +16,9 @@ from support.log_tables import frame_of, write_table
 from surestep.errors import InvalidLog
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.counts.labelled import counts_digest
-from surestep.io.labels.label import joined
+from surestep.io.labels.vocabulary import joined
 from surestep.io.logs import counting as log_counting
-from surestep.io.logs import rewards as log_rewards
+from surestep.io.logs import roles as log_roles
 from surestep.io.logs.tables import connected
 
 KINDS = (".csv", ".jsonl", ".parquet")
@@ -227,7 +227,7 @@ def test_what_is_wrong_is_told_with_its_place_in_any_order(change, message, shuf
 
 
 def test_a_scale_guessed_wrong_is_found_in_a_second_pass(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_rewards, "SAMPLE", 1)
+    monkeypatch.setattr(log_roles, "SAMPLE", 1)
     for rewards in ([1.0, 0.25], [1.0, 1 / 3], [1e12, 0.001], [0.1, -(2.0**60)], [5.0, 1e-9]):
         rows = [{"state": 1, "action": 1, "reward": r, "next_state": 1} for r in rewards]
         for kind in KINDS:

@@ -328,7 +328,7 @@ def test_a_query_may_spill(workshop):
 def test_rows_without_end_for_one_case_do_not_fill_the_memory(fresh):
     few = "(SELECT CASE WHEN count(*) < 20 THEN 1000000000000 ELSE 1 END FROM log)"
     sql = f"SELECT row, e, s + 100 * i AS s, x AS state, a FROM log, range({few}) AS t(i)"
-    query = Query(sql, case="e", order="s", memory_limit="100MB")
+    query = Query(sql, case="e", order="s", memory_limit="40MB")
     run(fresh, query)
     with pytest.raises(InvalidLog, match=r"looks ahead|too little room"):
         check_no_look_ahead(fresh, query, KEYS)
@@ -420,7 +420,7 @@ UNFAIR = {
 
 @pytest.mark.parametrize("name", FAIR)
 def test_a_query_that_looks_back_passes(name):
-    assert looks_back_only(FAIR[name], workshop_of(more=[FURTHER]))
+    assert looks_back_only(FAIR[name], workshop_of(cases=3, steps=6, more=[FURTHER]))
 
 
 @pytest.mark.parametrize("name", UNFAIR)

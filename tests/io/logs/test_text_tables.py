@@ -16,7 +16,7 @@ from surestep.description import Reader
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.counts.labelled import counts_digest
-from surestep.io.logs.text_tables import header_of, is_whole_zstandard, named
+from surestep.io.logs.formats import header_of, is_whole_zstandard, named
 
 DATABASE = duckdb.connect()
 HEADER = "state,action,reward,next_state"

@@ -18,7 +18,7 @@ from support.strategies import decision_logs
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.counts.labelled import counts_digest
-from surestep.io.logs import xes
+from surestep.io.logs.formats import OWN
 from surestep.pipeline.verify import verify_result
 
 BEGIN = '<?xml version="1.0" encoding="UTF-8"?>\n<log xmlns="http://www.xes-standard.org/">'
@@ -49,9 +49,7 @@ def written(rows, prefix=""):
         parts.append(f"<trace>{element('string', 'concept:name', name)}\n")
         for row in steps:
             nested = element("string", "inner", "x")
-            values = [
-                element("string", key, row[key], nested) for key in COLUMNS if key not in xes.OWN
-            ]
+            values = [element("string", key, row[key], nested) for key in COLUMNS if key not in OWN]
             parts.append(f"<event><!-- one -->{''.join(values)}</event>\n")
         parts.append("</trace>\n")
     text = "".join([*parts, "</log>"])

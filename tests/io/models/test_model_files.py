@@ -13,7 +13,7 @@ from support.strategies import mdps
 from surestep import FiniteMDP, Pairs, Policy, evaluate
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter, NeverEnds, SurestepError
 from surestep.io import read_mdp, write_mdp
-from surestep.io.models import umb_writer
+from surestep.io.models import umb
 from surestep.io.models.checker import RESERVED
 
 LOOP = np.ones((1, 1, 1))
@@ -182,7 +182,7 @@ def fail_at(patch, step, calls, error):
 
         patch.setattr(os, "replace", replacing)
         return
-    tar_chunks = umb_writer.tar_chunks
+    tar_chunks = umb.tar_chunks
 
     def chunks(files):
         for chunk in tar_chunks(files):
@@ -190,7 +190,7 @@ def fail_at(patch, step, calls, error):
                 raise error()
             yield chunk
 
-    patch.setattr(umb_writer, "tar_chunks", chunks)
+    patch.setattr(umb, "tar_chunks", chunks)
 
 
 def test_a_first_write_that_fails_leaves_nothing(tmp_path, monkeypatch):

@@ -33,7 +33,7 @@ from surestep.io.counts.labelled import (
     whole_numbers,
 )
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label
+from surestep.io.labels.vocabulary import Label
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 FORMAT = "surestep counts"

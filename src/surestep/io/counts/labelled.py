@@ -21,7 +21,7 @@ from surestep._arrays import LARGEST_EXACT_DOUBLE, AnyArray, BoolArray, FloatArr
 from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label, joined
+from surestep.io.labels.vocabulary import Label, joined
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
 

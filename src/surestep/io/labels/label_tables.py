@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep._files import read_path, read_whole
+import surestep._arrays as arrays
+from surestep._arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray
+from surestep._files import read_path
 from surestep.description import Description
-from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy, ShapeMismatch
+from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy, ShapeMismatch, said
 from surestep.io.counts.labelled import LabelledCounts
-from surestep.io.labels.bin_rules import DECIMAL
-from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label, joined
-from surestep.io.labels.vocabulary import Vocabulary, in_order, label_text, unknown_label
+from surestep.io.labels.binning import DECIMAL, Binning
+from surestep.io.labels.vocabulary import (
+    Label,
+    Vocabulary,
+    in_order,
+    joined,
+    label_text,
+    unknown_label,
+)
 from surestep.io.logs.columns import ROLES, by_name, closest
 from surestep.io.logs.tables import connected, find_table, named_in_errors, types_of
 from surestep.io.sql import as_texts
@@ -38,6 +43,7 @@ class PairTable:
     vocabulary: Vocabulary  # labels in order
     pairs: Pairs
     probability: FloatArray  # [K]; a log may have no pair of probability 0; 1 without a policy
+    rows: Mapping[str, Sequence[Label]] = field(default_factory=dict)  # their labels by role
 
     def marked(self, vocabulary: Vocabulary, pairs: Pairs) -> BoolArray:
         """Returns which of these pairs [K], over these labels, the table has.
@@ -58,7 +64,7 @@ class PairTable:
         """Refuses a text that no label of the role has in its column, nor could have as a bin."""
         places: Mapping[Label, int] = getattr(vocabulary, f"{role}_places")
         columns: tuple[str, ...] = getattr(vocabulary, f"{role}_columns")
-        unknown = [label for label in getattr(self.vocabulary, f"{role}s") if label not in places]
+        unknown = [label for label in dict.fromkeys(self.rows[role]) if label not in places]
         for i, column in enumerate(columns):
             texts, binning = {label[i] for label in places}, vocabulary.binnings.get(column)
             strange = [label for label in unknown if label[i] not in texts]
@@ -66,7 +72,7 @@ class PairTable:
                 strange = [label for label in strange if binning.place(label[i]) is None]
             if strange:
                 raise InvalidLog(
-                    f"{self.name} has the {role} {joined(strange[0])!r}: "
+                    f"{self.name}, row {self.rows[role].index(strange[0]) + 1:,}: "
                     f"{unknown_label(role, columns, strange[0], places)}; leave its rows out, or "
                     f"list all {role}s that there are (--{role}s)"
                     f"{others(len(strange), f'{role}s')}"
@@ -102,7 +108,7 @@ def read_pairs(
             probability = Policy(pairs, probability).probability
         except InvalidPolicy as problem:
             raise InvalidPolicy(f"{table.name}: {problem}") from None
-    return PairTable(table.name, words, pairs, probability)
+    return PairTable(table.name, words, pairs, probability, table.labels)
 
 
 def read_probability(table: LabelTable, text: str) -> float:
@@ -132,15 +138,10 @@ def read_label_table(
     """Reads the columns of each role: 'state' and 'action' as in the log, or 'probability'.
 
     A role of one column may have it under a usual name. Every cell says something, and no labels
-    are there twice. In a binned column stand numbers or labels of bins. A text file (.txt) of a
-    single column has one label a line.
+    are there twice. In a binned column stand numbers or labels of bins.
     """
     wanted = [(role, column) for role, columns in roles.items() for column in columns]
-    is_path = isinstance(source, str | os.PathLike)
-    if is_path and len(wanted) == 1 and read_path(source).suffix.lower() == ".txt":
-        name, columns, rows = str(source), [wanted[0][1]], lines_of(read_path(source))
-    else:
-        name, columns, rows = read_cells(source, roles)
+    name, columns, rows = read_cells(source, roles)
     texts: dict[str, list[list[str]]] = {role: [] for role in roles}
     for (role, asked), column, cells in zip(wanted, columns, zip(*rows, strict=True), strict=True):
         binning = (binnings or {}).get(asked) if role in ROLES else None
@@ -148,16 +149,6 @@ def read_label_table(
     labels = {role: [*zip(*texts[role], strict=True)] for role in roles if role in ROLES}
     check_each_once(name, labels)
     return LabelTable(name, labels, columns[-1], texts[role][-1])
-
-
-def lines_of(path: Path) -> list[tuple[Text, ...]]:
-    """Returns the lines of a text file as rows of one column."""
-    try:
-        text = read_whole(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidLog(f"{path} is not UTF-8; save it as UTF-8") from None
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    return [(line or None,) for line in lines]
 
 
 def read_cells(
@@ -230,8 +221,7 @@ def read_label_list(
 ) -> tuple[Label, ...]:
     """Returns the labels of a role, 'state' or 'action', in the order they are written.
 
-    A table (CSV, Parquet, JSON lines, or in memory) has the columns of the log and one row a label;
-    a text file (.txt) has one label a line, for a role of one column.
+    A table (CSV, Parquet, JSON lines, or in memory) has the columns of the log and one row a label.
     """
     return tuple(read_label_table(source, {role: columns}, binnings).labels[role])
 
@@ -296,3 +286,89 @@ def check_log_fits(table: PairTable, counts: LabelledCounts) -> None:
         f"time{'s' if times > 1 else ''}, "
         f"but {table.name} {expected}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
     )
+
+
+# ---- the policy that made a log, from the probabilities that its rows name --------------------
+
+
+SAME = 1e-9  # relative: two probabilities so close are one, written with different rounding
+
+
+class LoggedPolicy(NamedTuple):
+    """The policy, and in how many states it rests on more than the log."""
+
+    policy: Policy
+    states_completed: int  # what is left of 1 was spread evenly over the actions never seen there
+    states_unseen: int  # nobody decided there, so every action is equally likely
+
+
+def propensities_vary(counts: LabelledCounts) -> bool:
+    """Tells whether some action was logged with different probabilities in one state."""
+    rows = counts.transitions
+    if rows.lowest is None or not rows.state.size:
+        return False
+    pair = rows.state * np.int64(len(counts.actions)) + rows.action
+    _, least, most = propensity_ranges(counts, pair)
+    return bool((most - least > SAME * most).any())
+
+
+def propensity_ranges(
+    counts: LabelledCounts, pair: IntArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Returns the pairs of the transitions, each once, with its least and greatest propensity."""
+    rows, order = counts.transitions, np.argsort(pair, kind="stable")
+    assert rows.lowest is not None
+    assert rows.highest is not None
+    seen, first = np.unique(pair[order], return_index=True)
+    least = np.minimum.reduceat(rows.lowest[order], first)
+    return seen, least, np.maximum.reduceat(rows.highest[order], first)
+
+
+def policy_from_propensities(
+    pairs: Pairs, seen: IntArray, least: FloatArray, most: FloatArray
+) -> LoggedPolicy:
+    """π_b from the lowest and the highest probability that the log gives each pair it shows.
+
+    `seen` [n] numbers the pairs that the log shows, each once; `least` and `most` [n] are in
+    (0, 1]. What the actions seen in a state leave of 1 is shared evenly by the actions never seen
+    there.
+    """
+    of_rows = said("behavior='row-propensities'", "--behavior row-propensities")
+    arrays.refuse_where(
+        most - least > SAME * most,
+        lambda i: (
+            f"the logged probability of {pairs.pair_name(int(seen[i]))} is between {least[i]} and "
+            f"{most[i]}: the policy that made the log looks at more than the state columns, or "
+            "changed on the way; add the columns that it looks at to the state, or say "
+            f"{of_rows}: then it is estimated in every state, and whole episodes are weighted by "
+            "what their rows say"
+        ),
+        "pair",
+        InvalidLog,
+    )
+    logged, known = np.zeros(pairs.num_pairs), np.zeros(pairs.num_pairs, np.bool_)
+    logged[seen], known[seen] = most, True
+    return completed(pairs, logged, known)
+
+
+def completed(pairs: Pairs, logged: FloatArray, known: BoolArray) -> LoggedPolicy:
+    """The policy of the logged probabilities [K], with the rest of each state where it belongs."""
+    lengths = arrays.run_lengths(pairs.offsets)
+    total = arrays.run_sums(logged, pairs.offsets)
+    decided = arrays.run_sums(known.astype(np.int64), pairs.offsets)
+    unseen, nobody = lengths - decided, decided == 0
+    short = ~nobody & (total < 1 - SUM_TOLERANCE)
+    arrays.refuse_where(
+        (total > 1 + SUM_TOLERANCE) | (short & (unseen == 0)),
+        lambda s: (
+            f"the logged probabilities of the actions seen in {pairs.state_name(s)} sum to "
+            f"{total[s]:.10g}, expected {'at most ' if unseen[s] else ''}1; check the column of "
+            "probabilities, and list all actions if there are more"
+        ),
+        "state",
+        InvalidLog,
+    )
+    left = np.where(short | nobody, 1 - total, 0.0)
+    share = np.repeat(left / np.maximum(unseen, 1), lengths)
+    policy = Policy(pairs, np.where(known, logged, share))
+    return LoggedPolicy(policy, int(np.count_nonzero(short)), int(np.count_nonzero(nobody)))

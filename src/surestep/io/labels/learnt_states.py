@@ -7,7 +7,6 @@ that none hangs on the last bits of a machine.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -157,15 +156,13 @@ class LearntStates:
 
 
 def nearly(columns: Sequence[str], centres: Sequence[Sequence[float]]) -> tuple[str, ...]:
-    """Returns labels of centres, each with the fewest digits, from two on, that no other has."""
-    labels = [""] * len(centres)
+    """Returns labels of centres, with the fewest digits, from two on, that tell all apart."""
+    labels = list[str]()
     for digits in range(2, 18):
         short = (zip(columns, (rounded(x, digits) for x in z), strict=True) for z in centres)
-        texts = [", ".join(f"{name} about {written(x)}" for name, x in pairs) for pairs in short]
-        times = Counter(texts)
-        labels = [
-            label or text * (times[text] == 1) for label, text in zip(labels, texts, strict=True)
-        ]
+        labels = [", ".join(f"{name} about {written(x)}" for name, x in pairs) for pairs in short]
+        if len(set(labels)) == len(labels):
+            break
     return tuple(labels)
 
 
@@ -207,11 +204,8 @@ def learn(
         values, returns, number = values[:rows], returns[:rows], number[:rows]
     table = in_few_digits(values)
     exact = (table == values).all(axis=0)
-    makers: dict[str, Maker] = {
-        "tree": partial(grown, name, tuple(columns), exact),
-        "kmeans": partial(clustered, name, tuple(columns)),
-    }
-    make = makers[kind]
+    rule = partial(grown, exact=exact) if kind == "tree" else clustered
+    make: Maker = partial(rule, name, tuple(columns))
     return make(best_size(make, table, returns, number) if size == "auto" else size, table, returns)
 
 
@@ -242,8 +236,8 @@ def best_size(make: Maker, table: FloatArray, returns: FloatArray, number: IntAr
 
 
 def grown(
-    name: str, columns: tuple[str, ...], exact: BoolArray, size: int, table: FloatArray,
-    returns: FloatArray,
+    name: str, columns: tuple[str, ...], size: int, table: FloatArray, returns: FloatArray,
+    *, exact: BoolArray,
 ) -> LearntStates:  # fmt: skip
     """Returns a tree, grown best first by the variance of returns (`DecisionTreeRegressor`).
 

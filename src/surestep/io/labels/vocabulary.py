@@ -14,15 +14,39 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._names import did_you_mean
 from surestep.errors import InvalidParameter
-from surestep.io.labels.bin_rules import DECIMAL
-from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label, Names, called, joined
+from surestep.io.labels.binning import DECIMAL, Binning
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.model import Pairs
 
+Label = tuple[str, ...]  # one text a column
+Names = Mapping[str, Mapping[str, str]]  # column → text of the log → what people call it
 # A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
 Given = object
 MOST_COMPARED = 10_000  # labels that are looked through for one that was meant
+
+
+def joined(label: Label) -> str:
+    r"""One text for the texts of several columns: 'ward 3, high'. A comma inside gets a backslash.
+
+    >>> joined(("ward 3", "a,b"))
+    'ward 3, a\\,b'
+    """
+    if len(label) == 1:
+        return label[0]
+    return ", ".join(text.replace("\\", "\\\\").replace(",", "\\,") for text in label)
+
+
+def called(label: Label, columns: Sequence[str], names: Names) -> Label:
+    """Returns a label as people call it, one text a column.
+
+    >>> called(("1", "0"), ("iv_fluid", "vasopressor"), {"iv_fluid": {"1": "low"}})
+    ('low', '0')
+    """
+    if not names:
+        return label
+    return tuple(
+        names.get(column, {}).get(text, text) for column, text in zip(columns, label, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

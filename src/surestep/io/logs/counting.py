@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 from surestep.errors import InvalidLog
 from surestep.io.logs.findings import Look, check_rows, explain_episodes, no_row
-from surestep.io.logs.rewards import RewardSql, Units
-from surestep.io.logs.roles import FLAGS, RoleSql
+from surestep.io.logs.roles import FLAGS, RewardSql, RoleSql, Units
 from surestep.io.logs.tables import Table
 from surestep.io.sql import columns_of, file_list
 

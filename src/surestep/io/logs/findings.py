@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from surestep._words import counted
 from surestep.errors import InvalidLog
-from surestep.io.logs.rewards import LARGEST_SCALE, LARGEST_SUM, RewardSql, Units
-from surestep.io.logs.roles import FLAGS, Check, LabelCode, RoleSql
+from surestep.io.logs.roles import FLAGS, Check, LabelCode, RewardSql, RoleSql, Units
 from surestep.io.logs.tables import Table
 from surestep.io.sql import ROW, as_texts, sql_name
 
@@ -34,11 +34,11 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
     if rows == 0:
         raise no_row(table)
     scale, largest, _ = needs
-    if scale > LARGEST_SCALE or largest * rows * 10.0**scale >= LARGEST_SUM:
-        found = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
+    if not reward.adds_up(scale, largest, rows):
+        place, text = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
         raise InvalidLog(
-            f"{found or table.name}, which needs {scale} digits after the point; {rows:,} rewards "
-            f"of up to {largest:g} with that many cannot be added up exactly in 38 digits; round "
+            f"{place}: found {text!r}, which needs {scale} digits after the point; {rows:,} "
+            f"rewards of up to {largest:g} with that many cannot be added up exactly; round "
             "the rewards to fewer digits"
         )
     return reward.units(*needs)
@@ -64,14 +64,14 @@ def failures(
 
 def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
     """Returns the error for the first of so many rows that fail a check."""
-    place = first_where(table, database, check.condition, check.column)
-    text, hint = None if place is None else place.text, check.hint
+    place, text = first_where(table, database, check.condition, check.column)
+    found, hint = "nothing" if text is None else repr(text), check.hint
     if text is None or text.strip().lower() in ("", "nan"):
         hint = " (leave such rows out, or give them a value, in the query of a description)"
     elif not hint and re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):
         hint = " (write it with a decimal point only, in the query of a description)"
     others = "" if rows == 1 else f"; {rows:,} rows are affected"
-    return InvalidLog(f"{place or table.name}, expected {check.expected}{hint}{others}")
+    return InvalidLog(f"{place}: found {found}, expected {check.expected}{hint}{others}")
 
 
 def no_row(table: Table) -> InvalidLog:
@@ -79,32 +79,24 @@ def no_row(table: Table) -> InvalidLog:
     return InvalidLog(f"{table.name} has no row, expected at least one decision")
 
 
-class Place(NamedTuple):
-    """A value in a log."""
+def first_where(table: Table, database: Any, condition: str, column: str) -> tuple[str, str | None]:
+    """Finds the first row of which the condition holds, in the order of the files.
 
-    where: str  # file, row and column
-    text: str | None  # what is written there
-
-    def __str__(self) -> str:
-        """Returns the place and what is there, in words."""
-        return f"{self.where}: found {'nothing' if self.text is None else repr(self.text)}"
-
-
-def first_where(table: Table, database: Any, condition: str, column: str) -> Place | None:
-    """Returns the first row of which the condition holds, in the order of the files."""
+    Returns where it stands, which is empty where there is none, and what is written there.
+    """
     database.execute("SET preserve_insertion_order = true")
     hit = database.execute(
         f"SELECT {ROW}, {table.raw_row}, {as_texts([column])} FROM log WHERE {condition} "
         f"ORDER BY {ROW} LIMIT 1"
     ).fetchone()
     if hit is None:
-        return None
+        return "", None
     file, row = table.place(database, hit[0])
     where = f"{file or table.name}, row {row:,}"
     if hit[1] is not None and table.raw is not None:
         file, row = table.raw.place(database, hit[1])
         where += f" ({file or table.raw.name}, row {row:,})"
-    return Place(f"{where}, column {column!r}", hit[2])
+    return f"{where}, column {column!r}", hit[2]
 
 
 # ---- rows beside each other -------------------------------------------------------------------
@@ -309,7 +301,7 @@ class Look:
         """Yields the values that counting refuses, by column."""
         checks = self.roles.checks(RewardSql.of(self.roles).is_number)
         for check, times in failures(self.database, checks)[1]:
-            says = f"{many(times, 'row')} without {check.expected} in column {check.column!r}"
+            says = f"{counted(times, 'row')} without {check.expected} in column {check.column!r}"
             rows = self.all(
                 f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
                 f"ORDER BY {ROW} LIMIT {EXAMPLES}"
@@ -334,7 +326,7 @@ class Look:
                 s = "" if number == 1 else "s"
                 says = finding.says.format(number=number, s=s, **names)
                 shown = self.roles.mapping.by_role().get(finding.shows or "", ())
-                told = f"{many(times, finding.of)} {says}"
+                told = f"{counted(times, finding.of)} {says}"
                 yield Found(Suspicion(kind, int(times), told, finding.expected), first, shown)
 
     def of_episodes(self) -> dict[str, Finding]:
@@ -388,8 +380,3 @@ def usable(code: LabelCode) -> str:
     """Returns the code of a label as SQL, NULL where it cannot be used."""
     unusable = " OR ".join(f"({check.condition})" for check in code.checks)
     return f"CASE WHEN NOT ({unusable}) THEN {code.sql} END" if unusable else code.sql
-
-
-def many(number: int, noun: str) -> str:
-    """Returns '1 row' or '3 rows'."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -15,9 +15,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import IntArray
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label import Label
+from surestep.io.labels.vocabulary import Label
 from surestep.io.logs.findings import OF_LABELS, ONCE, Look, Suspicion, no_row
-from surestep.io.logs.groups import number_labels
+from surestep.io.logs.loading import number_labels
 from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
 

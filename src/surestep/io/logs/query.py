@@ -19,20 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import surestep.io.sql as duck
 from surestep._files import temporary_folder
 from surestep._names import unknown
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.sql import (
-    as_texts,
-    columns_of,
-    first_lines,
-    interruptible,
-    lacks_room,
-    limit_memory,
-    named,
-    sql_name,
-    sql_text,
-)
+from surestep.io.sql import as_texts, columns_of, first_lines, named, sql_name, sql_text
 
 LOG, RESULT = "log", '"surestep result"'
 PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE")  # same in Python
@@ -104,7 +95,7 @@ class Workshop:
 
         with duckdb.connect(str(self.file), config=OFFLINE) as database:
             if memory_limit is not None:
-                limit_memory(database, memory_limit)
+                duck.limit_memory(database, memory_limit)
             yield database
 
     @contextmanager
@@ -116,7 +107,7 @@ class Workshop:
         try:
             with (
                 self.loading(query.memory_limit) as connection,
-                interruptible(connection, query.seconds) as database,
+                duck.interruptible(connection, query.seconds) as database,
             ):
                 for setting in (
                     f"temp_directory = {sql_text(str(self.folder / 'spilled'))}",
@@ -134,7 +125,7 @@ class Workshop:
                 f"the query takes longer than {query.seconds:g} seconds; expected one that ends"
             ) from None
         except duckdb.Error as problem:
-            room = "there is too little room for it" if lacks_room(problem) else ""
+            room = "there is too little room for it" if duck.lacks_room(problem) else ""
             raise InvalidLog(f"the query failed: {room or first_lines(problem)}") from None
 
 

@@ -11,43 +11,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+import surestep.description as keys
+import surestep.io.logs.tables as tables
 from surestep._arrays import AnyArray
 from surestep._reprs import short_html, short_repr
-from surestep.description import (
-    HOW_TO_READ,
-    Bin,
-    Description,
-    described,
-    description_of,
-    in_words,
-    merged,
-    several,
-)
+from surestep.description import Bin, Description, several
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
-from surestep.io.labels.bin_rules import binnings_of, number_sql
-from surestep.io.labels.binning import Binning
+from surestep.io.labels.binning import Binning, binnings_of, number_sql
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs import query as queries
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import count_rows
 from surestep.io.logs.findings import first_where, passed
+from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register
-from surestep.io.logs.groups import labelled
-from surestep.io.logs.loading import first_rows, load_steps
-from surestep.io.logs.preparing import ends_said, learnt_names, learnt_select, meaning_of, prepared
-from surestep.io.logs.rewards import RewardSql
-from surestep.io.logs.roles import Check, RoleSql, is_stamp_type, reads_stamp
-from surestep.io.logs.tables import (
-    FORMATS,
-    Table,
-    connected,
-    explaining,
-    find_table,
-    named_in_errors,
-    types_of,
-    watched,
-)
+from surestep.io.logs.loading import counts_of, first_rows, load_steps
+from surestep.io.logs.roles import Check, RewardSql, RoleSql, is_stamp_type, reads_stamp
+from surestep.io.logs.tables import Table, connected
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
@@ -89,7 +70,7 @@ class LogSource:
         name = f"CAST({sql_name(str(self.columns.episode))} AS VARCHAR)"
         kept = f"md5_number_lower({name}) < {int(share * 2**64)}::UBIGINT"
         bins = {name: binning.to_json() for name, binning in binnings.items()}
-        description = described({**self.description.given(), "bins": bins})
+        description = keys.described({**self.description.given(), "bins": bins})
         return replace(self, table=replace(self.table, description=description, kept=kept))
 
     @property
@@ -116,7 +97,7 @@ class LogSource:
     @property
     def to_learn(self) -> dict[str, Bin]:
         """Returns the rules of states that are still to be learnt, by their column."""
-        names = learnt_names(self.description)
+        names = tables.learnt_names(self.description)
         return {name: self.description.bins[name] for name in names if name not in self.learnt}
 
     def measured(self, columns: Sequence[str]) -> dict[str, AnyArray]:
@@ -152,18 +133,13 @@ class LogSource:
     def with_states(self, states: LearntStates) -> LogSource:
         """Returns the log with a column of states that were learnt."""
         name, done = states.name, self.table.preparation
-        selects = tuple(
-            learnt_select(name, states.sql()) if select == learnt_select(name) else select
-            for select in done.selects
-        )
+        unknown, known = tables.learnt_select(name), tables.learnt_select(name, states.sql())
+        selects = tuple(select.replace(unknown, known) for select in done.selects)
         table = replace(self.table, preparation=replace(done, selects=selects))
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
-    def counts(self, progress: Callable[[int, int], None] | None = None) -> LabelledCounts:
-        """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory.
-
-        `progress` is told what share of the pass under way is done, as (done, total).
-        """
+    def counts(self) -> LabelledCounts:
+        """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory."""
         self.check_ends_said()
         if self.to_learn:
             raise InvalidParameter(
@@ -172,13 +148,13 @@ class LogSource:
             )
         if (made := self.table.made) is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
-        with connected(self.table, self.memory_limit) as database, watched(database, progress):
+        with connected(self.table, self.memory_limit) as database:
             sources = (self.table.raw or self.table).sources(database)
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
-            counts = labelled(database, roles, scale)
+            counts = counts_of(database, roles, scale)
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     def edges(self) -> tuple[str, ...]:
@@ -186,16 +162,13 @@ class LogSource:
 
         By them `merge_counts` notices an episode that is cut between two files.
         """
-        if self.columns.episode is None or len(self.files) != 1:
+        roles = self.plain
+        if roles.episode is None or len(self.files) != 1:
             return ()
         with connected(self.table, self.memory_limit) as database:
-            roles = self.plain
-            assert roles.episode is not None
-            ends = database.execute(
-                f"SELECT min_by(e, {ROW}), min_by(s, {ROW}), max_by(e, {ROW}), max_by(s, {ROW}) "
-                f"FROM (SELECT CAST({roles.episode.sql} AS VARCHAR) AS e, {roles.step} AS s, {ROW} "
-                "FROM log)"
-            ).fetchone()
+            episode, step = f"CAST({roles.episode.sql} AS VARCHAR)", roles.step
+            parts = [f"{end}({x}, {ROW})" for end in ("min_by", "max_by") for x in (episode, step)]
+            ends = database.execute(f"SELECT {', '.join(parts)} FROM log").fetchone()
         steps = (0, 0) if self.table.preparation.numbers_stamps else (ends[1], ends[3] + 1)
         named = zip(ends[::2], steps, strict=True)
         return tuple(sha256(f"{name}|{step}".encode()).hexdigest() for name, step in named)
@@ -213,9 +186,9 @@ class LogSource:
                 f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
                 "missing; expected a column of ends, of stops by a clock, or of next states "
                 f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
-                f"{ends_said('complete')} (the last row of every episode ends it), or "
-                f"{ends_said('clock')} (recording stops after so many steps, or at a date with "
-                "steps of equal length)"
+                f"{tables.ends_said('complete')} (the last row of every episode ends it), or "
+                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date "
+                "with steps of equal length)"
             )
 
     def load(
@@ -268,8 +241,8 @@ class LogSource:
                 f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
                 f"ELSE {on_the_way} AND {at_end} END"
             )
-            place = first_where(self.table, database, condition, self.columns.reward)
-            return "" if place is None else f"{place.where}: {place.text!r}"
+            place, text = first_where(self.table, database, condition, self.columns.reward)
+            return place and f"{place}: {text!r}"
 
     def roles(self, database: Any) -> RoleSql:
         """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles.
@@ -322,21 +295,21 @@ def given_as(source: object, **words: Any) -> tuple[Description, object]:
 
     `words` are said in Python beside it, and stand above it; None: nothing.
     """
-    told = in_words(**words)
+    told = keys.in_words(**words)
     if isinstance(source, Description):
-        return described(merged(source.given(), told)), None
+        return keys.described(keys.merged(source.given(), told)), None
     if isinstance(source, LogSource):
-        for name in HOW_TO_READ:
+        for name in keys.HOW_TO_READ:
             if name in told:
                 raise InvalidParameter(
                     f"{name} is given beside a LogSource, which knows how it is read; give it to "
                     "read_log"
                 )
-        return described(merged(source.description.given(), told)), source
+        return keys.described(keys.merged(source.description.given(), told)), source
     if not isinstance(source, str | os.PathLike | list | tuple):
-        return described(told), source
+        return keys.described(told), source
     files = [os.fspath(path) for path in (source if isinstance(source, list | tuple) else [source])]
-    return description_of(files, told), None
+    return keys.description_of(files, told), None
 
 
 def open_log(
@@ -345,17 +318,17 @@ def open_log(
     """Finds a log and the meaning of its columns; see `read_log`."""
     if isinstance(frame, LogSource):
         return replace(frame, table=replace(frame.table, description=description))
-    table = find_table(description, frame)
+    table = tables.find_table(description, frame)
     if description.query is not None:
         table = table_of_query(table, description.query, memory_limit)
-    with connected(table, memory_limit) as database, named_in_errors(table):
-        types = types_of(database)
-        mapping = meaning_of(description, types)
+    with connected(table, memory_limit) as database, tables.named_in_errors(table):
+        types = tables.types_of(database)
+        mapping = tables.meaning_of(description, types)
         stamped = steps_are_stamps(database, description, types, mapping)
-        preparation = prepared(description, mapping, types, stamped)
+        preparation = tables.prepared(description, mapping, types, stamped)
         check_bins(description.bins, mapping, [*types, *preparation.added])
         table = replace(table, preparation=preparation)
-        types = types_of(database, table.scan(database))
+        types = tables.types_of(database, table.scan(database))
     return LogSource(table, mapping, MappingProxyType(types), memory_limit)
 
 
@@ -372,8 +345,8 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
         load_further(database, description)
     query = queries.Query(sql, memory_limit=memory_limit)
     kinds = queries.run(workshop, query)
-    with named_in_errors(raw):
-        mapping = meaning_of(description, kinds)
+    with tables.named_in_errors(raw):
+        mapping = tables.meaning_of(description, kinds)
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]
     case = description.case or (mapping.episode if mapping.episode in types else None)
     if not single and case not in types:
@@ -398,13 +371,15 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
 def load_further(database: Any, description: Description) -> None:
     """Loads the further tables of a query."""
     for name, file in description.tables.items():
-        load_raw(database, name, find_table(Description(files=file, reader=description.reader)))
+        load_raw(
+            database, name, tables.find_table(Description(files=file, reader=description.reader))
+        )
 
 
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     """Loads a table for a query, the log with the places of its rows; returns its types."""
     rows = raw.typed(database)
-    with explaining(raw):
+    with tables.explaining(raw):
         kinds = columns_of(database, rows)
         numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]
         missing = ", ".join(f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers)  # as in `act`
@@ -459,7 +434,7 @@ def count_on_ray(
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
     said = {**source.description.given(), "columns": source.columns_in_files}
     shards = [
-        (described({**said, "files": [str(file.absolute())]}), None, source.memory_limit)
+        (keys.described({**said, "files": [str(file.absolute())]}), None, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command
     ]
     parts = list[LabelledCounts]()

@@ -4,140 +4,46 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import surestep.io.logs.formats as formats
+import surestep.io.sql as duck
 from surestep._files import failing_to_read, read_path
-from surestep.description import Description, Reader, several
-from surestep.errors import FileFailure, InvalidLog, InvalidParameter
+from surestep.description import Description, several
+from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
+from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
+from surestep.io.logs.formats import Format
 from surestep.io.logs.frames import register
-from surestep.io.logs.preparing import NONE, Preparation
 from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.query import Made, Workshop
-from surestep.io.logs.text_tables import (
-    COMPRESSED,
-    as_text,
-    check_compression,
-    check_gzip,
-    scan_text,
-    split_ending,
-    typed_text,
-)
-from surestep.io.logs.xes import convert_xes
-from surestep.io.sql import (
-    ROW,
-    columns_of,
-    failure_of,
-    file_list,
-    first_lines,
-    in_memory,
-    interruptible,
-    lacks_room,
-    sql_name,
-)
+from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
+from surestep.io.sql import ROW, columns_of, first_lines, sql_name, sql_text
 
-BETWEEN_LOOKS = 0.2  # seconds
-
-
-# ---- formats: a new one is a `Format` and its line in `FORMATS` --------------------------------
+STAMP = '"surestep stamp"'
+ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # where rows are episodes
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """A format of files, and what reading a log of it takes."""
+class Preparation:
+    """Holds what is done to the rows of files; nothing by default."""
 
-    suffixes: tuple[str, ...]
-    # (database, files, how) → the SQL that reads them
-    scan: Callable[[Any, Sequence[Path], Reader], str]
-    # (database, files, a new folder) → the Parquet files that are read instead; None: as they are
-    convert: Callable[[Any, Sequence[Path], Path], Mapping[Path, Path]] | None = None
-    # (files, how) → the SQL that reads them for a query, values of their types; None: as it scans
-    typed: Callable[[Sequence[Path], Reader], str] | None = None
-    compressed: tuple[str, ...] = ()  # endings that may follow
-    knows_rows: bool = False  # Parquet's footer: rows can be counted, and read from any on
+    selects: tuple[str, ...] = ()  # SQL without its FROM, each of the rows of the one before
+    added: tuple[str, ...] = ()  # columns that files do not have
+    keeps_order: bool = True  # rows stay in the order of the files
+    numbers_stamps: bool = False  # steps are numbers that time stamps were given
 
-
-def scan_parquet(database: Any, files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads Parquet files; what one lacks is missing in its rows."""
-    together = ", union_by_name=true" if len(files) > 1 else ""
-    return f"SELECT * FROM read_parquet({file_list(files)}{together})"
+    def sql(self, rows: str) -> str:
+        """Returns the SQL of the rows of `log`, from that of the rows of files."""
+        for select in self.selects:
+            rows = f"{select} FROM ({rows})"
+        return rows
 
 
-def scan_json(database: Any, files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads lines of JSON, all of whose values are text."""
-    names = [*columns_of(database, f"FROM {json_lines(files)}")]
-    return f"SELECT * FROM {json_lines(files, f'columns={as_text(names)}')}"
-
-
-def typed_json(files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads lines of JSON for a query."""
-    return f"SELECT * FROM {json_lines(files, 'sample_size=-1', 'union_by_name=true')}"
-
-
-def json_lines(files: Sequence[Path], *options: str) -> str:
-    """Returns the SQL of a reader of lines of JSON."""
-    given = ", ".join([file_list(files), "format='newline_delimited'", *options])
-    return f"read_json({given})"
-
-
-def scan_frame(database: Any, files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads a table in memory; labels of categories are text, as in files."""
-    kinds = columns_of(database, "frame")
-    names = [sql_name(name) for name, kind in kinds.items() if kind.startswith("ENUM")]
-    texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
-    return f"SELECT * {f'REPLACE ({texts}) ' if texts else ''}FROM frame"
-
-
-FORMATS = {
-    "text": Format(
-        (".csv", ".tsv", ".psv", ".txt"),
-        scan_text,
-        typed=typed_text,
-        compressed=COMPRESSED,
-    ),
-    "parquet": Format((".parquet",), scan_parquet, knows_rows=True),
-    "json": Format(
-        (".jsonl", ".ndjson"),
-        scan_json,
-        typed=typed_json,
-        compressed=COMPRESSED,
-    ),
-    "xes": Format((".xes",), scan_parquet, convert_xes, compressed=(".gz",)),
-}
-IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
-
-
-def by_ending() -> dict[str, Format]:
-    """Returns the formats by the endings of their files."""
-    return {
-        suffix + packed: known
-        for known in FORMATS.values()
-        for packed in ("", *known.compressed)
-        for suffix in known.suffixes
-    }
-
-
-def has_format(file: Path) -> bool:
-    """Tells whether a file in a folder is a log; a text (.txt) may be anything."""
-    return "".join(split_ending(file)) in by_ending() and split_ending(file)[0] != ".txt"
-
-
-def format_of(file: Path) -> Format:
-    """Returns the format of a file, by its ending."""
-    known = by_ending()
-    ending = "".join(split_ending(file))
-    if ending not in known:
-        raise InvalidParameter(
-            f"{file} has no known ending, expected {', '.join(known)} (save a spreadsheet as CSV)"
-        )
-    return known[ending]
-
-
-# ---- tables -----------------------------------------------------------------------------------
+NONE = Preparation()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +52,7 @@ class Table:
 
     name: str  # for messages
     files: tuple[Path, ...] = ()
-    format: Format = IN_MEMORY
+    format: Format = formats.IN_MEMORY
     frame: object = None
     description: Description = field(default_factory=Description)
     preparation: Preparation = NONE  # once it is known which column is what
@@ -158,9 +64,8 @@ class Table:
 
     def read(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads files, labels as the text that is written there."""
-        if self.converted:
-            return scan_parquet(database, [self.converted[f] for f in files], Description().reader)
-        return self.format.scan(database, files, self.description.reader)
+        read = [self.converted.get(file, file) for file in files]
+        return self.format.scan(database, read, self.description.reader)
 
     def scan(self, database: Any) -> str:
         """Returns the SQL of the rows of the log; `ROW` is their number in the files, from 1.
@@ -173,7 +78,7 @@ class Table:
 
     def typed(self, database: Any) -> str:
         """Returns the SQL that reads all rows for a query, values of their types."""
-        if self.format.typed is not None and not self.converted:
+        if self.format.typed is not None:
             return self.format.typed(self.files, self.description.reader)
         return self.read(database, self.files)
 
@@ -202,7 +107,7 @@ class Table:
         """
         known = dict[str, Path]()
         for file in self.files:
-            check_gzip([file])  # DuckDB does not look at its checksum
+            formats.check_whole([file])  # DuckDB does not look at its checksum
             first = f"SELECT 1 FROM ({self.read(database, [file])}) LIMIT 1"
             if not database.execute(first).fetchall():
                 continue
@@ -224,18 +129,18 @@ def find_table(description: Description, frame: object = None) -> Table:
     files = tuple(file for path in given for file in matching(read_path(path)))
     if not files:
         raise InvalidParameter("no file was given, expected at least one")
-    formats = {format_of(file): file for file in files}
-    if len(formats) > 1:
-        first, second = list(formats.values())[:2]
+    kinds = {formats.format_of(file): file for file in files}
+    if len(kinds) > 1:
+        first, second = list(kinds.values())[:2]
         raise InvalidParameter(f"{first} and {second} are of different kinds, expected one kind")
-    (found,) = formats
-    check_compression(files)
+    (found,) = kinds
+    formats.check_compression(files)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     table = Table(name, files, found, description=description)
     if found.convert is None:
         return table
     workshop = Workshop()
-    with in_memory() as database, explaining(table):
+    with duck.in_memory() as database, explaining(table):
         converted = found.convert(database, files, workshop.folder)
     return replace(table, converted=converted, workshop=workshop)
 
@@ -248,7 +153,7 @@ def matching(path: Path) -> list[Path]:
         matches = [
             file
             for file in path.rglob("*")
-            if has_format(file) and not file.name.startswith((".", "_"))
+            if formats.has_format(file) and not file.name.startswith((".", "_"))
         ]
     else:
         matches = [Path(file) for file in glob.glob(str(path), recursive=True)]
@@ -261,8 +166,8 @@ def matching(path: Path) -> list[Path]:
 def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
     """A database with the view `log`; what goes wrong in it becomes an error with its source."""
     with (
-        in_memory(memory_limit) as connection,
-        interruptible(connection) as database,
+        duck.in_memory(memory_limit) as connection,
+        duck.interruptible(connection) as database,
         explaining(table, memory_limit),
     ):
         if table.frame is not None:
@@ -285,11 +190,11 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as problem:
-        if lacks_room(problem):
-            raise failure_of(problem, memory_limit) from None
+        if duck.lacks_room(problem):
+            raise duck.failure_of(problem, memory_limit) from None
         words = f"{table.name} cannot be read: {first_lines(problem)}"
         if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
-            check_gzip(table.files)
+            formats.check_whole(table.files)
         raise InvalidLog(words) from None
 
 
@@ -302,23 +207,143 @@ def named_in_errors(table: Table) -> Iterator[None]:
         raise InvalidLog(f"{table.name}: {problem}") from None
 
 
-@contextmanager
-def watched(database: Any, progress: Callable[[int, int], None] | None) -> Iterator[None]:
-    """Tells how far the query under way is, in percent, from time to time."""
-    if progress is None:
-        yield
-        return
-    database.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-    over = threading.Event()
+# ---- the way of rows from files to the view `log`: SQL around that of a scan ------------------
 
-    def poll() -> None:
-        while not over.wait(BETWEEN_LOOKS):
-            progress(max(0, int(database.query_progress())), 100)
 
-    thread = threading.Thread(target=poll, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def meaning_of(description: Description, types: Types) -> ColumnMapping:
+    """Returns what columns mean: those of files, and those that a description adds."""
+    learnt, chosen = learnt_names(description), description.columns.given()
+    columns = [*types, *learnt]
+    if learnt and "state" not in chosen and not by_name("state", list(types)):
+        chosen = {**chosen, "state": learnt}
+    if description.ends is not None:
+        role = "terminated" if description.ends == "complete" else "truncated"
+        named = (chosen[role],) if role in chosen else by_name(role, list(types))
+        columns += [role] if named in ((), (role,)) else []
+    return resolve(tuple(dict.fromkeys(columns)), chosen)
+
+
+def prepared(
+    description: Description, mapping: ColumnMapping, types: Types, steps_are_stamps: bool
+) -> Preparation:
+    """Returns what a description does to the rows of files with columns of these types."""
+    selects, stamped = list[str](), steps_are_stamps and mapping.episode is not None
+    if mapping.episode == SINGLE["episode"]:
+        added = [f"{ALWAYS[role]} AS {sql_name(name)}" for role, name in SINGLE.items()]
+        selects.append(f"SELECT *, {', '.join(added)}")
+    selects += plain_numbers(description, mapping, types)
+    if stamped:
+        selects += numbered_by_stamps(description, mapping, types)
+    if description.ends is not None:
+        check_said_of_all(description.ends, mapping, types)
+        selects.append(with_last_rows(description, mapping, types))
+    if mapping.time is not None and mapping.time != mapping.step:
+        name = sql_name(mapping.time)
+        stamp = stamp_sql(mapping.time, types[mapping.time], description.reader.timestampformat)
+        text = f"coalesce(CAST({stamp} AS VARCHAR), CAST({name} AS VARCHAR))"
+        selects.append(f"SELECT * REPLACE ({text} AS {name})")
+    elif mapping.time is not None and not stamped:
+        raise InvalidLog(
+            f"column {mapping.time!r} is that of the step and of the time at which episodes began, "
+            "but its steps are numbers; expected time stamps"
+        )
+    learnt = learnt_names(description)
+    selects += map(learnt_select, learnt)
+    if learnt and mapping.next_state:
+        raise InvalidLog(
+            f"{learnt[0]!r} is learnt from the rows of episodes, but column "
+            f"{mapping.next_state[0]!r} says which state follows; expected episodes and steps only"
+        )
+    named = [name for columns in mapping.by_role().values() for name in columns]
+    return Preparation(
+        tuple(selects),
+        tuple(name for name in named if name not in types),
+        keeps_order=not stamped and description.ends is None,
+        numbers_stamps=stamped,
+    )
+
+
+def learnt_names(description: Description) -> list[str]:
+    """Returns the columns of states that are learnt from measurements."""
+    return [name for name, rule in description.bins.items() if rule.columns is not None]
+
+
+def learnt_select(name: str, label: str = "NULL::VARCHAR") -> str:
+    """Returns SQL: a column of learnt states, whose labels are not known before they are learnt."""
+    return f"SELECT *, {label} AS {sql_name(name)}"
+
+
+def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> list[str]:
+    """Returns SQL: numbers of text files with a decimal comma, or signs between thousands, plain.
+
+    What is no number in that notation becomes none in the usual one, and is refused as such.
+    """
+    following = dict(zip(mapping.next_state, mapping.state, strict=False))
+    numbers = {mapping.reward, mapping.step, mapping.propensity}
+    numbers |= {name for rule in told.bins.values() for name in several(rule.columns)}
+    texts = list[str]()
+    for name, kind in types.items():
+        if kind == "VARCHAR" and (name in numbers or following.get(name, name) in told.bins):
+            text = plain_text(told, name)
+            texts += [] if text == sql_name(name) else [f"{text} AS {sql_name(name)}"]
+    return [f"SELECT * REPLACE ({', '.join(texts)})"] if texts else []
+
+
+def plain_text(told: Description, column: str) -> str:
+    """Returns SQL: a column of texts, its numbers with a decimal point and nothing else."""
+    text, thousands = sql_name(column), told.reader.thousands
+    if thousands is not None:
+        text = f"replace(trim({text}), {sql_text(thousands)}, '')"
+    if told.reader.decimal_separator == ",":
+        text = f"translate(trim({text}), ',.', '.?')"
+    return text
+
+
+def ends_said(how: str) -> str:
+    """Returns how it is said that all episodes end so."""
+    return said(f"ends={how!r}", f"--ends {how}")
+
+
+def numbered_by_stamps(told: Description, mapping: ColumnMapping, types: Types) -> tuple[str, str]:
+    """Returns SQL: steps that are stamps, numbered in their order.
+
+    Equal stamps of an episode get the same number, so that they are refused like a step that is
+    given twice. What is no stamp stays, and is refused as what it is.
+    """
+    episode, step = sql_name(str(mapping.episode)), sql_name(str(mapping.step))
+    kind = types[str(mapping.step)]
+    stamp = stamp_sql(str(mapping.step), kind, told.reader.timestampformat)
+    number = f"dense_rank() OVER (PARTITION BY {episode} ORDER BY {STAMP}) - 1"
+    text = f"CASE WHEN {STAMP} IS NULL THEN CAST({step} AS VARCHAR) ELSE CAST({number} AS VARCHAR)"
+    time = f", {STAMP} AS {TIME}" if mapping.time == mapping.step else ""
+    return (
+        f"SELECT *, {stamp} AS {STAMP}",
+        f"SELECT * EXCLUDE ({STAMP}) REPLACE ({text} END AS {step}){time}",
+    )
+
+
+def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> str:
+    """Returns SQL: a flag that is true at the last row of every episode, unless another one is."""
+
+    def flag(column: str | None) -> str:
+        return flag_sql(column, types[column]) if column in types and column else "false"
+
+    column, other = mapping.terminated, mapping.truncated
+    if told.ends == "clock":
+        column, other = other, column
+    step = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
+    near = f"PARTITION BY {sql_name(str(mapping.episode))} ORDER BY {step}"
+    last = f"(lead({step}) OVER ({near}) IS NULL AND NOT coalesce({flag(other)}, false))"
+    marked = f"({flag(column)}) OR {last} AS {sql_name(str(column))}"
+    return f"SELECT * REPLACE ({marked})" if column in types else f"SELECT *, {marked}"
+
+
+def check_said_of_all(ends: str, mapping: ColumnMapping, types: Types) -> None:
+    """Refuses logs whose ends are told otherwise, and those without episodes."""
+    twice = mapping.terminated if ends == "complete" and mapping.terminated in types else None
+    if twice or mapping.episode is None or mapping.step is None:
+        raise InvalidLog(
+            f"{ends_said(ends)} tells of every episode how its last row ends; found "
+            f"{f'column {twice!r} that does so too' if twice else 'no episodes or no steps'}, "
+            f"expected columns of both ({naming('episode', 'step')}), and no other word of ends"
+        )

@@ -18,7 +18,6 @@ from surestep._files import read_path, read_whole, temporary_folder
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
 from surestep.io.models import storm_process
 from surestep.io.models.checker import DEADLOCK, END, CheckerModel, from_checker
-from surestep.io.models.files import check_names, naming_file
 from surestep.io.models.storm_process import (
     ANSWER,
     FEW_STATES,
@@ -29,7 +28,7 @@ from surestep.io.models.storm_process import (
     REQUEST,
     STATE_REWARDS,
 )
-from surestep.io.models.umb_reader import read_umb
+from surestep.io.models.umb import check_names, naming_file, read_umb
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import LazyLabels
 

@@ -1,0 +1,207 @@
+"""The verbs of logs: `describe`, `inspect`, `count` and `merge`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from shlex import quote
+
+import click
+
+import surestep.description as keys
+from surestep._words import counted
+from surestep.cli import options
+from surestep.cli.terminal import say, say_json, task_progress, terminal
+from surestep.description import READING, SUFFIX, Description, several
+
+USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧
+
+
+@click.command("describe", short_help="Look at a log, and write a description to go on with.")
+@click.argument("logs", nargs=-1, metavar="LOG...")
+@options.output_file("The file to write.  [default: LOG.toml beside LOG]")
+@options.setting(help="How the files are written, such as reader.delim=';'.")
+@click.option("--keys", "list_keys", is_flag=True, help="List all keys of a description instead.")
+def describe_command(
+    logs: tuple[str, ...], output: Path | None, assigned: tuple[str, ...], list_keys: bool
+) -> None:
+    """Look at LOG, guess what its columns are, and write that down with comments.
+
+    Nothing is asked. Read the file, correct it where the guess is wrong, and go on with it.
+
+    \b
+    surestep describe log.csv
+    surestep inspect log.toml
+    surestep improve log.toml -o result
+    """
+    if list_keys:
+        for path, words in keys.HELP.items():
+            name = path.rpartition(".")[2]
+            usual = keys.DEFAULTS.get(name)
+            say(f"{path}: {words}{'' if usual is None else f'  [default: {usual}]'}")
+        return
+    if not logs:
+        raise click.UsageError("Missing argument 'LOG...'.")
+    from surestep._files import check_output, write_together
+    from surestep.errors import FileFailure
+    from surestep.pipeline.describe import describe
+
+    said: dict[str, object] = {"files": list(logs)}
+    for text in assigned:
+        said = keys.merged(said, keys.assignment(text))
+    if said.keys() - {"files", "reader"}:
+        raise click.UsageError("--set says here how files are written, such as reader.delim=';'.")
+    if output is None and not Path(logs[0]).exists():
+        raise FileFailure(f"{logs[0]} is no file or folder; name the file to write with -o")
+    target = Path(logs[0]).with_suffix(SUFFIX) if output is None else output
+    check_output(target)
+    if output is None and target.exists():
+        raise FileFailure(f"{target} is there already; name another file with -o")
+    write_together({target: [describe(keys.described(said), target.parent).encode()]})
+    say(f"wrote {target}")
+    say(f"next: read it, then: surestep inspect {quote(str(target))}")
+
+
+@click.command(
+    "inspect", cls=options.Grouped, short_help="Look at a log: coverage, overlap, suspicious rows."
+)
+@options.described(*READING, "behavior.policy")
+@click.option("--n-wedge", type=options.NATURAL, default=USUAL, help="N∧: more visits are trusted.")
+@options.output_file("Write a page (HTML) as well.")
+@options.json_instead
+def inspect_command(
+    description: Description,
+    memory_limit: str | None,
+    n_wedge: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Look at LOG, a description (TOML) or a log, before using it.
+
+    Shows how often each action was tried in each state, what the log is too thin for, and rows
+    that look wrong, with their places. It refuses only what cannot be read at all.
+
+    \b
+    surestep inspect log.toml
+    surestep inspect log.csv --state ward --state severity --action decision -o log.html
+    """
+    from surestep._files import write_together
+    from surestep.io import is_counts_file
+    from surestep.io.logs.source import open_log
+    from surestep.pipeline.inspect import inspect
+    from surestep.report.inspection import inspection_sections
+    from surestep.report.page import page
+    from surestep.report.terminal import print_sections
+    from surestep.results.inspection import as_json as plain
+
+    if any(map(is_counts_file, several(description.files))):
+        raise click.UsageError("These are counts; inspect looks at the log that was counted.")
+    with task_progress() as progress:
+        progress("looking at the log", 0, 1)
+        source = open_log(description, memory_limit=memory_limit)
+        inspection = inspect(source, n_wedge=n_wedge)
+    following = next_command(description, ends=source.says_ends)
+    sections = inspection_sections(inspection, following)
+    if output is not None:
+        title = f"Inspection of {inspection.source}"
+        write_together({output: [page(title, "A look at a log", sections).encode()]})
+    if as_json:
+        say_json(plain(inspection))
+        return
+    # Names from the data may look like rich's markup.
+    print_sections(sections, terminal(highlight=False, markup=False, emoji=False))
+    if output is not None:
+        say(f"wrote {output}")
+
+
+def next_command(description: Description, *, ends: bool) -> str:
+    """Returns a command that improves the behavior behind the log; its discount is to be chosen.
+
+    So is how episodes end where nobody says it, which is not to be seen in the log.
+    """
+    logs = click.get_current_context().params["logs"]
+    said = [name for name, value in click.get_current_context().params.items() if value]
+    alone = logs[0].endswith(SUFFIX) and not {*said} - {"logs", "n_wedge", "output", "as_json"}
+    words = f"surestep improve {quote(logs[0])}" if alone else keys.command("improve", description)
+    discount = "" if description.stakes.discount is not None else " --discount GAMMA"
+    return f"{words}{'' if ends else ' --ends (complete|clock)'}{discount} -o result"
+
+
+@click.command(
+    "count",
+    cls=options.Grouped,
+    short_help="Count a log: tables of decisions to a small, mergeable file.",
+)
+@options.described(*READING)
+@options.output_file("The file of counts to write.", required=True)
+@options.cluster("Count the files, a task each,")
+def count_command(
+    description: Description,
+    output: Path,
+    memory_limit: str | None,
+    engine: str,
+    address: str | None,
+) -> None:
+    """Count LOG, a description (TOML) or a log, into a file of counts.
+
+    Columns with the usual names are found by themselves; say which is which for others. Repeat an
+    option where a state, next state or action has several columns. On a cluster, each file must
+    hold whole episodes.
+
+    \b
+    surestep count log.csv -o counts.parquet
+    surestep count 'logs/*.parquet' --state ward --state severity --action decision -o c.parquet
+    """
+    from surestep.io import is_counts_file, write_counts
+    from surestep.io.logs.source import count_on_ray, open_log
+    from surestep.parallel import reach
+
+    reach(engine, address)
+    if any(map(is_counts_file, several(description.files))):
+        raise click.UsageError("These are counts already; put them together with surestep merge.")
+    source = open_log(description, memory_limit=memory_limit)
+    say(source.columns)
+    with task_progress() as progress:
+        advance = partial(progress, f"counting {source.table.name}")
+        advance(0, 1)
+        if engine == "ray":
+            counts = count_on_ray(source, address=address, progress=advance)
+        else:
+            counts = replace(source.counts(), edges=source.edges())
+    write_counts(counts, output, memory_limit=memory_limit)
+    say(
+        f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "
+        f"{len(counts.actions):,} actions, {counts.transitions.times.size:,} transitions"
+    )
+    ended = counts.episodes
+    if ended.recorded:
+        say(
+            f"{counted(ended.recorded, 'episode')}: {ended.terminated:,} terminated, "
+            f"{ended.truncated:,} truncated, {ended.unflagged:,} without a word how they ended"
+        )
+    dropped = (f"dropped {counted(rows, 'row')}: {why}" for why, rows in counts.dropped.items())
+    say(*dropped, f"wrote {output}")
+
+
+@click.command("merge", short_help="Merge files of counts into one.")
+@click.argument("files", nargs=-1, required=True, metavar="COUNTS...")
+@options.output_file("The file of counts to write.", required=True)
+def merge_command(files: tuple[str, ...], output: Path) -> None:
+    """Merge files of counts that `surestep count` wrote, in any order.
+
+    The result has the bytes that counting all their logs at once gives. Files that counted the same
+    log are refused.
+
+    \b
+    surestep merge monday.parquet tuesday.parquet -o both.parquet
+    """
+    from surestep.io import merge_counts, read_counts, write_counts
+
+    counts = merge_counts([read_counts(path) for path in files])
+    write_counts(counts, output)
+    say(
+        f"merged {len(files):,} files: {counts.rows_read:,} rows, {len(counts.states):,} states, "
+        f"{counts.transitions.times.size:,} transitions"
+    )
+    say(f"wrote {output}")

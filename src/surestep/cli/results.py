@@ -1,0 +1,189 @@
+"""The verbs of saved results: `verify`, `explain` and `certify`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surestep.cli import options
+from surestep.cli.options import described
+from surestep.cli.terminal import say, say_json, task_progress, terminal
+from surestep.description import Description
+from surestep.sections import Column, Section, Table, numbers
+
+if TYPE_CHECKING:
+    from surestep.pipeline import Explanation
+
+KINDS = "Such as posterior, robust:set=l1,strict=true or a-priori:bound=beta; repeatable."
+CHECK = "Instead, make the certificates of this file again, and refuse them if they differ."
+
+
+@click.command("verify", short_help="Make a result again from its log, and compare.")
+@click.argument("output", type=click.Path(path_type=Path))
+@described("behavior.policy")
+@options.allow_query
+@options.device
+def verify_command(output: Path, description: Description, **how: Any) -> None:
+    """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
+
+    LOG is the log, or your own description of it: files are read that you name, no others.
+
+    It is confirmed, with exit code 0, where all bytes are the same. Where all numbers are within
+    1e-9 and all words are the same, or a difference refutes it, that is said, and the exit code
+    is 1.
+
+    \b
+    surestep verify result log.toml
+    surestep verify result log.csv --behavior policy.csv
+    """
+    from surestep.pipeline import verify_result
+
+    with task_progress() as progress:
+        verification = verify_result(output, description, progress=progress, **how)
+    if verification.confirmed:
+        say("confirmed: the same bytes in every file", fg="green", bold=True)
+        return
+    values = verification.level == "same values"
+    found = "not confirmed: the same values, but not the same bytes" if values else "refuted"
+    say(found, fg="yellow" if values else "red", bold=True)
+    say(verification.difference)
+    raise SystemExit(1)
+
+
+@click.command("explain", short_help="Explain why a policy does what it does in a state.")
+@click.argument("output", type=click.Path(path_type=Path))
+@click.option("--state", "given", multiple=True, required=True, help="Once for each column.")
+@options.json_instead
+def explain_command(output: Path, given: tuple[str, ...], as_json: bool) -> None:
+    """Explain why the policy saved in OUTPUT does what it does in a state.
+
+    Raw values are binned as in the log.
+    Where a state has several columns, give one after the other, or each with its name.
+
+    \b
+    surestep explain result --state ward-3
+    surestep explain result --state ward=3 --state age=47
+    """
+    from surestep.pipeline import explain
+    from surestep.results import load
+
+    result = load(output)
+    explanation = explain(result, state_of(given, result.table.vocabulary.state_columns))
+    if as_json:
+        actions = [reason._asdict() for reason in explanation.actions]
+        say_json({**dataclasses.asdict(explanation), "actions": actions})
+        return
+    from surestep.report.terminal import print_sections
+
+    print_sections([explanation_section(explanation)], terminal(highlight=False, markup=False))
+
+
+def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str] | tuple[str, ...]:
+    """Returns the state as a row where columns are named, else as labels in order."""
+    parts = [text.partition("=") for text in given]
+    named = [(name, value) for name, equals, value in parts if equals and name in columns]
+    if 0 < len(named) < len(given):
+        raise click.UsageError("give every --state with its column (COLUMN=VALUE), or none of them")
+    return dict(named) or given
+
+
+def explanation_section(explanation: Explanation) -> Section:
+    """Returns what decides between the actions, and the actions side by side."""
+    from surestep._words import Scale, number
+    from surestep.pipeline import in_words
+
+    named = zip(explanation.state_columns, explanation.called, strict=True)
+    title = ", ".join(f"{column} {label}" for column, label in named)
+    tried = [reason for reason in explanation.actions if reason.visits]
+    values = Scale.of((reason.q for reason in tried), digits=5)
+    gains = Scale.of((reason.advantage for reason in tried), digits=4)
+    hidden = explanation.untried if len(explanation.untried) > 1 else ()
+    rows = list[list[str]]()
+    for reason in explanation.actions:
+        if reason not in hidden:
+            to_go = "" if reason.more_visits is None else f" ({reason.more_visits:,} to go)"
+            to_go = " (barred)" if reason.allowed is False else to_go
+            known = [values.number(reason.q), gains.signed(reason.advantage)]
+            chances = number(reason.behavior), number(reason.probability)
+            seen = f"{reason.visits:,}{to_go}", *(known if reason.visits else ("unknown", "–"))
+            rows.append([*reason.called, *chances, *seen])
+    before = "before, estimated" if explanation.behavior_is_estimated else "before"
+    figures = ("new", "visits", f"value, estimated{values.unit}", f"better by{gains.unit}")
+    columns = [*map(Column, explanation.action_columns), *numbers(before, *figures)]
+    left = f", without {len(hidden):,} that nobody tried (--json has all)" if hidden else ""
+    parts = [rows[i : i + 16] for i in range(0, len(rows), 16)]  # more is not printed of a table
+    tables = [Table("actions", f"actions there{left}", columns, part) for part in parts]
+    return Section("state", title, in_words(explanation), tables=tables)
+
+
+@click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
+@click.argument("result", type=click.Path(path_type=Path))
+@described()
+@click.option("--certificate", "--kind", "kinds", multiple=True, metavar="KIND", help=KINDS)
+@click.option("--delta", type=float, help="The chance of a wrong claim.  [default: the result's]")
+@options.declared_range("running")
+@options.declared_range("ending")
+@options.declared_range("returns")
+@options.allow_query
+@options.output_file("A file for the certificates, as JSON.")
+@click.option("--check", type=click.Path(path_type=Path, dir_okay=False), help=CHECK)
+@options.device
+def certify_command(
+    result: Path,
+    description: Description,
+    kinds: tuple[str, ...],
+    allow_query: bool,
+    memory_limit: str | None,
+    output: Path | None,
+    check: Path | None,
+    **declared: Any,
+) -> None:
+    """Say what the data in LOG claim about the policy in the folder RESULT.
+
+    LOG is the one that the policy was made from, or another one that the same behavior policy made,
+    read with the same columns; one with states that the policy does not know is refused. Each claim
+    holds at δ for itself, and names its standing and all that it assumes. A kind that does not
+    cover the policy is refused, never replaced.
+
+    \b
+    surestep certify result log.csv --kind robust:set=two-successor --kind a-priori:bound=beta
+    surestep certify result later.csv --kind trajectory --ending 0 1 -o claim.json
+    surestep certify result later.csv --check claim.json
+    """
+    from surestep._files import write_together
+    from surestep.pipeline import certify_result, check_certificates
+    from surestep.report.certificates import certificate_name, of_one, together_words
+    from surestep.report.terminal import print_sections
+    from surestep.results.result import certificates_to_json, read_certificates
+
+    how: dict[str, Any] = {"allow_query": allow_query, "memory_limit": memory_limit}
+    if check is not None:
+        if kinds or output or any(given is not None for given in declared.values()):
+            raise click.UsageError("--check makes what is in the file again, and takes no more")
+        with task_progress() as progress:
+            claims = read_certificates(check)
+            check_certificates(result, description, claims, progress=progress, **how)
+        say("confirmed: the claims come out the same", fg="green", bold=True)
+        return
+    if not kinds:
+        raise click.UsageError("expected at least one --certificate, or --check")
+    with task_progress() as progress:
+        judged = certify_result(result, description, kinds, progress=progress, **how, **declared)
+    claims = judged.certificates
+    if not judged.same_log:
+        say("This is another log than the one that the policy was made from.")
+    for claim in claims:
+        name, told = certificate_name(claim), judged.verdict(claim)
+        assumed = of_one(claim, name)._replace(folded=False, facts=())
+        title = f"{name}: {told.rung}"
+        section = Section("claim", title, [told.why], parts=[assumed], mood=told.mood)
+        print_sections([section], terminal(highlight=False, markup=False))
+    if len(claims) > 1:
+        say(f"\n{together_words(claims, settled=False)}", dim=True)
+    if output is not None:
+        text = claims[0].to_json() if len(claims) == 1 else certificates_to_json(claims)
+        write_together({output: [f"{text}\n".encode()]})
+        say(f"wrote {output}", dim=True)

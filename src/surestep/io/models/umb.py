@@ -1,0 +1,537 @@
+"""Model files: UMB archives, the unified Markov binary format, a tar file of flat arrays.
+
+`index.json` says how many states, choices and branches (transitions) there are, and of what type
+their values are. Runs are offsets into the next level, `state-to-choices.bin` and
+`choice-to-branches.bin`. A file of runs that is missing means runs of one, a file of values that
+is missing means 0. The format is described at https://github.com/pmc-tools/umb.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta, Struct, field
+
+import surestep._arrays as arrays
+from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray, IntArray
+from surestep._files import Chunks, read_path, write_together
+from surestep._json import converted, read_json
+from surestep._version import __version__
+from surestep.errors import InvalidModel, InvalidParameter
+from surestep.io.models.checker import RESERVED, Actions, CheckerModel, from_checker, to_checker
+from surestep.io.models.umb_archive import Archive, open_archive, tar_chunks
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Labels
+from surestep.model.statements import is_unicode
+
+UMB, EXPLICIT = ".umb", ".tra"
+
+
+def read_mdp(
+    path: str | os.PathLike[str],
+    discount: float,
+    *,
+    reward: str | None = None,
+    initial: str | None = None,
+) -> FiniteMDP:
+    """Reads the model in a UMB archive (`.umb`), plain or compressed with gzip or xz.
+
+    Files hold no discount, so it is given here. An absorbing state without rewards that carries
+    the label `end` is the end of episodes: pairs that lead to it get no successors. A start in
+    several states, which `write_mdp` stores as a state `start`, becomes a distribution again. All
+    other labels of states stay with the model. `reward` names the reward structure that counts; if
+    left out, it is the only one, or the one called 'reward'. `initial` is needed where several
+    states are initial: 'uniform' starts equally often in each, a label in the states that carry it.
+    """
+    file, number = umb_path(path), arrays.read_discount(discount)
+    check_names(reward=reward, initial=initial)
+    with naming_file(file):
+        return from_checker(read_umb(file, reward), number, initial)
+
+
+def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
+    """Writes a model to a UMB archive (`.umb`), whole or not at all.
+
+    The model must have a single discount, which is not stored. Ends of episodes become one more
+    state, which is absorbing and carries the label `end`. A start in several states becomes one
+    more state `start`, whose only action leads to them; that is a step, so checkers find γ·ρ
+    there. Labels of states are written too.
+    """
+    arrays.expect("mdp", mdp, FiniteMDP)
+    file = umb_path(path)
+    for kind, labels in (
+        ("label of state", mdp.pairs.state_labels),
+        ("label of action", mdp.pairs.action_labels),
+        ("mark", tuple(mdp.marks)),
+    ):
+        for index, label in enumerate(labels or ()):
+            if not is_unicode(label):
+                raise InvalidModel(
+                    f"{kind} {index} is {label!r}, which holds half a character (a lone surrogate) "
+                    "that no file can hold; expected valid text"
+                )
+    reserved = next((label for label in mdp.marks if label in RESERVED), None)
+    if reserved is not None:
+        raise InvalidModel(
+            f"states are marked as {reserved!r}, which says in model files where episodes start or "
+            "end; expected another label"
+        )
+    write_together({file: umb_chunks(mdp)})
+
+
+def umb_path(path: object) -> Path:
+    """Returns the path of a UMB archive; any other suffix is refused."""
+    file = read_path(path)
+    if file.suffix == EXPLICIT:
+        model = file.with_suffix("")
+        raise InvalidParameter(
+            f"{file} has the suffix {EXPLICIT!r} of PRISM's explicit files, expected {UMB}; PRISM "
+            f"from 4.10 on converts them: prism -importmodel {model}.all -exportmodel {model}{UMB} "
+            "(for those in Storm's dialect see docs/model.md)"
+        )
+    if file.suffix != UMB:
+        raise InvalidParameter(
+            f"{file} has the suffix {file.suffix!r}, expected {UMB} (the PRISM language is read by "
+            "from_prism)"
+        )
+    return file
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Puts the name of the file before whatever is refused inside."""
+    try:
+        yield
+    except InvalidModel as refusal:
+        raise InvalidModel(f"{path}: {refusal}") from None
+
+
+def check_names(**names: object) -> None:
+    """Refuses names that are none."""
+    for name, value in names.items():
+        if not isinstance(value, str | None):
+            raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")
+
+
+# ---- the index: JSON that somebody else wrote, as declared types ------------------------------
+
+
+INDEX = "index.json"
+VERSION = 1
+REWARD = "reward"  # the reward structure that counts among several, where nobody chooses
+TOOL = "surestep"  # whose files may hold what follows
+# Bytes that the index may have for each byte of a compressed archive, and in any: one of names
+# grows by a factor of 10, and every byte of it may become 30 bytes of Python's lists.
+INDEX_GROWTH, INDEX_ALLOWANCE = 16, 1 << 20
+
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class ValueType(Struct, frozen=True):
+    """The type of values."""
+
+    type: str
+    size: Count = 0  # bits; 0: as many as usual
+
+
+UNKNOWN = ValueType("")
+
+
+class System(Struct, frozen=True, rename="kebab"):
+    """The sizes of a model."""
+
+    time: str
+    branch_probability_type: ValueType
+    players: Count = field(name="#players")
+    states: Count = field(name="#states")
+    choices: Count = field(name="#choices")
+    branches: Count = field(name="#branches")
+    actions: Count = field(name="#choice-actions", default=0)
+    observations: Count = field(name="#observations", default=0)
+
+
+class Annotation(Struct, frozen=True, rename="kebab"):
+    """A reward structure, or a label."""
+
+    applies_to: list[Any]
+    type: ValueType = UNKNOWN
+    alias: str | None = None
+    probability_type: Any = None
+
+
+class Annotations(Struct, frozen=True):
+    """The reward structures and labels, by their names in the archive."""
+
+    rewards: dict[str, Annotation] = {}
+    aps: dict[str, Annotation] = {}
+
+
+class Maker(Struct, frozen=True):
+    """The program that wrote the archive, and what it left there for itself."""
+
+    tool: Any = None
+    parameters: Any = None
+
+
+class OurParameters(Struct, frozen=True, rename="kebab"):
+    """What an archive of ours says besides: Storm refuses files that declare strings."""
+
+    state_labels: list[str] | None = None
+
+
+class Index(Struct, frozen=True, rename="kebab"):
+    """All of the index that is read here."""
+
+    format_version: Annotated[int, Meta(ge=0, le=VERSION)]
+    transition_system: System
+    annotations: Annotations = Annotations()
+    file_data: Maker = Maker()
+
+
+def read_index(archive: Archive) -> Index:
+    """Returns the index of an archive of a version that is known here."""
+    most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
+    if archive.size(INDEX) > most:
+        raise InvalidModel(
+            f"{INDEX} has {archive.size(INDEX)} bytes, expected {most} at most in an archive of "
+            f"{archive.stored} bytes"
+        )
+    try:
+        content = read_json(archive.read(INDEX))
+    except (ValueError, RecursionError) as problem:
+        raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
+    index: Index = converted(content, Index, INDEX, InvalidModel)
+    return index
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+CHOICES, BRANCHES = "state-to-choices.bin", "choice-to-branches.bin"
+PROBABILITIES = "branch-to-probability.bin"
+
+
+def read_umb(path: Path, reward: str | None) -> CheckerModel:
+    """Reads the model in a UMB archive; `reward` names the reward structure that counts."""
+    with open_archive(path) as archive:
+        index = read_index(archive)
+        system = index.transition_system
+        check_system(archive, system)
+        offsets = runs(archive, BRANCHES, system.choices, system.branches)
+        successor = column(archive, "branch-to-target.bin", system.branches, "<u8")
+        probability = column(archive, PROBABILITIES, system.branches, "<f8")
+        rewards = read_rewards(archive, index, reward)
+        arrays.check_within(
+            "the probability", probability, 0, np.inf, InvalidModel, "branch {}".format
+        )
+        return CheckerModel(
+            choice_offsets=runs(archive, CHOICES, system.states, system.choices),
+            **merged_branches(offsets, successor, probability, rewards["branches"]),
+            choice_reward=rewards["choices"],
+            state_reward=rewards["states"],
+            initial=bits(archive, "state-is-initial.bin", system.states),
+            actions=read_actions(archive, index, system.choices),
+            labels=read_labels(archive, index, system.states),
+            state_labels=read_state_labels(index, system.states),
+        )
+
+
+def check_system(archive: Archive, system: System) -> None:
+    """Refuses what is no MDP, nor a Markov chain, which is an MDP without a choice.
+
+    Counts that the files do not bear out are refused before memory is taken for them.
+    """
+    if system.time != "discrete" or system.players > 1 or system.observations:
+        raise InvalidModel(
+            f"the model has {system.time} time, {system.players} players and "
+            f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
+            "observations (an MDP or a Markov chain)"
+        )
+    if not 1 <= system.states <= LARGEST_INDEX:
+        raise InvalidModel(f"the model has {system.states} states, expected 1 to {LARGEST_INDEX}")
+    check_double(PROBABILITIES, system.branch_probability_type)
+    if PROBABILITIES not in archive:
+        raise InvalidModel(
+            f"{PROBABILITIES} is missing, expected the probabilities of the branches"
+        )
+    expect_size(archive, PROBABILITIES, system.branches, 8)
+    expect_runs(archive, BRANCHES, system.choices, system.branches)
+    expect_runs(archive, CHOICES, system.states, system.choices)
+
+
+# ---- branches and what they earn --------------------------------------------------------------
+
+
+def merged_branches(
+    offsets: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
+) -> dict[str, AnyArray]:
+    """Puts the branches of a choice together that lead to the same state: there may be several.
+
+    Their probabilities add up, and their rewards average.
+    """
+    if arrays.repeated_in_run(successor, offsets).any():
+        choice = arrays.run_owners(offsets)
+        order = np.lexsort((successor, choice))
+        first = np.flatnonzero(arrays.first_of_equal(choice[order], successor[order]))
+        kept, chances = order[first], probability[order]
+        total = np.add.reduceat(chances, first)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            earned = np.add.reduceat(chances * reward[order], first)
+            reward = np.where(total > 0, earned / total, 0.0)
+        offsets = arrays.offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1))
+        successor, probability = successor[kept], total
+    return {
+        "offsets": offsets,
+        "successor": successor,
+        "probability": probability,
+        "reward": reward,
+    }
+
+
+def read_rewards(archive: Archive, index: Index, wanted: str | None) -> dict[str, FloatArray]:
+    """Reads what states, choices and branches earn: all 0 in a model without rewards.
+
+    The structure that counts is the one that is wanted, the only one, or the one called 'reward'.
+    """
+    rewards: dict[str, FloatArray] = {
+        level: np.zeros(getattr(index.transition_system, level))
+        for level in ("states", "choices", "branches")
+    }
+    structures = index.annotations.rewards
+    names = {called(identifier, given): identifier for identifier, given in structures.items()}
+    if wanted is None and len(names) < 2:
+        chosen = [*names.values()]
+    else:
+        name = REWARD if wanted is None else wanted
+        chosen = [names[name]] if name in names else []
+        if not chosen:
+            raise InvalidModel(
+                f"reward is {wanted!r}, expected one of the reward structures: "
+                f"{', '.join(map(repr, names)) or 'there are none'}"
+            )
+    for identifier in chosen:
+        structure, place = structures[identifier], f"annotations/rewards/{identifier}"
+        levels = structure.applies_to
+        if structure.probability_type is not None or not set(map(str, levels)) <= set(rewards):
+            raise InvalidModel(
+                f"{place} applies to {levels} and may be random, expected fixed rewards of "
+                f"{', '.join(rewards)}"
+            )
+        check_double(place, structure.type)
+        for level in levels:
+            name = f"{place}/{level}/values.bin"
+            rewards[level] = column(archive, name, rewards[level].size, "<f8")
+    return rewards
+
+
+# ---- names ------------------------------------------------------------------------------------
+
+
+def called(identifier: str, annotation: Annotation) -> str:
+    """Returns what an annotation is called."""
+    return identifier if annotation.alias is None else annotation.alias
+
+
+def read_labels(archive: Archive, index: Index, states: int) -> dict[str, BoolArray]:
+    """Reads which states the labels mark; labels of choices, branches and nothing are left out."""
+    places = {
+        called(identifier, label): f"annotations/aps/{identifier}/states/values.bin"
+        for identifier, label in index.annotations.aps.items()
+        if "states" in label.applies_to
+    }
+    return {
+        label: bits(archive, place, states) for label, place in places.items() if place in archive
+    }
+
+
+def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
+    """Reads the actions of the choices; a Markov chain has only one."""
+    count = index.transition_system.actions
+    if index.transition_system.players == 0 or count == 0:
+        names = None if index.transition_system.players == 0 else [None]
+        return Actions(np.zeros(choices, np.int64), 1, names)
+    number = column(archive, "actions/choices/values.bin", choices, "<u4").astype(np.int64)
+    arrays.check_within("the action", number, 0, count - 1, InvalidModel, "choice {}".format)
+    texts = strings(archive, "actions/choices", count)
+    if texts is not None and not is_ours(index):  # others write '' for a choice without a name
+        return Actions(number, count, [text or None for text in texts])
+    return Actions(number, count, texts)
+
+
+def read_state_labels(index: Index, states: int) -> Labels:
+    """Reads what the states are called in a file of our own."""
+    if not is_ours(index):
+        return None
+    place, given = f"{INDEX}.file-data.parameters", index.file_data.parameters
+    labels = converted({} if given is None else given, OurParameters, place, InvalidModel)
+    if labels.state_labels is None:
+        return None
+    added = states - len(labels.state_labels)  # the states `end` and `start`
+    if not 0 <= added <= 2:
+        raise InvalidModel(
+            f"state-labels has {len(labels.state_labels)} entries for {states} states, expected a "
+            "string each"
+        )
+    return (*labels.state_labels, *[""] * added)
+
+
+def is_ours(index: Index) -> bool:
+    """Returns whether we have written the file."""
+    return bool(index.file_data.tool == TOOL)
+
+
+# ---- the arrays of a UMB archive: numbers, bits, runs and strings ------------------------------
+#
+# All are in little-endian order. What is declared is held against the size of a file before any of
+# it is read.
+
+
+def check_double(name: str, kind: ValueType) -> None:
+    """Refuses numbers of another type than doubles."""
+    if kind.type != "double" or kind.size not in (0, 64):
+        raise InvalidModel(f"{name}: values are of type {kind.type!r}, expected double, of 64 bits")
+
+
+def column(archive: Archive, name: str, count: int, dtype: str) -> AnyArray:
+    """Reads `count` values of a machine type; all are 0 without a file."""
+    if name not in archive:
+        return np.zeros(count, dtype)
+    expect_size(archive, name, count, np.dtype(dtype).itemsize)
+    return np.frombuffer(archive.read(name), dtype)
+
+
+def expect_size(archive: Archive, name: str, count: int, width: int) -> None:
+    """Refuses a file that does not hold `count` values, before anything of it is read."""
+    if archive.size(name) != count * width:
+        raise InvalidModel(
+            f"{name} has {archive.size(name)} bytes, expected {count * width} ({count} × {width})"
+        )
+
+
+def bits(archive: Archive, name: str, count: int) -> BoolArray:
+    """Reads `count` bits in words of 64, the lowest first; none is set without a file."""
+    words = column(archive, name, -(-count // 64), "<u8")
+    return np.unpackbits(words.view(np.uint8), count=count, bitorder="little").astype(np.bool_)
+
+
+def runs(archive: Archive, name: str, items: int, total: int) -> IntArray:
+    """Reads the offsets of `items` runs over `total` elements; runs of one without a file."""
+    expect_runs(archive, name, items, total)
+    if name not in archive:
+        return np.arange(items + 1)
+    offsets = column(archive, name, items + 1, "<u8")
+    return arrays.read_offsets(name, offsets, items, total, InvalidModel)
+
+
+def expect_runs(archive: Archive, name: str, items: int, total: int) -> None:
+    """Refuses a file that does not hold the offsets of `items` runs."""
+    if name in archive:
+        expect_size(archive, name, items + 1, 8)
+    elif items != total:
+        raise InvalidModel(f"{name} is missing, but {items} runs over {total} elements need it")
+
+
+def strings(archive: Archive, folder: str, count: int) -> list[str] | None:
+    """Reads `count` strings; None without a file."""
+    if f"{folder}/string-mapping.bin" not in archive:
+        return None
+    size = archive.size(f"{folder}/strings.bin")
+    offsets = runs(archive, f"{folder}/string-mapping.bin", count, size)
+    data = archive.read(f"{folder}/strings.bin")
+    try:
+        return [data[first:last].decode("utf-8") for first, last in pairwise(offsets.tolist())]
+    except UnicodeDecodeError:
+        raise InvalidModel(f"{folder}/strings.bin is not valid UTF-8") from None
+
+
+# ---- writing: the arrays of a model in a tar file that is not compressed ----------------------
+
+
+DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
+
+
+def umb_chunks(mdp: FiniteMDP) -> Chunks:
+    """Returns the bytes of a model's archive. The same model always makes the same bytes."""
+    model = to_checker(mdp)
+    level, reward = choice_or_branch_rewards(model)
+    files: dict[str, AnyArray] = {
+        "state-to-choices.bin": model.choice_offsets.astype("<u8"),
+        "state-is-initial.bin": packed(model.initial),
+        "choice-to-branches.bin": model.offsets.astype("<u8"),
+        "branch-to-target.bin": model.successor.astype("<u8"),
+        "branch-to-probability.bin": model.probability.astype("<f8"),
+        "actions/choices/values.bin": model.actions.number.astype("<u4"),
+        f"annotations/rewards/{REWARD}/{level}/values.bin": reward.astype("<f8"),
+    }
+    for identifier, label in identifiers(model).items():
+        files[f"annotations/aps/{identifier}/states/values.bin"] = packed(model.labels[label])
+    if mdp.pairs.action_labels is not None:
+        texts = [label.encode("utf-8") for label in mdp.pairs.action_labels]
+        mapping = arrays.offsets_of(np.array([len(text) for text in texts]))
+        files["actions/choices/string-mapping.bin"] = mapping.astype("<u8")
+        files["actions/choices/strings.bin"] = np.frombuffer(b"".join(texts), np.uint8)
+    index = json.dumps(describe(mdp, model, level)).encode("ascii")
+    members = {n: array.data.cast("B") if array.size else b"" for n, array in files.items()}
+    return tar_chunks({INDEX: index, **members})
+
+
+def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
+    """Returns the index, with rewards on the given level."""
+    system = {
+        "time": "discrete",
+        "#players": 1,
+        "#states": model.num_states,
+        "#initial-states": 1,
+        "#choices": model.num_choices,
+        "#choice-actions": model.actions.num_actions,
+        "#branches": model.successor.size,
+        "#branch-actions": 0,
+        "#observations": 0,
+        "branch-probability-type": DOUBLE,
+    }
+    labels = mdp.pairs.state_labels
+    maker: dict[str, Any] = {"tool": TOOL, "tool-version": __version__}
+    if labels is not None:
+        maker["parameters"] = {"state-labels": [*labels]}
+    marks = {
+        identifier: {"alias": label, "applies-to": ["states"], "type": BIT}
+        for identifier, label in identifiers(model).items()
+    }
+    rewards = {REWARD: {"alias": REWARD, "applies-to": [level], "type": DOUBLE}}
+    return {
+        "format-version": VERSION,
+        "format-revision": 0,
+        "file-data": maker,
+        "transition-system": system,
+        "annotations": {"rewards": rewards, **({"aps": marks} if marks else {})},
+    }
+
+
+def identifiers(model: CheckerModel) -> dict[str, str]:
+    """Returns what labels go by in names of files: ours by their names, others by numbers."""
+    return {
+        label if label in RESERVED else f"label-{number}": label
+        for number, label in enumerate(model.labels)
+    }
+
+
+def choice_or_branch_rewards(model: CheckerModel) -> tuple[str, AnyArray]:
+    """Returns rewards per choice, if no choice has two different ones, and else per branch."""
+    first = model.reward[model.offsets[:-1]]
+    if np.array_equal(np.repeat(first, arrays.run_lengths(model.offsets)), model.reward):
+        return "choices", first
+    return "branches", model.reward
+
+
+def packed(mask: BoolArray) -> AnyArray:
+    """Returns bits in whole words of 64, the lowest first."""
+    padded = np.zeros(-(-mask.size // 64) * 64, np.bool_)
+    padded[: mask.size] = mask
+    return np.packbits(padded, bitorder="little")

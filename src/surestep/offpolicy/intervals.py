@@ -1,0 +1,247 @@
+"""Lower bounds on the mean of independent values of one distribution, at level 1 − δ.
+
+Those that are given how far the values can go are proved for every number of values. `student_t`
+and `bca_bootstrap` are right in the limit of many episodes only: they promise nothing before.
+
+**Betting against small means**, for values that are bounded below only.
+After Waudby-Smith and Ramdas (2023), one-sided. Someone who claims that the mean is m must offer
+bets that are fair if it is: a stake λ on a value x multiplies the capital by 1 + λ(x − m). Start
+with the capital 1, and let λ_i depend on the values before x_i only:
+
+    K_t(m) = Π_{i ≤ t} (1 + λ_i (x_i − m)),   0 ≤ λ_i ≤ c / (m − low), c < 1.
+
+*Why it is a bound.* As x ≥ low, every factor is at least 1 − c > 0. If m is the mean, then
+E[1 + λ_i (x_i − m) | past] = 1: K(m) is a nonnegative martingale that starts at 1, and by Ville's
+inequality it ever reaches 1/δ with probability at most δ. So, with probability 1 − δ, the mean is
+not among the m with max_t K_t(m) ≥ 1/δ, the refuted ones. A stake λ_i(m) = min(λ_i, c / (m − low))
+makes every factor fall as m rises, whether capped or not; hence the refuted m fill an interval from
+`low` to some L, and the mean is above it. L is found by bisection, from the refuted side.
+No upper bound on the values is used.
+
+*Which stakes.* Any are valid. With a variance σ̂² of the past, λ = √(2 ln(1/δ) / (n σ̂²)) is what
+makes ln K_n(m) reach ln(1/δ) for the largest m when values are many. Nothing is known of the scale
+beforehand, so the estimate carries one pseudo-value at `low` and there is no bet before a value
+above `low` was seen; hence the bound of a·x + b is a times that of x, plus b.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
+
+import surestep._arrays as arrays
+from surestep._arrays import ROUNDING_SLACK, FloatArray, IntArray
+from surestep._settings import Delta, check_setting
+from surestep.errors import InvalidParameter
+from surestep.offpolicy.estimators import Estimate, MeanEstimate, RatioEstimate
+
+LARGEST = 1e150  # values and bounds up to here have squares that are doubles
+LARGEST_SHARE = 0.75  # c: a larger share gains little where values are many, and may lose all
+PRECISION, MOST_HALVINGS = 1e-14, 200  # of the bisection
+SMALLEST_VARIANCE = 1e-300  # of values up to 1: no bets on what may be rounding
+ROUNDING = 1e-9  # added to ln(1/δ), for what rounding may add to the logarithm of a capital
+CELLS = 10_000_000  # multiplicities held at a time
+
+
+def hoeffding(values: object, low: float, high: float, delta: float) -> float:
+    """mean − (high − low) √(ln(1/δ) / 2n) (Hoeffding 1963)."""
+    data = read_values(values, 1, low, high)
+    span = float(high) - float(low)
+    return float(data.mean()) - span * math.sqrt(log_inverse(delta) / (2 * data.size))
+
+
+def empirical_bernstein(values: object, low: float, high: float, delta: float) -> float:
+    """mean − √(2 V ln(2/δ) / n) − 7 (high − low) ln(2/δ) / (3(n − 1)), V the sample variance.
+
+    Maurer and Pontil (2009), Theorem 4.
+    """
+    data = read_values(values, 2, low, high)
+    span, size = float(high) - float(low), data.size
+    term = math.log(2.0) + log_inverse(delta)
+    deviation = math.sqrt(2 * float(data.var(ddof=1)) * term / size)
+    return float(data.mean()) - deviation - 7 * span * term / (3 * (size - 1))
+
+
+def truncated_bernstein(values: object, low: float, threshold: float, delta: float) -> float:
+    """`empirical_bernstein` of min(value, threshold): for values without an upper bound.
+
+    Cutting values off can only lower their mean, so the bound stays one (Thomas, Theocharous and
+    Ghavamzadeh 2015, Theorem 1, with one threshold for all). The threshold must not depend on the
+    values: take it from others, with `choose_threshold`.
+    """
+    data = read_values(values, 2, low)
+    if not (arrays.is_number(threshold) and low <= float(threshold) <= LARGEST):
+        raise InvalidParameter(
+            f"threshold is {threshold!r}, expected a number from {low:.10g} to {LARGEST:g}"
+        )
+    return empirical_bernstein(np.minimum(data, threshold), low, threshold, delta)
+
+
+def choose_threshold(training: object, low: float, size: int, delta: float) -> float:
+    """Chooses the threshold with the best bound that `training` predicts for `size` such values.
+
+    One of the training values, or `low`, where every other one predicts a bound below `low`.
+    """
+    ordered, low = np.sort(read_values(training, 2, low)), float(low)
+    arrays.expect_count("size", size)
+    term = math.log(2.0) + log_inverse(delta)
+    scale = float(ordered[-1] - low)
+    if scale == 0 or size == 1:
+        return low
+    data = (ordered - low) / scale
+    above = data.size - 1 - np.arange(data.size)  # how many a threshold at each value would cut
+    mean = (np.cumsum(data) + above * data) / data.size
+    square = (np.cumsum(data**2) + above * data**2) / data.size
+    variance = np.maximum(square - mean**2, 0.0) * data.size / (data.size - 1)
+    predicted = mean - np.sqrt(2 * variance * term / size) - 7 * data * term / (3 * (size - 1))
+    best = int(np.argmax(predicted))
+    return float(ordered[best]) if predicted[best] > 0 else low
+
+
+def read_values(
+    values: object, at_least: int, low: float = -LARGEST, high: float = LARGEST
+) -> FloatArray:
+    """Returns a flat array of at least so many values that lie within their bounds.
+
+    What is outside by no more than rounding is moved onto the bound.
+    """
+    for name, bound in (("low", low), ("high", high)):
+        if not (arrays.is_number(bound) and abs(float(bound)) <= LARGEST):
+            raise InvalidParameter(f"{name} is {bound!r}, expected a number within ±{LARGEST:g}")
+    data = arrays.floats("values", values, None, InvalidParameter)
+    if data.ndim != 1 or data.size < at_least:
+        raise InvalidParameter(
+            f"values have shape {data.shape}, expected a flat array of at least {at_least}"
+        )
+    within = np.clip(data, float(low), float(high))
+    arrays.refuse_where(
+        np.abs(within - data) > ROUNDING_SLACK * np.abs(within),
+        lambda i: f"values[{i}] is {data[i]}, expected {low:.10g} to {high:.10g}",
+        "value",
+        InvalidParameter,
+    )
+    return within
+
+
+def log_inverse(delta: float) -> float:
+    """ln(1/δ) for a δ strictly between 0 and 1."""
+    check_setting("delta", delta, Delta)
+    return -math.log(delta)
+
+
+def betting(values: object, low: float, delta: float) -> float:
+    """Returns the largest m that bets refute at level δ: the mean is above it at 1 − δ.
+
+    `low`, where they refute nothing. The order of the values must not depend on the values.
+    """
+    data, low = read_values(values, 1, low) - float(low), float(low)
+    goal = log_inverse(delta) + ROUNDING
+    scale = float(data.max())
+    if scale == 0:
+        return low
+    data = data / scale  # and the stakes times it: nothing changes but the range of the numbers
+    return low + scale * largest_refuted(data, predictable_stakes(data, log_inverse(delta)), goal)
+
+
+def largest_refuted(data: FloatArray, stakes: FloatArray, goal: float) -> float:
+    """Returns the largest m against which ln K reaches `goal`, for values in [0, 1]; or 0."""
+
+    def refuted(mean: float) -> bool:
+        with np.errstate(divide="ignore"):
+            capped = np.minimum(stakes, LARGEST_SHARE / np.float64(mean))
+        return bool(np.cumsum(np.log1p(capped * (data - mean))).max() >= goal)
+
+    least, most = 0.0, 1.0  # no capital grows against the largest value
+    if not refuted(least):
+        return least
+    for _ in range(MOST_HALVINGS):
+        if most - least <= PRECISION * most:
+            break
+        middle = (least + most) / 2
+        least, most = (middle, most) if refuted(middle) else (least, middle)
+    return least
+
+
+def predictable_stakes(data: FloatArray, log_level: float) -> FloatArray:
+    """λ_i = √(2 ln(1/δ) / (n σ̂²_{i−1})), from the values before the i-th and a pseudo-value 0."""
+    number = np.arange(1, data.size + 1)  # the pseudo-value included, before each value
+    before = np.append(0.0, np.cumsum(data)[:-1])
+    squares = np.append(0.0, np.cumsum(data**2)[:-1])
+    variance = np.maximum(squares / number - (before / number) ** 2, 0.0)
+    stakes = np.zeros(data.size)
+    known = variance > SMALLEST_VARIANCE
+    np.divide(2 * log_level / data.size, variance, out=stakes, where=known)
+    return np.sqrt(stakes)
+
+
+def student_t(values: object, delta: float) -> float:
+    """mean − s/√n · t_{1−δ}(n − 1), with s the sample deviation; exact for normal values."""
+    data = read_values(values, 2)
+    log_inverse(delta)
+    quantile = -float(stdtrit(data.size - 1, float(delta)))  # t_{1−δ} = −t_δ, which has more digits
+    return float(data.mean()) - float(data.std(ddof=1)) / math.sqrt(data.size) * quantile
+
+
+def bca_bootstrap(
+    estimate: Estimate, delta: float, rng: np.random.Generator | int, resamples: int = 2000
+) -> float:
+    """Returns the lower end of the bias-corrected and accelerated bootstrap interval (Efron 1987).
+
+    The α-quantile of the estimates of logs resampled episode by episode, with
+    α = Φ(z₀ + (z₀ + z_δ) / (1 − a (z₀ + z_δ))): z₀ corrects the bias and a the skewness.
+    """
+    arrays.expect("estimate", estimate, (MeanEstimate, RatioEstimate))
+    rng = arrays.generator(rng)
+    arrays.expect_count("resamples", resamples)
+    values = read_values(estimate.values, 2)
+    log_inverse(delta)
+    needed = arrays.least_draws(delta) + 1
+    if resamples < needed:
+        raise InvalidParameter(
+            f"resamples is {resamples}, expected at least 1/delta = {arrays.in_digits(needed)}: "
+            "fewer do not show what happens so rarely"
+        )
+    parts = multiplicities(values.size, resamples, rng)
+    drawn = np.sort(np.concatenate([estimate.resampled(part) for part in parts]))
+    bias = bias_correction(drawn, estimate.value)
+    level = accelerated(bias, bias + float(ndtri(float(delta))), acceleration(values))
+    return float(np.quantile(drawn, level))
+
+
+def multiplicities(size: int, resamples: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    """Draws how often each of `size` episodes is in each resampled log, some [B, size] at once."""
+    at_once = max(1, CELLS // size)
+    for first in range(0, resamples, at_once):
+        rows = min(at_once, resamples - first)
+        chosen = rng.integers(0, size, (rows, size)) + size * np.arange(rows)[:, np.newaxis]
+        yield np.bincount(chosen.ravel(), minlength=rows * size).reshape(rows, size)
+
+
+def bias_correction(drawn: FloatArray, value: float) -> float:
+    """z₀ = Φ⁻¹(share of the resampled estimates below the estimate, ties by half).
+
+    A share of 0 or 1 counts as half a resample, lest z₀ be infinite.
+    """
+    below, up_to = (int(np.searchsorted(drawn, value, side)) for side in ("left", "right"))
+    half = 0.5 / drawn.size
+    return float(ndtri(min(max((below + up_to) * half, half), 1 - half)))
+
+
+def acceleration(values: FloatArray) -> float:
+    """a = Σ u³ / (6 (Σ u²)^(3/2)), with u the values less their mean."""
+    spread = values - values.mean()
+    largest = float(np.abs(spread).max())
+    if largest == 0:
+        return 0.0
+    spread /= largest
+    return float((spread**3).sum() / (6 * (spread**2).sum() ** 1.5))
+
+
+def accelerated(bias: float, shift: float, acceleration: float) -> float:
+    """α = Φ(z₀ + shift / (1 − a · shift)), and its limit where that has a pole."""
+    if acceleration * shift >= 1:
+        return 0.0 if shift < 0 else 1.0
+    return float(ndtr(bias + shift / (1 - acceleration * shift)))
