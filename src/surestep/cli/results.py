@@ -91,7 +91,7 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
 
 
 def explanation_section(explanation: Explanation) -> Section:
-    """Returns what decides between the actions, and the actions side by side."""
+    """Returns the actions side by side, and what decides between them."""
     from surestep._words import Scale, number
     from surestep.pipeline import in_words
 
@@ -113,10 +113,11 @@ def explanation_section(explanation: Explanation) -> Section:
     before = "before, estimated" if explanation.behavior_is_estimated else "before"
     figures = ("new", "visits", f"value, estimated{values.unit}", f"better by{gains.unit}")
     columns = [*map(Column, explanation.action_columns), *numbers(before, *figures)]
-    left = f", without {len(hidden):,} that nobody tried (--json has all)" if hidden else ""
+    left = f"without {len(hidden):,} that nobody tried (--json has all)" if hidden else ""
     parts = [rows[i : i + 16] for i in range(0, len(rows), 16)]  # more is not printed of a table
-    tables = [Table("actions", f"actions there{left}", columns, part) for part in parts]
-    return Section("state", title, in_words(explanation), tables=tables)
+    tables = [Table("actions", left, columns, part) for part in parts]
+    why = Section("why", "What decides", in_words(explanation))
+    return Section("state", title, tables=tables, parts=[why])
 
 
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")

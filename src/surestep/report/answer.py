@@ -58,7 +58,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     mood: Mood = "bad" if doubted else "plain"
     least = counted_on(claims, judged, record.unit)
     if judged.action == EXPLAIN:
-        least = least._replace(name="Only if the failed check does no harm, at least", mood="bad")
+        least = least._replace(name="Only if that does no harm, at least", mood="bad")
     items, shown = opposed(findings), changed_items(findings)[:most]
     speaking = Section(
         *("against", "What speaks against it", [] if items else [nothing_against(record.checks)]),
@@ -310,9 +310,6 @@ def nothing_against(checks: Sequence[Check]) -> str:
     found = "Nothing could be tested."
     if tested:
         found = f"{counted(tested, 'test')} looked for faults in the data, and found none."
-    found = (
-        f"None of {counted(tested, 'test')} found anything." if tested else "Nothing was tested."
-    )
     return f"{found} If people decided by what the log does not record, the gain may not exist."
 
 
