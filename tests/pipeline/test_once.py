@@ -88,8 +88,6 @@ def test_files_are_rendered_once(log, calls, tmp_path):
     result = run_surestep("improve", log, *words, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert calls.count("files") == 1
-    for path in (tmp_path / "out").iterdir():
-        assert path.name in result.output
 
 
 def test_a_log_that_changes_after_it_was_counted_is_refused(log):

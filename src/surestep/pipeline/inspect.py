@@ -11,11 +11,11 @@ import surestep.results.inspection as found
 from surestep._arrays import BoolArray, IntArray
 from surestep.description import DEFAULTS, WORDS_FOR_BEHAVIOR, key_text
 from surestep.errors import InvalidParameter, said
+from surestep.io.labels.binning import DECIMAL
 from surestep.io.labels.label_tables import PairTable, places_or_none, read_pairs
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import LogFacts, inspect_log
-from surestep.io.logs.roles import NUMBER
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import with_learnt_states
@@ -233,7 +233,7 @@ def different_numbers(
         for column, different in texts.items()
         if column not in facts.binnings
         and different
-        and all(re.fullmatch(NUMBER, text.strip(), re.ASCII) for text in different)
+        and all(re.fullmatch(DECIMAL, text, re.ASCII) for text in different)
     }
 
 

@@ -135,7 +135,7 @@ def test_labels_as_people_read_them():
     )
     centres = ((63.21, 2.11), (121.8, 0.5), (122.4, 0.5), (-0.0, 1e-7))
     assert LearntStates("c", ("age", "lactate"), (), centres, (1.0, 1.0)).labels == (
-        "age about 63, lactate about 2.1",
+        "age about 63.21, lactate about 2.11",
         "age about 121.8, lactate about 0.5",
         "age about 122.4, lactate about 0.5",
         "age about 0, lactate about 1e-07",

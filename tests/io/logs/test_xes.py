@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.log_tables import COLUMNS, rows_of, write_table
 from support.pump_commands import run_surestep
 from support.strategies import decision_logs
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog
 from surestep.io import read_log
 from surestep.io.counts.labelled import counts_digest
 from surestep.io.logs.formats import OWN
@@ -132,9 +132,8 @@ def test_a_packed_log_that_is_cut_short_is_refused(folder):
     refused = run_surestep("count", path, "-o", folder / "none.parquet")
     assert refused.exit_code == 2
     assert "is cut short" in " ".join(refused.stderr.split())
-    other = path.rename(folder / "log.xes.zst")
-    with pytest.raises(InvalidParameter, match=r"has no known ending, expected .*\.xes\.gz"):
-        read_log(other)
+    with pytest.raises(InvalidLog, match="is cut short"):  # or is of another kind than it says
+        read_log(path.rename(folder / "log.xes.zst"))
 
 
 def test_files_of_different_attributes_are_one_log(folder):
