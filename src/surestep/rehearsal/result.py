@@ -300,7 +300,8 @@ def rehearsal_from_json(text: str) -> Rehearsal:
 
 def read_array(kind: Any, values: list[object]) -> AnyArray:
     """Returns an array of JSON, in which null is NaN."""
-    return np.array(values, {IntArray: np.int64, BoolArray: np.bool_}.get(kind, np.float64))
+    array = np.array(values)
+    return array.astype(np.float64) if array.dtype == object else array
 
 
 def luck_limit(luck: FloatArray, delta: float) -> float | None:
