@@ -46,14 +46,21 @@ def check_settings(instance: Any) -> None:
         object.__setattr__(instance, name, value)
 
 
-def check_setting(name: str, value: Any, kind: Any) -> None:
-    """Refuses a value that a type does not allow."""
+@cache
+def parts_of(kind: Any) -> tuple[Meta, tuple[Any, ...], list[str], list[Any]]:
+    """Returns the bounds of a type, all that it allows, and of that the words and classes."""
     meta = next((part for part in getattr(kind, "__metadata__", ()) if type(part) is Meta), Meta())
     bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     options = get_args(bare) if get_origin(bare) in (UnionType, Union) else (bare,)
     words = [word for option in options for word in get_args(option)]
     classes = [option for option in options if option not in (int, float, NoneType)]
     classes = [option for option in classes if get_origin(option) is not Literal]
+    return meta, options, words, classes
+
+
+def check_setting(name: str, value: Any, kind: Any) -> None:
+    """Refuses a value that a type does not allow."""
+    meta, options, words, classes = parts_of(kind)
     whole, number = int in options, int in options or float in options
     if (
         (value is None and NoneType in options)
