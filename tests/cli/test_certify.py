@@ -196,7 +196,7 @@ def believed(tmp_path_factory):
     return home
 
 
-MEASURED = "simulated worlds where nothing can be gained, the method wrongly believed in"
+MEASURED = "simulated worlds with nothing to gain it wrongly saw a gain."
 UNMEASURED = "How often such beliefs are wrong was not measured."
 BELIEVED, NOT_SHOWN = ": believed better", ": not shown to be better"
 

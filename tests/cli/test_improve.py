@@ -43,7 +43,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     for line in (
         "Columns: episode, step, condition, demand, decision, ",
         "Keep what you do\n",
-        "By default: behavior, algorithm, n_wedge, least_visits, delta, ",
+        "By default: behavior and 11 more (“How to repeat it” in the report)",
         "Not stress tested: nothing changed",
         f" files into {out}. Open the report: {out / 'report.html'}\n",
     ):

@@ -259,7 +259,7 @@ def test_its_standing_is_by_extension_wherever_it_is_written(problem, said):
     assert certify_many([problem], [policy], Bold()) == [own]
     words = verdict([own], changed=True, fresh=True)
     assert words.rung == "believed better"
-    assert "Believed (by extension), not proved: a model gives 90\u202f%" in words.why
+    assert "Believed (by extension), not proved: a model puts the chance" in words.why
     waiting = verdict([own], changed=True, fresh=True, awaited=True)
     assert "is believed, but the stress test that may undo it is still to come" in waiting.why
     assert "posterior" not in words.why + waiting.why

@@ -92,7 +92,7 @@ def test_the_gain_is_that_of_rows_that_did_not_choose():
     # of its own once in 16,000 tests, and always if the rows that chose had judged.
     assert abs(np.mean([result.estimated_gain for result in results])) < 4 * 0.023 / 4**0.5
     assert [result.estimated_gain for result in results] == [f["held_out_gain"] for f in estimates]
-    assert "by the rows held back: no promise" in results[0].report
+    assert "by rows set aside for checking; do not promise it" in results[0].report
 
 
 def test_what_changes_nothing_is_what_was_done_in_all_of_the_log():
@@ -143,7 +143,7 @@ def test_without_a_discount_the_rest_of_the_log_estimates_the_gain_where_it_ends
     assert result.table.probability.max() == 1  # x alone
     words = estimate_key(result.record, 0.0).meaning
     assert ("held_out_gain" in result.record.estimates) == later_ends
-    assert ("by the rows held back" in words) == later_ends
+    assert ("by rows set aside" in words) == later_ends
     assert ("the rows that chose the policy flatter it" in words) != later_ends
     if not later_ends:
         assert words in result.report

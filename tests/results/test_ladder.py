@@ -160,8 +160,8 @@ def test_a_belief_is_shown_with_how_often_such_are_wrong():
     wrong = found.wrong_beliefs
     assert (wrong.happened, wrong.total) == (1, 18)
     words = verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=found).why
-    assert "in 18 simulated worlds where nothing can be gained, the method wrongly" in words
-    assert "Believed, not proved: a model gives 90\u202f% to a gain of at least" in words
+    assert "In 1 of 18 simulated worlds with nothing to gain it wrongly saw a gain." in words
+    assert "Believed, not proved: a model puts the chance of gaining at least" in words
     none = rehearsal_of([np.nan] * 9)
     assert none.wrong_beliefs is None
     for untold in (None, none):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from surestep.results.findings import Findings
 
 LUCKY = "worlds without any benefit"
-SHOWN_CHANGES = 3  # 1 where checks failed, of which more is to be said
+SHOWN_CHANGES = 2  # 1 where checks failed, of which more is to be said
 UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on."
 
 
@@ -104,8 +104,9 @@ def print_answer(findings: Findings) -> None:
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     if findings.record.defaults:
-        names = ", ".join(findings.record.defaults)
-        say(f"By default: {names} (“How to repeat it” in the report)", dim=True)
+        first, *rest = findings.record.defaults
+        more = f" and {len(rest):,} more" if rest else ""
+        say(f"By default: {first}{more} (“How to repeat it” in the report)", dim=True)
 
 
 USUAL_WORLDS = 100  # of each kind

@@ -26,7 +26,7 @@ STANDINGS = {
     "none": "nothing is claimed",
 }
 PER_EPISODE = "per episode"
-EXPLAIN = "Explain the failed check first"
+EXPLAIN = "First find out why a check failed"
 DIGITS = 3  # of what readers may count on
 ANY_LOSS = "The data allow any loss."
 UNKNOWN_ENDS = (
@@ -58,7 +58,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     mood: Mood = "bad" if doubted else "plain"
     least = counted_on(claims, judged, record.unit)
     if judged.action == EXPLAIN:
-        least = least._replace(name="Only if that does no harm, at least", mood="bad")
+        least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items, shown = opposed(findings), changed_items(findings)[:most]
     speaking = Section(
         *("against", "What speaks against it", [] if items else [nothing_against(record.checks)]),
@@ -113,7 +113,7 @@ def verdict(
     believed = belief if rung == "believed better" else None
     doubts = doubt_words(checks, believed or first)
     if doubts and rung != "not shown to be better":
-        return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until then keep what you do.")
+        return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until it is explained, keep what you do.")
     if rung == "proved better":
         return Verdict(rung, "good", "Adopt it", claimed)
     if rung == "proved within the rewards seen":
@@ -160,8 +160,8 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
     said = {"proved": f"With {sure} confidence", "posterior": f"With {sure} belief"}
     start = said.get(kind, f"By a claim that {STANDINGS[kind]}")
     if claim.lower > 0:
-        gained = f"gains at least {amount(claim.lower)} {unit}, if the assumptions below hold."
-        return f"{start} the new policy {gained}"
+        gained = f"gains at least {amount(claim.lower)} {unit}"
+        return f"{start} the new policy {gained}, if the assumptions of its certificate hold."
     if claim.says_nothing:
         return f"No useful guarantee: {ANY_LOSS.lower()}"
     return f"{start} the new policy loses at most {at_most(claim.lower)} {unit}."
@@ -176,10 +176,10 @@ def open_question(claim: Certificate, unit: str) -> str:
     )
     return (
         f"Can one step ever earn less than {a} or more than {b}, or the last step of an episode "
-        f"less than {c} or more than {d}? In the log none did. If no: declare these ranges "
-        f"(`running` and `ending`); then a gain of at least {amount(claim.lower or 0.0)} {unit} is "
-        f"proved, with {percent(1 - claim.delta)} confidence. If yes: declare wider ones, and "
-        "repeat the analysis; the guarantee may get weaker."
+        f"less than {c} or more than {d}? It never happened in the log. If it cannot happen: "
+        f"declare these ranges (`running` and `ending`); then a gain of at least "
+        f"{amount(claim.lower or 0.0)} {unit} is proved, with {percent(1 - claim.delta)} "
+        "confidence. If it can: declare wider ones, and repeat the analysis."
     )
 
 
@@ -189,14 +189,11 @@ def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) ->
     measured = "How often such beliefs are wrong was not measured."
     if wrong is not None:
         worlds = counted(wrong.total, "simulated world")
-        measured = (
-            f"Tried in {worlds} where nothing can be gained, the method wrongly believed in a gain "
-            f"in {wrong.happened:,}."
-        )
+        measured = f"In {wrong.happened:,} of {worlds} with nothing to gain it wrongly saw a gain."
     kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
     return (
-        f"Believed{kind}, not proved: a model gives {percent(1 - belief.delta)} to a gain of at "
-        f"least {amount(belief.lower or 0.0)} {unit}. {measured}"
+        f"Believed{kind}, not proved: a model puts the chance of gaining at least "
+        f"{amount(belief.lower or 0.0)} {unit} at {percent(1 - belief.delta)}. {measured}"
     )
 
 
@@ -273,12 +270,12 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, unit: str = PER_E
 
 def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
-    found, sure = record.estimates, percent(1 - float(record.parameters.delta))
+    found = record.estimates
     meaning = f"{record.unit}; too high, as the rows that chose the policy flatter it"
     if "held_out_gain" in found:
         low, high = (signed(found[end], DIGITS) for end in ("held_out_low", "held_out_high"))
-        rough = f"roughly {low} to {high} (about {sure})"
-        meaning = f"{record.unit}, {rough} by the rows held back: no promise"
+        probably = f"probably {low} to {high}, by rows set aside for checking"
+        meaning = f"{record.unit}, {probably}; do not promise it"
     return Key("Best guess", signed(gain, DIGITS), meaning)
 
 
@@ -295,7 +292,7 @@ def opposed(findings: Findings) -> list[Item]:
     if contradicted := evidence.count("contradicted"):
         text = (
             f"{contradicted:,} of {counted(len(evidence), 'change')} "
-            f"{'is' if contradicted == 1 else 'are'} contradicted by the rows held back."
+            f"{'is' if contradicted == 1 else 'are'} contradicted by the rows set aside."
         )
         items.append(Item("Contradicted changes", text, sign="✗", mood="bad"))
     if findings.behavior_is_estimated:
@@ -314,11 +311,11 @@ def nothing_against(checks: Sequence[Check]) -> str:
 
 
 def how_many(findings: Findings) -> str:
-    """Returns how much changes, and what the rows held back say of it."""
+    """Returns how much changes, and what the rows set aside say of it."""
     many = counted(findings.table.num_deciding, "situation")
     evidence = [change.evidence for change in findings.changes]
     found = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Evidence))
-    rest = f" By the rows held back for checking: {found}." if any(evidence) else ""
+    rest = f" By rows set aside for checking: {found}." if any(evidence) else ""
     return (
         f"The new policy decides otherwise in {len(findings.changes):,} of {many}, and changes "
         f"{percent(findings.changed_share)} of today's decisions.{rest}"

@@ -34,7 +34,7 @@ def gain_of(advice: Advice) -> float:
 def changed_items(findings: Findings) -> list[Item]:
     """Returns the changes with the largest share in the gain, equal advice shown together.
 
-    What the rows held back contradict is not among them.
+    What the rows set aside contradict is not among them.
     """
     table = findings.table
     items = []
@@ -48,7 +48,7 @@ def changed_items(findings: Findings) -> list[Item]:
             seen = (
                 f"{first.evidence.capitalize()}: seen {chose + check:,} times, {check:,} of them "
             )
-            seen += "in rows held back."
+            seen += "in rows set aside."
         share = gain_of(advice)
         if findings.chosen_gain > 0:
             part = percent(abs(share) / findings.chosen_gain)
@@ -72,7 +72,7 @@ def changed_items(findings: Findings) -> list[Item]:
 def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]:
     """Returns the changes in their order, those of equal advice that differ in one column as one.
 
-    Advice is equal where the new policy is, to the digit, and the rows held back say the same.
+    Advice is equal where the new policy is, to the digit, and the rows set aside say the same.
     """
     words = table.vocabulary
 
@@ -159,7 +159,7 @@ def table_section(findings: Findings) -> Section:
         Column("Actions"),
         *numbers("Time spent there", "Seen in the log", f"One decision gains{gains.unit}"),
         *numbers(f"Share in the gain{shares.unit}"),
-        Column("By the rows held back"),
+        Column("By the rows set aside"),
     ]
     missing = table.num_deciding - len(rows)
     more = f" In policy.csv: {counted(missing, 'further situation')}." if missing else ""
