@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from surestep.pipeline import Effort
     from surestep.results.findings import Findings
 
-LUCKY = "worlds without any benefit"
 SHOWN_CHANGES = 2  # 1 where checks failed, of which more is to be said
 UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on."
 
@@ -61,12 +60,10 @@ def improve_command(
         if made.how.sizes:
             begin(output, files)
             seconds, worlds = made.how.seconds, made.how.worlds
-            kinds = f"{worlds:,} worlds of each kind" if worlds else LUCKY
+            kinds = f"{worlds:,} worlds of each kind" if worlds else "worlds without any benefit"
             left = duration(seconds / effort.cores(seconds))
-            say(
-                f"saved {output}, not yet stress tested; next: {kinds}, about {left} (if that is "
-                "interrupted, the same command goes on)"
-            )
+            next_is = f"not yet stress tested; next: {kinds}, about {left}"
+            say(f"saved {output}, {next_is} (if interrupted, the same command goes on)")
             findings = made.finished(progress, effort._replace(folder=output))
             if findings.rehearsal is not None:
                 files = result_of(findings).files()
