@@ -216,6 +216,7 @@ def text_of(
                 "step earn at least and at most, also if no row shows it?",
                 f"# running = {seen}  # a step after which it goes on",
                 f"# ending = {seen}  # a step that ends its episode",
+                '# unit = "€ per case"  # what rewards are, and what an episode is, for readers',
             ]
     return "\n".join(lines) + "\n"
 
