@@ -123,7 +123,7 @@ def test_a_killed_worker_and_a_lost_machine_lose_nothing(work, cluster, ray, tmp
 def test_a_restarted_head_loses_nothing(work, tmp_path):
     """The head ends in the midst of blocks, and so does the process that gave them to it."""
     code = (
-        "import sys, pathlib, held_blocks; folder = pathlib.Path(sys.argv[1])\n"
+        "import sys, pathlib; from support import held_blocks; folder = pathlib.Path(sys.argv[1])\n"
         f"held_blocks.WORK[{work!r}](folder, engine='ray', address=sys.argv[2])"
     )
     script = [sys.executable, "-c", code, str(tmp_path)]
