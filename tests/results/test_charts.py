@@ -15,7 +15,7 @@ from support.findings import (
     without_changes,
 )
 from surestep.results.plots import (
-    Bin,
+    VisitBin,
     gain_bins,
     gaining_action,
     kept_states,
@@ -33,7 +33,7 @@ GAINS = st.one_of(
 @given(VISITS, st.one_of(st.none(), st.integers(0, 5000)))
 def test_bins_of_visits_hold_every_pair_once(visits, n_wedge):
     bins = visit_bins(np.array(visits), n_wedge)
-    assert bins[0] == Bin(0, 0, visits.count(0))
+    assert bins[0] == VisitBin(0, 0, visits.count(0))
     assert [bin.low for bin in bins[1:]] == [bin.high + 1 for bin in bins[:-1]]
     assert bins[-1].high >= max(visits)
     for bin in bins:

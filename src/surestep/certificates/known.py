@@ -1,4 +1,4 @@
-"""What is known of the data beside counts, which certifiers may be told: ranges, a split, seeds.
+"""Facts of the data beside counts, which certifiers may be told: ranges, a split, seeds.
 
 **Bounds of returns from what single steps may earn.** Let a step after which an episode goes on
 earn within [a, b] (`running`), and a step that ends it within [c, d] (`ending`). From a state in

@@ -141,7 +141,7 @@ class Case(NamedTuple):
         return cls(certifier, problem, policy, uncertainty_of(problem, certifier.terms()))
 
 
-def certificate_of(comparison: Comparison) -> Certificate:
+def certificate_of(comparison: BothPolicies) -> Certificate:
     """Returns the claim with its figures."""
     certifier, problem, policy, models = comparison.case
     counts, changed = problem.counts, policy.probability != problem.behavior.probability
@@ -174,7 +174,7 @@ def certificate_of(comparison: Comparison) -> Certificate:
     )
 
 
-class Comparison(NamedTuple):
+class BothPolicies(NamedTuple):
     """The two policies over the whole set: all figures are on the safe side of their errors."""
 
     case: Case
@@ -211,7 +211,7 @@ def claims_about(cases: Sequence[Case]) -> list[Claim]:
     return common.answered(answers, map(certificate_of, map(with_lower, compared, gaps)))
 
 
-def with_lower(both: Comparison, gap: Plan) -> Comparison:
+def with_lower(both: BothPolicies, gap: Plan) -> BothPolicies:
     """Returns the comparison with the difference of both values at the start, less all errors."""
     surely = np.maximum(gap.value - gap.error_bound, both.floor)
     rounding = (surely.size + 8) * ROUNDING * float(np.abs(surely).max())
@@ -219,7 +219,7 @@ def with_lower(both: Comparison, gap: Plan) -> Comparison:
     return both._replace(error=both.error + gap.error_bound + rounding, lower=lower)
 
 
-def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> Comparison:
+def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> BothPolicies:
     """Returns both values on the safe side of their errors; refused where bounds are wrong."""
     problem, worlds = case.problem, case.models.models
     low, high = problem.value_bounds
@@ -231,7 +231,7 @@ def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> Comparison:
     change = case.policy.probability - problem.behavior.probability
     gain = advantage(worlds, change, their_low, their_high)
     error = ours.error_bound + theirs.error_bound + best.error_bound
-    return Comparison(case, our_low, their_high, floor, difference_models(worlds, gain), error)
+    return BothPolicies(case, our_low, their_high, floor, difference_models(worlds, gain), error)
 
 
 def advantage(

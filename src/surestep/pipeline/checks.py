@@ -23,7 +23,7 @@ from surestep.model import Certificate, DecisionLog, FiniteMDP, Problem, estimat
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence
-from surestep.pipeline.stress_test import Question
+from surestep.pipeline.stress_test import Assignment
 from surestep.pipeline.terms import Terms
 from surestep.planning import occupancy, performance
 from surestep.results.findings import belief_in
@@ -73,7 +73,7 @@ def drawn(
 def result_checks(
     evidence: Evidence,
     terms: Terms,
-    question: Question,
+    question: Assignment,
     table: PolicyTable,
     *,
     certificates: tuple[Certificate, ...],
@@ -124,7 +124,7 @@ def compared_gain(estimates: Estimates) -> float:
     return estimates.get("held_out_gain", gain)
 
 
-def judge_of(question: Question) -> Stitched | None:
+def judge_of(question: Assignment) -> Stitched | None:
     """Returns what splits the log as the choice of the policy did; None where all rows chose it."""
     split = splitting(question.certifiers)
     if split is None or question.problem.log is None:
@@ -134,7 +134,9 @@ def judge_of(question: Question) -> Stitched | None:
     return Stitched(train_share=share, logger=logger, seed=seed or 0)
 
 
-def practice(question: Question, judge: Stitched | None, table: PolicyTable) -> GivenPractice | str:
+def practice(
+    question: Assignment, judge: Stitched | None, table: PolicyTable
+) -> GivenPractice | str:
     """Returns which rows came after the part of the log that π_b is estimated from, or why none."""
     log, first, judging = question.problem.log, question.training.log, question.judging
     if not question.problem.behavior_is_estimated:

@@ -28,7 +28,7 @@ from surestep.pipeline.evidence import Assembly, Evidence, LoadedSteps, gather, 
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import check_declared, check_ends_for_certain
-from surestep.pipeline.stress_test import ALONE, Effort, Progress, Question, planned, rehearsal_of
+from surestep.pipeline.stress_test import ALONE, Assignment, Effort, Progress, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.report.result import result_page
@@ -132,7 +132,7 @@ class Draft:
     """A result before its stress test, and what the stress test needs."""
 
     findings: Findings
-    question: Question
+    question: Assignment
     how: Rehearsed
     record: Callable[[Rehearsed], Record]
     least_worlds: int
@@ -189,7 +189,7 @@ def draft(
 
 
 def draft_with(
-    evidence: Evidence, terms: Terms, question: Question, how: Rehearsed, progress: Progress
+    evidence: Evidence, terms: Terms, question: Assignment, how: Rehearsed, progress: Progress
 ) -> Draft:
     """Improves, certifies and drafts the result, for a stress test of a given size."""
     problem, algorithm, part = question.problem, question.algorithm, question.training
@@ -303,7 +303,7 @@ def result_of(findings: Findings) -> Result:
     return Result(findings.table, claims, findings.record, page, findings.rehearsal)
 
 
-def prepared(evidence: Evidence, terms: Terms) -> Question:
+def prepared(evidence: Evidence, terms: Terms) -> Assignment:
     """Returns what is asked: the problem, with whole episodes where they are looked at."""
     problem = problem_of(evidence.assembly, terms, evidence.facts)
     of_rows = evidence.behavior == ROW_PROPENSITIES
@@ -334,7 +334,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Question:
             problem, training = (replace(part, behavior=behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
     belief = belief_beside(certifiers)
-    return Question(problem, training, judging, algorithm, told, certifiers, belief, numbering)
+    return Assignment(problem, training, judging, algorithm, told, certifiers, belief, numbering)
 
 
 def belief_beside(certifiers: Sequence[Certifier]) -> Posterior | None:

@@ -19,7 +19,7 @@ from surestep.io.logs.inspection import LogFacts, inspect_log
 from surestep.io.logs.source import LogSource
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import with_learnt_states
-from surestep.results.plots import Bin, visit_bins
+from surestep.results.plots import VisitBin, visit_bins
 
 BUSIEST = 30  # states whose visits are listed
 LENGTH_BINS = 24
@@ -125,7 +125,7 @@ def coverage(facts: LogFacts, n_wedge: int) -> found.Coverage:
     pairs = len(facts.states) * len(facts.actions)
     visits = facts.visits[facts.visits > 0]
     trusted, never = visits[visits > n_wedge], pairs - visits.size
-    bins = (Bin(0, 0, never), *visit_bins(visits, n_wedge)[1:])
+    bins = (VisitBin(0, 0, never), *visit_bins(visits, n_wedge)[1:])
     return found.Coverage(pairs, never, trusted.size, int(trusted.sum()), bins)
 
 

@@ -42,7 +42,7 @@ MOST_WORK = 15e9  # steps by default: about a quarter of a minute of one core
 OWN_SIZE = (1.0,)  # the data of the log, and no more
 
 
-class Question(NamedTuple):
+class Assignment(NamedTuple):
     """The problem, the parts of its log, and who chooses and judges the policy."""
 
     problem: Problem
@@ -65,7 +65,7 @@ class Question(NamedTuple):
         return any(only_believed(certifier.name) for certifier in self.rehearsed)
 
 
-def planned(terms: Terms, question: Question) -> Rehearsed:
+def planned(terms: Terms, question: Assignment) -> Rehearsed:
     """Plans the rehearsal of the whole: as asked for, or by default as far as is affordable."""
     if obstacle := terms.asked[0].why_not_rehearsed:
         return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
@@ -94,7 +94,7 @@ def planned(terms: Terms, question: Question) -> Rehearsed:
 
 
 class Effort(NamedTuple):
-    """How a stress test is gone through: by whom, how long, and where what is done is kept."""
+    """Says who does a stress test, for how long, and where what is done is kept."""
 
     workers: int | None = 1  # processes of this machine; None: as many as pay
     engine: str = "local"  # or "ray": the cluster at the address
@@ -111,7 +111,7 @@ ALONE = Effort()
 
 
 def rehearsal_of(
-    question: Question, how: Rehearsed, effort: Effort, progress: Progress, least_worlds: int
+    question: Assignment, how: Rehearsed, effort: Effort, progress: Progress, least_worlds: int
 ) -> tuple[Rehearsal, Rehearsed]:
     """The stress test of the whole pipeline, choice of N∧ included, and how large it became.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from surestep._words import counted, number, short
 from surestep.results.findings import Findings
-from surestep.results.plots import Bin, visit_bins
+from surestep.results.plots import VisitBin, visit_bins
 from surestep.results.record import Parameters
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
@@ -89,7 +89,7 @@ def visits_picture(findings: Findings) -> Bars:
     return Bars(caption, f"times seen in {log}", "pair", bars)
 
 
-def visit_bars(bins: Sequence[Bin], n_wedge: int | None) -> list[Bar]:
+def visit_bars(bins: Sequence[VisitBin], n_wedge: int | None) -> list[Bar]:
     """Returns the bars of pairs by their visits: blue where these are trusted."""
     return [
         Bar("never", times, "vermilion")

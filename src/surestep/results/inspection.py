@@ -11,7 +11,7 @@ from surestep.io.labels.vocabulary import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards
-from surestep.results.plots import Bin
+from surestep.results.plots import VisitBin
 
 
 class Coverage(NamedTuple):
@@ -21,7 +21,7 @@ class Coverage(NamedTuple):
     never: int  # pairs without a visit
     trusted: int  # pairs with more than N∧ visits
     visits_trusted: int  # visits of these
-    histogram: tuple[Bin, ...]  # of all pairs over their visits; N∧ is the end of a bin
+    histogram: tuple[VisitBin, ...]  # of all pairs over their visits; N∧ is the end of a bin
 
 
 class EpisodeLengths(NamedTuple):

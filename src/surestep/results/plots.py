@@ -239,7 +239,7 @@ def kept_states(findings: Findings) -> IntArray:
     return states[order]
 
 
-class Bin(NamedTuple):
+class VisitBin(NamedTuple):
     """The number of things that have a number from `low` to `high`, both included."""
 
     low: int
@@ -247,7 +247,7 @@ class Bin(NamedTuple):
     times: int
 
 
-def visit_bins(visits: IntArray, n_wedge: int | None) -> list[Bin]:
+def visit_bins(visits: IntArray, n_wedge: int | None) -> list[VisitBin]:
     """Sorts pairs [K] by their visits; returns bins between powers of ten, one ending at N∧.
 
     The first bin holds the pairs without a visit, the last one the largest number.
@@ -257,12 +257,12 @@ def visit_bins(visits: IntArray, n_wedge: int | None) -> list[Bin]:
     if n_wedge is not None and 0 < n_wedge < ends[-1]:
         apart = [end for end in ends[:-1] if max(end / n_wedge, n_wedge / end) >= FEWEST_BETWEEN]
         ends = sorted({*apart, n_wedge, ends[-1]})
-    bins = [Bin(0, 0, int((visits == 0).sum()))]
+    bins = [VisitBin(0, 0, int((visits == 0).sum()))]
     for high in ends:
         low = bins[-1].high + 1
         if low > largest:
             break
-        bins.append(Bin(low, high, int(((visits >= low) & (visits <= high)).sum())))
+        bins.append(VisitBin(low, high, int(((visits >= low) & (visits <= high)).sum())))
     return bins
 
 

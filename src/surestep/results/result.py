@@ -180,7 +180,7 @@ class Result:
                 f"the query takes the table {min(lacking)!r}; expected its file among `tables`"
             )
         if is_frame(case):
-            case = rows_of(case, [str(name) for name in column_names(case)])
+            case = rows_in(case, [str(name) for name in column_names(case)])
         reader = self.record.description.get("reader", {})
         load_tables = partial(
             load_further, description=described({"tables": tables, "reader": reader})
@@ -197,7 +197,7 @@ class Result:
         for name in columns:
             if name not in there:
                 raise InvalidParameter(f"there is no column {name!r}; {closest(name, there)}")
-        return rows_of(frame, [*columns])
+        return rows_in(frame, [*columns])
 
     def files(self) -> dict[str, bytes]:
         """Renders the files of a saved result; equal results have equal bytes."""
@@ -218,7 +218,7 @@ class Result:
         save(read_path(directory), self.files())
 
 
-def rows_of(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
+def rows_in(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
     """Returns the rows of a table, with these columns."""
     rows = zip(*(values_of(frame, name) for name in columns), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]

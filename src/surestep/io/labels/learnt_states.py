@@ -75,7 +75,7 @@ class LearntStates:
 
     @cached_property
     def limits(self) -> FloatArray:
-        """Where the values of each column begin and end in each leaf [K, C, 2]."""
+        """Returns where the values of each column begin and end in each leaf [K, C, 2]."""
         if {len(leaf) for leaf in self.leaves} != {len(self.columns)}:
             raise InvalidParameter("leaves have other columns, expected limits of each column")
         limits: FloatArray = np.array(self.leaves, float)  # None becomes NaN

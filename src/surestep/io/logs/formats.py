@@ -234,7 +234,7 @@ def events_of(file: Path, columns: dict[str, str]) -> Iterator[dict[str, str]]:
                 if kind == "start" or tag(element) != "trace":
                     continue
                 number += 1
-                yield from rows_of(file, number, element, columns)
+                yield from event_rows(file, number, element, columns)
                 if tag(root) != "log" or any(tag(child) == "event" for child in root):
                     raise refused(file, number, "found events outside of traces, or another log")
                 root.clear()
@@ -245,7 +245,7 @@ def events_of(file: Path, columns: dict[str, str]) -> Iterator[dict[str, str]]:
         raise refused(file, number, "found no trace, expected at least one")
 
 
-def rows_of(
+def event_rows(
     file: Path, number: int, trace: Element, columns: dict[str, str]
 ) -> Iterator[dict[str, str]]:
     """Yields the rows of a trace."""

@@ -181,7 +181,7 @@ class Maker(Struct, frozen=True):
 
 
 class OurParameters(Struct, frozen=True, rename="kebab"):
-    """What an archive of ours says besides: Storm refuses files that declare strings."""
+    """Holds what an archive of ours says besides: Storm refuses files that declare strings."""
 
     state_labels: list[str] | None = None
 
