@@ -266,6 +266,12 @@ def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):
     assert_refused(tmp_path, (logs / "log.csv", *PUMPS, *arguments), parts)
 
 
+def test_a_log_that_is_not_there_is_told_first(tmp_path):
+    refused = run_surestep("improve", tmp_path / "log.tml", "-o", tmp_path / "out")  # no discount
+    assert refused.exit_code == 2
+    assert "log.tml is no file" in " ".join(refused.stderr.split())
+
+
 def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
     arguments = (logs / "log.csv", *PUMPS)
     assert_refused(tmp_path, ("nothing.csv", *PUMPS), ["nothing.csv is no file"])

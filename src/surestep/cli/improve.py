@@ -11,7 +11,7 @@ from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.terminal import say, task_progress, terminal
-from surestep.description import ASKING, IMPROVING, READING, Description
+from surestep.description import ASKING, IMPROVING, READING, Description, several
 
 if TYPE_CHECKING:
     from surestep.pipeline import Effort
@@ -45,12 +45,15 @@ def improve_command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
+        from surestep.io.logs.tables import matching
         from surestep.parallel import reach
         from surestep.pipeline import Terms, draft, gather, open_source
         from surestep.pipeline.improve import result_of
         from surestep.results.unfinished import begin, check_can_begin, finish, save
 
         check_can_begin(output)
+        for name in several(description.files):
+            matching(Path(name))  # a log that is not there is told before what was not said of it
         reach(effort.engine, effort.address)
         asked = Terms.of(description)
         source = open_source(description, memory_limit=memory_limit)
@@ -88,8 +91,7 @@ def print_answer(findings: Findings) -> None:
         part._replace(items=[item._replace(aside="") for item in part.items])
         for part in answer.parts
     ]
-    screen = terminal(highlight=False, markup=False, emoji=False)
-    print_sections([answer._replace(parts=brief)], screen)
+    print_sections([answer._replace(parts=brief)], terminal(highlight=False, markup=False))
     if findings.awaits_stress_test:
         say(UNFINISHED, fg="yellow", bold=True)
     elif rehearsal is None:
@@ -102,8 +104,9 @@ def print_answer(findings: Findings) -> None:
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     if findings.record.defaults:
         first, *rest = findings.record.defaults
-        more = f" and {len(rest):,} more" if rest else ""
-        say(f"By default: {first}{more} (“How to repeat it” in the report)", dim=True)
+        say(
+            f"By default: {first} and {len(rest)} more (“How to repeat it” in the report)", dim=True
+        )
 
 
 USUAL_WORLDS = 100  # of each kind
