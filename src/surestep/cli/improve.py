@@ -103,10 +103,8 @@ def print_answer(findings: Findings) -> None:
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     if findings.record.defaults:
-        first, *rest = findings.record.defaults
-        say(
-            f"By default: {first} and {len(rest)} more (“How to repeat it” in the report)", dim=True
-        )
+        one, *rest = findings.record.defaults
+        say(f"By default: {one} and {len(rest)} more (“How to repeat it” in the report)", dim=True)
 
 
 USUAL_WORLDS = 100  # of each kind
