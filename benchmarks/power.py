@@ -28,7 +28,7 @@ import numpy as np
 from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms import Limits
 from surestep.certificates import Asked, training_for
-from surestep.certificates.known import Known, Split
+from surestep.model.known import Known, Split
 from surestep.description import DEFAULTS
 from surestep.environments import Benchmark, make
 from surestep.pipeline.terms import Terms, usual_train_share

@@ -14,7 +14,7 @@ from surestep import Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
 from surestep.certificates.episodes import training_for
-from surestep.certificates.known import Known, Ranges
+from surestep.model.known import Known, Ranges
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import adverse_questions, mean_model, worst_pair
 from surestep.certificates.registry import told_to

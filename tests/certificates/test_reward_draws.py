@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
-from surestep.certificates.known import Ranges
+from surestep.model.known import Ranges
 from surestep.certificates.refuting import (
     check_reward_bounds,
     check_values,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import surestep
 from surestep import read_log
-from surestep.certificates.known import Ranges
+from surestep.model.known import Ranges
 from surestep.cli.main import main
 from surestep.errors import InvalidParameter, RefutedBounds
 from surestep.io import write_counts

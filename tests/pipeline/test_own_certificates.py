@@ -14,7 +14,7 @@ from support.toy_extension import Hopeful
 from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Asked, NoClaim, Posterior, Robust, Stitched, certify_many, verify
-from surestep.certificates.known import Known
+from surestep.model.known import Known
 from surestep.certificates.registry import MEMBERS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter

@@ -7,7 +7,7 @@ import pytest
 
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
-from surestep.certificates.known import Ranges
+from surestep.model.known import Ranges
 from surestep.description import DEFAULTS
 from surestep.errors import InvalidParameter
 from surestep.pipeline.certifiers import DataFacts

@@ -14,12 +14,12 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Standing
+from surestep.model.known import LARGEST
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
 
 Made = TypeVar("Made")
-LARGEST = 1e150  # rewards up to here have squares that are doubles
 End = Annotated[float | None, Meta(ge=-LARGEST, le=LARGEST)]  # of a range; both, or neither
 Seed = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
-
-# Whether whoever made a log acted alike in all episodes, or may have learnt on the way.
-Logger = Literal["fixed", "adaptive"]
 
 
 def training_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
@@ -42,7 +39,9 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             "episodes for training; expected more"
         )
     counts = counts_of_part(problem, train, "chooses the policy")
-    return replace(problem, counts=counts, log=train, premises=(), closed=None)
+    alone = replace(problem, counts=counts, log=train, premises=(), closed=None, signals=())
+    signals = (s.moved(lambda p: training_part(p, train_share, seed)) for s in problem.signals)
+    return arrays.altered(alone, signals=tuple(signals))
 
 
 def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
@@ -54,8 +53,10 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
         raise CertificateRefused(Statement("nothing-held-out", said))
     counts = counts_of_part(problem, rest, "judges the policy")
     if log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
-        return replace(problem, counts=replace(counts, starts=problem.counts.starts), log=None)
-    return replace(problem, counts=counts, log=rest)
+        counts, rest = replace(counts, starts=problem.counts.starts), None
+    alone = replace(problem, counts=counts, log=rest, signals=())
+    signals = (s.moved(lambda p: held_out_part(p, train_share, seed)) for s in problem.signals)
+    return arrays.altered(alone, signals=tuple(signals))
 
 
 def log_of(problem: Problem) -> DecisionLog:

@@ -36,8 +36,7 @@ from surestep.certificates.drawn import (
     expected_cells,
     startable,
 )
-from surestep.certificates.episodes import Logger, held_out_part, split_of
-from surestep.certificates.known import Known, Ranges, ends
+from surestep.certificates.episodes import held_out_part, split_of
 from surestep.certificates.prior import (
     ADVERSE,
     OF_A_WEIGHT,
@@ -50,6 +49,7 @@ from surestep.certificates.prior import (
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
+from surestep.model.known import Known, Logger, Ranges, ends
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem

@@ -15,7 +15,6 @@ from surestep._names import unknown
 from surestep._settings import Delta, Settings
 from surestep.certificates.apriori import APriori
 from surestep.certificates.common import Certifier, Needs, claim_of, values_statement
-from surestep.certificates.known import Known, ends
 from surestep.certificates.posterior import Posterior, told_posterior
 from surestep.certificates.robust import Robust, told_robust
 from surestep.certificates.stitched import Stitched
@@ -23,6 +22,7 @@ from surestep.certificates.trajectory import Trajectory, told_trajectory
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf
 from surestep.model.certificate import NO_CLAIM, Certificate, Standing
+from surestep.model.known import Known, ends
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import STOPPING, Statement

@@ -10,11 +10,11 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.common import refuse_where
 from surestep.certificates.episodes import with_ends
-from surestep.certificates.known import Ranges
 from surestep.certificates.refuting import check_reward_bounds, check_values
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, RewardDraws
 from surestep.model.counts import Counts
+from surestep.model.known import Ranges
 from surestep.model.problem import Problem
 from surestep.model.statements import Statement
 

@@ -41,10 +41,10 @@ import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.certificates.common import Claim, End, Needs, Question
-from surestep.certificates.known import Known, ends
 from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
 from surestep.errors import RefutedBounds
 from surestep.model.certificate import Certificate
+from surestep.model.known import Known, ends
 from surestep.model.policy import Plan, Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement

@@ -82,13 +82,13 @@ from surestep.certificates.bets import (
     plans_at,
 )
 from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
-from surestep.certificates.episodes import Logger
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Tails
 from surestep.model.certificate import Certificate
+from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, estimate_behavior

@@ -32,11 +32,10 @@ import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.certificates.common import End, Needs, Seed, Share
-from surestep.certificates.episodes import Logger
-from surestep.certificates.known import Known, ends
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, UnsupportedPolicy
 from surestep.model.certificate import Certificate
+from surestep.model.known import Known, Logger, ends
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem

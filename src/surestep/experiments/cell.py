@@ -28,7 +28,6 @@ from surestep.algorithms import Algorithm, needs_log
 from surestep.algorithms.batch import improve_batches
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.episodes import needs_episodes
-from surestep.certificates.known import Known, Ranges, with_zero
 from surestep.certificates.registry import told_to
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
@@ -43,6 +42,7 @@ from surestep.model import (
     Problem,
     ProblemBatch,
 )
+from surestep.model.known import Known, Ranges, with_zero
 from surestep.parallel import map_in_threads
 from surestep.rehearsal import calibrate
 from surestep.sampling import CountSampler

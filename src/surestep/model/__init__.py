@@ -8,6 +8,7 @@ from surestep.model.mdp import DenseMDP, FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Plan, Policy
 from surestep.model.problem import Improvement, Problem, estimate_behavior, estimate_mdp
+from surestep.model.signals import Reach, Signal, reaching
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 
@@ -26,9 +27,12 @@ __all__ = [
     "Policy",
     "Problem",
     "ProblemBatch",
+    "Reach",
+    "Signal",
     "Statement",
     "Successors",
     "certificate_schema",
     "estimate_behavior",
     "estimate_mdp",
+    "reaching",
 ]

@@ -22,6 +22,7 @@ from surestep.model.log import DecisionLog, least_and_greatest
 from surestep.model.mdp import FiniteMDP, read_discount, spread_discount
 from surestep.model.pairs import Pairs, check_same_pairs, transition_name, united
 from surestep.model.policy import Plan, Policy
+from surestep.model.signals import Reach, Signal
 from surestep.model.statements import Statement, read_statements
 from surestep.model.successors import Successors, check_support
 
@@ -90,7 +91,8 @@ class Problem:
     the problem was put together, a text in words of one's own; every certificate repeats them among
     its assumptions. `support` says which states each pair may lead to, where that is known before
     the data; None means any. `closed` are the pairs that no algorithm may give more chance than π_b
-    does; None means none.
+    does; None means none. `signals` are further numbers that must not get worse; the problem of one
+    that is the chance to `reach` states has these.
     """
 
     counts: Counts
@@ -102,6 +104,8 @@ class Problem:
     premises: tuple[Statement, ...] = ()
     support: Successors | None = None
     closed: BoolArray | None = None  # [K]
+    signals: tuple[Signal, ...] = ()
+    reach: Reach | None = None
 
     __repr__ = short_repr(
         "num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen"
@@ -132,6 +136,10 @@ class Problem:
         if self.support is not None:
             arrays.expect("support", self.support, Successors)
             check_support(self.counts, self.support)
+        for signal in self.signals:
+            arrays.expect("signals", signal, Signal)
+            ours, theirs = self.counts, signal.problem.counts
+            check_same_pairs("the problem", ours.pairs, f"signal {signal.name!r}", theirs.pairs)
         closed, shape = self.closed, self.counts.visits.shape
         if closed is not None:
             closed = arrays.booleans("closed", closed, shape, InvalidParameter)
@@ -174,6 +182,15 @@ class Problem:
         All else was checked before, and that takes its time with a long log.
         """
         return arrays.altered(self, closed=closed | ~self.open_pairs())
+
+    def with_behavior(self, behavior: Policy) -> Problem:
+        """Returns the problem with another π_b, for all of its signals."""
+        return self.moved(lambda part: replace(part, behavior=behavior))
+
+    def moved(self, change: Callable[[Problem], Problem]) -> Problem:
+        """Returns what a change makes of the problem, and of that of each signal."""
+        signals = tuple(signal.moved(change) for signal in self.signals)
+        return arrays.altered(change(arrays.altered(self, signals=())), signals=signals)
 
     def open_pairs(self) -> BoolArray:
         """Returns the pairs [K] that a policy may take more often than π_b."""

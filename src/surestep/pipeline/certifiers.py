@@ -9,11 +9,11 @@ from surestep._arrays import BoolArray
 from surestep.algorithms import Algorithm
 from surestep.certificates import Certifier, NoClaim, certify
 from surestep.certificates.episodes import holds_out, split_of
-from surestep.certificates.known import Known, Ranges, hull, with_zero
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.model import Certificate, Policy, Problem
+from surestep.model.known import Known, Ranges, hull, with_zero
 
 BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
 

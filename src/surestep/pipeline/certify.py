@@ -16,13 +16,13 @@ from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
-from surestep.certificates.known import Ranges, Split, hull
 from surestep.description import RANGES, described
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.label_tables import PairTable, propensities_vary
 from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
+from surestep.model.known import Ranges, Split, hull
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps, assemble, of_recording
 from surestep.pipeline.improve import problem_of

@@ -8,7 +8,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep.certificates.episodes import Logger, split_of
+from surestep.certificates.episodes import split_of
 from surestep.certificates.stitched import Stitched
 from surestep.checks import Check, check_log
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
@@ -20,6 +20,7 @@ from surestep.io.labels.vocabulary import Vocabulary, joined
 from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, DecisionLog, FiniteMDP, Problem, estimate_behavior
+from surestep.model.known import Logger
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import surestep.certificates.episodes as episodes
 from surestep.algorithms import Algorithm, Limits, needs_log
 from surestep.certificates import Certifier, Posterior
-from surestep.certificates.episodes import Logger
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched
 from surestep.description import SEEN
@@ -20,6 +19,7 @@ from surestep.errors import CertificateRefused, NeverEnds, NotConverged, OutOfTi
 from surestep.io.labels.vocabulary import with_names
 from surestep.io.logs.source import given_as
 from surestep.model import Policy, Problem, estimate_behavior
+from surestep.model.known import Logger
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
 from surestep.pipeline.certifiers import DataFacts, certified, splitting, with_algorithm

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from surestep.certificates.known import Ranges, single_rewards
 from surestep.certificates.refuting import SAME, check_returns, check_values
 from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
@@ -15,6 +14,7 @@ from surestep.io.labels.vocabulary import joined
 from surestep.io.logs.loading import UNFINISHED
 from surestep.io.logs.source import LogSource
 from surestep.model import Problem, Statement
+from surestep.model.known import Ranges, single_rewards
 from surestep.pipeline.evidence import LoadedSteps
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless

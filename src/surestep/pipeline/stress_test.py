@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep.certificates import Certifier, Posterior
-from surestep.certificates.known import Known
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
+from surestep.model.known import Known
 from surestep.model.numbering import Numbering
 from surestep.parallel import usual_workers
 from surestep.pipeline.recording import Rehearsed, shelved, versions_with

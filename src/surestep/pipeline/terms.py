@@ -17,7 +17,6 @@ from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier, Posterior
-from surestep.certificates.known import NOTHING, Known, Ranges, Split, single_rewards, with_zero
 from surestep.certificates.registry import read_settings
 from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, n_wedge_setting
@@ -25,6 +24,7 @@ from surestep.choosing_n_wedge import Method as Improving
 from surestep.description import Behavior, Description, Method, Stakes
 from surestep.errors import InvalidParameter, said
 from surestep.model import Problem, Statement
+from surestep.model.known import NOTHING, Known, Ranges, Split, single_rewards, with_zero
 from surestep.pipeline.certifiers import BOUND_OF, DataFacts
 
 ROUNDS = (5, 20, 80)  # of provable policies among the candidates

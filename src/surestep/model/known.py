@@ -25,15 +25,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep.certificates.common import LARGEST
-from surestep.certificates.episodes import Logger
 from surestep.errors import InvalidParameter, said
 from surestep.model.statements import Statement
 
+LARGEST = 1e150  # rewards up to here have squares that are doubles
+# Whether whoever made a log acted alike in all episodes, or may have learnt on the way.
+Logger = Literal["fixed", "adaptive"]
 Range = tuple[float, float]
 NOTHING: Range = (0.0, 0.0)
 
