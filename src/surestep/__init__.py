@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from surestep.planning import performance as performance
     from surestep.planning import policy_iteration as policy_iteration
     from surestep.planning import value_iteration as value_iteration
+    from surestep.planning.reachability import reachability as reachability
     from surestep.registering import register as register
     from surestep.rehearsal.rehearse import rehearse as rehearse
     from surestep.results import Result as Result
@@ -62,7 +63,8 @@ __getattr__, __dir__, __all__ = lazy_names(
         "registering": "register",
         "rehearsal": "rehearse",
         "planning": "evaluate evaluate_batch evaluate_with_bound "
-        "occupancy optimal optimal_batch performance policy_iteration value_iteration",
+        "occupancy optimal optimal_batch performance policy_iteration reachability "
+        "value_iteration",
         "sampling": "sample_counts sample_log",
         "transforms": "two_successor",
     },

@@ -74,6 +74,19 @@ def storm_total_value(
     return _total(_build(*_induced(model, policy_probability)), "", until)
 
 
+def storm_chance(
+    model: Any, target: IntArray, direction: Literal["max", "min"], within: int | None = None
+) -> FloatArray:
+    """The largest or least probability to reach the states of ``target`` from every state."""
+    starts, transition, reward = _choices(model)
+    built = _build(transition, reward, starts)
+    built.labeling.add_label("target")
+    for state in target.tolist():
+        built.labeling.add_label_to_state("target", state)
+    steps = "" if within is None else f"<={within}"
+    return _check(built, f'P{direction}=? [ F{steps} "target" ]', 1e-10)
+
+
 def storm_interval_optimum(
     low: FloatArray, high: FloatArray, starts: IntArray, reward: FloatArray, discount: float
 ) -> FloatArray:

@@ -11,12 +11,14 @@ from surestep.planning.evaluation import (
     q_values,
 )
 from surestep.planning.iteration import optimal, policy_iteration, value_iteration
+from surestep.planning.reachability import Reach, reachability
 
 __all__ = [
     "Evaluation",
     "EvaluationBatch",
     "Plan",
     "PlanBatch",
+    "Reach",
     "evaluate",
     "evaluate_batch",
     "evaluate_with_bound",
@@ -26,5 +28,6 @@ __all__ = [
     "performance",
     "policy_iteration",
     "q_values",
+    "reachability",
     "value_iteration",
 ]

@@ -213,13 +213,37 @@ def names(pairs: Pairs, states: IntArray) -> str:
     return f"{pairs.state_name(int(states[0]))}{more}"
 
 
+def staying(model: RowModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Returns the states [S] from which some policy only ever takes pairs allowed [K], and these.
+
+    Those that cannot are found backwards, each pair that leads to one of them being struck out.
+    """
+    states = model.pairs.num_states
+    pair, _, target = Edges.of(model, allowed)
+    pair, owner = pair[np.argsort(target, kind="stable")], model.pairs.state
+    lengths = np.bincount(target, minlength=states)
+    offsets = arrays.offsets_of(lengths)
+    left, struck = np.bincount(owner[allowed], minlength=states), ~allowed
+    lost = np.flatnonzero(left == 0)
+    while lost.size:
+        before = pair[arrays.ranges(offsets[lost], lengths[lost])]
+        before = np.unique(before[~struck[before]])
+        struck[before] = True
+        met, times = np.unique(owner[before], return_counts=True)
+        left[met] -= times
+        lost = met[left[met] == 0]
+    return np.asarray(left > 0), ~struck
+
+
 def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
     """Returns the largest end components made of these lasting pairs [K].
 
-    Strongly connected components, less the pairs that lead out of theirs, until none does.
+    Strongly connected components, less the pairs that lead out of theirs, until none does. Pairs
+    that no policy can go on from for ever are left out first, however long their way is.
     """
     inner, states = pairs.copy(), model.pairs.num_states
     while True:
+        inner = staying(model, inner)[1]
         pair, source, target = edges = Edges.of(model, inner)
         component = numbered(edges.components(states))
         leaving = pair[component[source] != component[target]]

@@ -1,0 +1,476 @@
+"""Chances to reach states: against exact fractions, against Storm, and laws that hold for any."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import stormpy
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from support.storm_oracle import storm_chance
+from support.strategies import all_pairs, mdps, policies
+from surestep import FiniteMDP, Pairs, Policy, reachability
+from surestep.errors import InvalidParameter, NotConverged, ShapeMismatch
+from surestep.io import from_prism
+from surestep.planning import Reach
+
+GOALS = ("most", "least")
+
+# ---- models and exact answers -------------------------------------------------------------------
+
+
+@st.composite
+def worlds(draw, max_states=4, max_actions=2):
+    """A model with loops, ends, traps and stored zeros, and a target that is not empty."""
+    pairs = draw(all_pairs(max_states, max_actions))
+    states, rows = range(pairs.num_states), []
+    for _ in range(pairs.num_pairs):
+        row = draw(
+            st.dictionaries(st.sampled_from(states), st.sampled_from([0, 1, 1, 2, 3, 10**9]))
+        )
+        rows.append(row if any(row.values()) else {})
+    weight = [np.array([*row.values()], float) for row in rows]
+    probability = [each / each.sum() for each in weight if each.size]
+    if draw(st.booleans()):  # sums that are 1 only within rounding
+        probability = [each * (1 + draw(st.integers(-9, 9)) * 1e-13) for each in probability]
+    start = np.array(draw(st.lists(st.integers(0, 3), min_size=len(states), max_size=len(states))))
+    start[draw(st.sampled_from(states))] += 1
+    mdp = FiniteMDP(
+        pairs,
+        np.concatenate([[0], np.cumsum([len(row) for row in rows])]),
+        np.array([s for row in rows for s in row], int),
+        np.concatenate([np.zeros(0), *probability]),
+        np.ones(sum(map(len, rows))),
+        np.array([draw(st.sampled_from([0.0, 0.5, 1.0])) for _ in rows]),
+        start / start.sum(),
+    )
+    return mdp, sorted(draw(st.sets(st.sampled_from(states), min_size=1)))
+
+
+def exact_rows(mdp):
+    """The distribution of each pair, {state: Fraction}, as its stored numbers are proportional."""
+    rows = []
+    for k in range(mdp.num_pairs):
+        run = slice(mdp.offsets[k], mdp.offsets[k + 1])
+        row = {
+            int(s): Fraction(float(p))
+            for s, p in zip(mdp.successor[run], mdp.probability[run], strict=True)
+            if p > 0
+        }
+        total = sum(row.values())
+        rows.append({s: p / total for s, p in row.items()})
+    return rows
+
+
+def mixed(mdp, probability):
+    """The exact rows of the chain that a policy [K] makes."""
+    chain, total = [{} for _ in range(mdp.num_states)], [Fraction(0)] * mdp.num_states
+    for s, p in zip(mdp.pairs.state.tolist(), probability.tolist(), strict=True):
+        total[s] += Fraction(p)
+    for k, row in enumerate(exact_rows(mdp)):
+        s = int(mdp.pairs.state[k])
+        for after, p in row.items():
+            chain[s][after] = (
+                chain[s].get(after, 0) + Fraction(float(probability[k])) * p / total[s]
+            )
+    return [{after: p for after, p in row.items() if p > 0} for row in chain]
+
+
+def exact_chances(chain, target):
+    """The chance to reach the target from each state of a chain, by elimination in fractions."""
+    able = set(target)
+    while any(able & row.keys() for s, row in enumerate(chain) if s not in able):
+        able |= {s for s, row in enumerate(chain) if able & row.keys()}
+    open_states = sorted(able - set(target))
+    place = {s: i for i, s in enumerate(open_states)}
+    system = []
+    for s in open_states:
+        line = [Fraction(int(s == t)) - chain[s].get(t, 0) for t in open_states]
+        system.append([*line, sum((chain[s].get(t, Fraction(0)) for t in target), Fraction(0))])
+    for i in range(len(system)):
+        pivot = next(r for r in range(i, len(system)) if system[r][i] != 0)
+        system[i], system[pivot] = system[pivot], system[i]
+        system[i] = [x / system[i][i] for x in system[i]]
+        for r in range(len(system)):
+            if r != i and system[r][i] != 0:
+                system[r] = [
+                    x - system[r][i] * y for x, y in zip(system[r], system[i], strict=True)
+                ]
+    return [
+        Fraction(1) if s in target else system[place[s]][-1] if s in place else Fraction(0)
+        for s in range(len(chain))
+    ]
+
+
+def choices_of(mdp):
+    """Every way to choose one pair a state."""
+    offsets = mdp.pairs.offsets.tolist()
+    return itertools.product(*(range(a, b) for a, b in itertools.pairwise(offsets)))
+
+
+def exact_best(mdp, target, goal):
+    """The most or least chance from each state, by trying every deterministic policy."""
+    rows, best = exact_rows(mdp), max if goal == "most" else min
+    tried = [exact_chances([rows[k] for k in chosen], target) for chosen in choices_of(mdp)]
+    return [best(each) for each in zip(*tried, strict=True)]
+
+
+def path_chance(chain_at, state, target, steps):
+    """The chance to reach the target, added up over all paths; `chain_at(n)` with n steps left."""
+    if state in target:
+        return Fraction(1)
+    if steps == 0:
+        return Fraction(0)
+    row = chain_at(steps)[state]
+    return sum(
+        (p * path_chance(chain_at, s, target, steps - 1) for s, p in row.items()), Fraction(0)
+    )
+
+
+def proven(mdp, *asked, **how):
+    """The answer and the tolerance that it keeps: any, where steps are rare and none is proven."""
+    try:
+        return reachability(mdp, *asked, **how), 1e-9
+    except NotConverged as problem:
+        assert mdp.probability[mdp.probability > 0].min() < 1e-3
+        return problem.evaluation, 1.0
+
+
+def assert_bounds(found, exact, tolerance):
+    """The truth lies between the bounds, they are near each other, and 0 and 1 are exact."""
+    assert isinstance(found, Reach)
+    for low, high, truth in zip(found.low.tolist(), found.high.tolist(), exact, strict=True):
+        assert 0 <= low <= high <= 1
+        assert Fraction(low) <= truth <= Fraction(high)
+        assert high - low <= tolerance
+        if truth == 0:
+            assert high == 0
+    if tolerance >= 1e-9:  # for ever, where the graph tells
+        ones = np.array([truth == 1 for truth in exact])
+        assert (found.low[ones] == 1).all()
+
+
+def assert_start(found, mdp, exact):
+    """The bounds from the initial distribution hold what the exact chances average to."""
+    initial = [Fraction(float(p)) for p in mdp.initial]
+    truth = sum(p * x for p, x in zip(initial, exact, strict=True)) / sum(initial)
+    assert Fraction(found.chance[0]) <= truth <= Fraction(found.chance[1])
+    assert found.chance[1] - found.chance[0] <= (found.high - found.low).max() + 1e-14
+
+
+# ---- ever ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200)
+@given(world=worlds(), goal=st.sampled_from(GOALS))
+def test_the_most_and_the_least_are_those_of_all_deterministic_policies(world, goal):
+    mdp, target = world
+    exact = exact_best(mdp, target, goal)
+    found, tolerance = proven(mdp, target, goal=goal)
+    assert_bounds(found, exact, tolerance)
+    assert_start(found, mdp, exact)
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_the_chance_of_a_policy_is_that_of_its_chain(data):
+    mdp, target = data.draw(worlds())
+    policy = data.draw(policies(mdp.pairs))
+    exact = exact_chances(mixed(mdp, policy.probability), target)
+    found, tolerance = proven(mdp, target, policy)
+    assert_bounds(found, exact, tolerance)
+    assert_start(found, mdp, exact)
+
+
+@given(data=st.data())
+def test_a_policy_lies_between_the_least_and_the_most(data):
+    mdp = data.draw(mdps())
+    target = data.draw(st.sets(st.integers(0, mdp.num_states - 1), min_size=1))
+    policy = data.draw(policies(mdp.pairs))
+    within = data.draw(st.one_of(st.none(), st.integers(0, 5)))
+    mask = np.isin(np.arange(mdp.num_states), [*target])
+    least, most = (reachability(mdp, mask, goal=goal, within=within) for goal in reversed(GOALS))
+    own = reachability(mdp, mask, policy, within=within)
+    assert (least.low <= own.high).all()
+    assert (own.low <= most.high).all()
+
+
+def test_a_walk_has_the_chances_of_the_gamblers_ruin():
+    states, up = 101, 0.48
+    P = np.zeros((states, 1, states))
+    for s in range(1, states - 1):
+        P[s, 0, [s - 1, s + 1]] = 1 - up, up
+    mdp = FiniteMDP.from_dense(P, np.zeros((states, 1)), 0.9, initial=50)
+    found, ratio = reachability(mdp, states - 1), (1 - up) / up
+    exact = (ratio ** np.arange(states) - 1) / (ratio ** (states - 1) - 1)
+    assert (found.high - found.low).max() <= 1e-9
+    np.testing.assert_allclose((found.low + found.high) / 2, exact, atol=1e-9)
+
+
+def test_a_long_corridor_is_certain_both_ways():
+    states = 20_000
+    offsets = np.arange(states + 1)
+    offsets[-1] = states - 1
+    mdp = FiniteMDP(
+        Pairs.full(states, 1),
+        offsets,
+        np.arange(1, states),
+        np.ones(states - 1),
+        np.zeros(states - 1),
+        np.ones(states),
+        np.eye(1, states)[0],
+    )
+    for goal in GOALS:
+        assert reachability(mdp, [states - 1], goal=goal).low.min() == 1
+        assert reachability(mdp, [0], goal=goal).high[1:].max() == 0
+
+
+def test_rare_steps_are_proven_where_only_waiting_is_long():
+    P = np.array([[[1.0, 1e-15, 3e-15]], [[0, 0, 0]], [[0, 0, 0]]])
+    mdp = FiniteMDP.from_dense(P, np.zeros((3, 1)), 1.0)
+    for asked in ({"goal": "most"}, {"goal": "least"}, {"policy": Policy.uniform(mdp)}):
+        assert reachability(mdp, [1], **asked).chance == pytest.approx((0.25, 0.25), abs=1e-12)
+
+
+def test_what_doubles_cannot_prove_is_refused_with_what_they_can():
+    far = 1e-14  # two states that lead to each other nearly always
+    P = np.zeros((4, 1, 4))
+    P[0, 0], P[1, 0] = [0, 1 - far, far, 0], [1 - far, 0, 0, far]
+    mdp = FiniteMDP.from_dense(P, np.zeros((4, 1)), 1.0)
+    with pytest.raises(
+        NotConverged, match=r"^the chances are proven to within .*, expected 1e-09"
+    ) as e:
+        reachability(mdp, [2])
+    reached = e.value.evaluation
+    assert reached.low[0] <= 0.5 <= reached.high[0]
+    assert reached.low[2:].tolist() == reached.high[2:].tolist() == [1, 0]
+
+
+def test_a_large_model_is_bounded_as_storm_has_it():
+    rng = np.random.default_rng(5)
+    states, actions = 2_000, 3
+    successor = np.sort(
+        (rng.integers(0, states, (states * actions, 1)) + np.array([0, 1, 17])) % states, 1
+    )
+    mdp = FiniteMDP(
+        Pairs.full(states, actions),
+        np.arange(states * actions + 1) * 3,
+        successor.ravel(),
+        rng.dirichlet(np.ones(3), states * actions).ravel(),
+        np.zeros(successor.size),
+        np.ones(states * actions),
+        np.full(states, 1 / states),
+    )
+    ends = np.zeros(states, bool)
+    ends[rng.choice(states, 40, replace=False)] = True
+    kept = ~ends[mdp.pairs.state][np.repeat(np.arange(mdp.num_pairs), 3)]
+    mdp = FiniteMDP(
+        mdp.pairs,
+        np.concatenate([[0], np.cumsum(3 * ~ends[mdp.pairs.state])]),
+        mdp.successor[kept],
+        mdp.probability[kept],
+        np.zeros(kept.sum()),
+        mdp.discount,
+        mdp.initial,
+    )
+    target = np.flatnonzero(ends)[:20]
+    for goal, direction in zip(GOALS, ("max", "min"), strict=True):
+        found = reachability(mdp, target, goal=goal)
+        assert (found.high - found.low).max() <= 1e-9
+        np.testing.assert_allclose(found.low, storm_chance(mdp, target, direction), atol=1e-6)
+
+
+# ---- within some steps --------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(world=worlds(3), goal=st.sampled_from(GOALS), steps=st.integers(0, 3))
+def test_within_is_the_best_of_all_policies_that_know_the_time(world, goal, steps):
+    mdp, target = world
+    rows, best = exact_rows(mdp), max if goal == "most" else min
+    exact = [Fraction(int(s in target)) for s in range(mdp.num_states)]
+    chains = [[rows[k] for k in chosen] for chosen in choices_of(mdp)]
+    if len(chains) ** steps <= 64:
+        plans = [*itertools.product(chains, repeat=steps)]
+        exact = [
+            best(path_chance(lambda n, p=plan: p[n - 1], s, target, steps) for plan in plans)
+            for s in range(mdp.num_states)
+        ]
+    else:
+        for _ in range(steps):
+            after = [
+                [sum((p * exact[t] for t, p in chain[s].items()), Fraction(0)) for chain in chains]
+                for s in range(mdp.num_states)
+            ]
+            exact = [1 if s in target else best(each) for s, each in enumerate(after)]
+    assert_bounds(reachability(mdp, target, goal=goal, within=steps), exact, 1e-12)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_within_a_policy_is_the_sum_over_paths(data):
+    mdp, target = data.draw(worlds())
+    policy, steps = data.draw(policies(mdp.pairs)), data.draw(st.integers(0, 4))
+    chain = mixed(mdp, policy.probability)
+    exact = [path_chance(lambda _: chain, s, target, steps) for s in range(mdp.num_states)]
+    found = reachability(mdp, target, policy, within=steps)
+    assert_bounds(found, exact, 1e-12)
+    assert_start(found, mdp, exact)
+
+
+@given(world=worlds(), goal=st.sampled_from(GOALS))
+def test_more_steps_reach_more_and_come_to_ever(world, goal):
+    mdp, target = world
+    ever, before = proven(mdp, target, goal=goal)[0], None
+    for steps in (0, 1, 2, 5, 50):
+        found = reachability(mdp, target, goal=goal, within=steps)
+        assert before is None or (before.low <= found.high).all()
+        assert (found.low <= ever.high).all()
+        before = found
+
+
+def test_within_comes_to_ever():
+    P = [[[0.5, 0.3, 0.2], [0.0, 0.6, 0.4]], [[0.0] * 3] * 2, [[0.0] * 3] * 2]
+    mdp = FiniteMDP.from_dense(P, np.zeros((3, 2)), 0.0)
+    for goal in GOALS:
+        ever, late = (
+            reachability(mdp, [1], goal=goal),
+            reachability(mdp, [1], goal=goal, within=100),
+        )
+        assert late.chance == pytest.approx(ever.chance, abs=1e-11)
+        assert ever.chance[0] <= 0.6 <= ever.chance[1]
+
+
+def test_chances_too_small_for_doubles_are_bounded():
+    P = np.zeros((4, 1, 4))
+    for s in range(3):
+        P[s, 0, [s, s + 1]] = 1, 1e-200
+    mdp = FiniteMDP.from_dense(P, np.zeros((4, 1)), 1.0)
+    found = reachability(mdp, [3], within=3)
+    assert 0 == found.low[0] < found.high[0] < 1e-300
+    assert reachability(mdp, [3], within=0).high.tolist() == [0, 0, 0, 1]
+    assert reachability(mdp, [3]).chance == (1, 1)
+
+
+# ---- Storm --------------------------------------------------------------------------------------
+
+DRONE = """\
+mdp
+const double wind = 0.3;
+module drone
+  x : [0..3] init 0;
+  charge : [0..12] init 12;
+  parcel : [0..1] init 1;
+  [out]  x<3 & charge>0 -> 1-wind : (x'=x+1) & (charge'=charge-1) + wind : (charge'=charge-1);
+  [home] x>0 & charge>0 -> 1-wind : (x'=x-1) & (charge'=charge-1) + wind : (charge'=charge-1);
+  [dash] x=0 & parcel=1 & charge>1 -> 0.8 : (x'=3) & (charge'=charge-2)
+                                    + 0.2 : (x'=1) & (charge'=0);
+  [plug] x=0 & charge<12 -> (charge'=min(charge+6, 12));
+  [load] x=0 & parcel=0 -> (parcel'=1);
+  [drop] x=3 & parcel=1 & charge>0 -> (parcel'=0);
+endmodule
+label "lost" = x>0 & charge=0;
+"""
+RACE = """\
+mdp
+module race
+  x : [0..6] init 3;
+  y : [0..2] init 0;
+  [walk] x>0 & x<6 -> 0.45 : (x'=x+1) + 0.55 : (x'=x-1);
+  [wait] y<2 -> (y'=y+1);
+  [back] y>0 -> (y'=y-1);
+  [jump] x=2 & y=2 -> 0.3 : (x'=6) + 0.7 : (x'=0);
+  [stay] x=0 | x=6 -> true;
+endmodule
+label "lost" = x=6;
+"""
+
+
+@pytest.mark.parametrize("program", [DRONE, RACE], ids=["drone", "race"])
+@pytest.mark.parametrize("within", [None, 0, 7, 40])
+@pytest.mark.parametrize("goal", GOALS)
+def test_chances_of_programs_are_storms(tmp_path, program, within, goal):
+    path = tmp_path / "m.prism"
+    path.write_text(program, encoding="utf-8")
+    built = stormpy.build_model(stormpy.parse_prism_program(path), options=build_options())
+    steps, direction = (
+        "" if within is None else f"<={within}",
+        {"most": "max", "least": "min"}[goal],
+    )
+    asked = stormpy.parse_property(f'P{direction}=? [ F{steps} "lost" ]')
+    expected = stormpy.model_checking(built, asked).get_value_vector()[built.initial_states[0]]
+    mdp = from_prism(path, 0.5)
+    found = reachability(mdp, mdp.marks["lost"], goal=goal, within=within)
+    assert found.chance == pytest.approx((expected, expected), abs=1e-5)
+
+
+def build_options():
+    """All labels, as Storm leaves out those that no formula names."""
+    options = stormpy.BuilderOptions()
+    options.set_build_all_labels()
+    return options
+
+
+@settings(max_examples=50)
+@given(
+    world=worlds(6, 3),
+    goal=st.sampled_from(GOALS),
+    within=st.one_of(st.none(), st.integers(0, 20)),
+)
+def test_chances_are_storms(world, goal, within):
+    mdp, target = world
+    if mdp.probability.min(initial=1) < 1e-8:  # Storm's sweeps stop too early for these
+        within = 5
+    direction = {"most": "max", "least": "min"}[goal]
+    found = reachability(mdp, target, goal=goal, within=within)
+    expected = storm_chance(mdp, np.array(target), direction, within)
+    np.testing.assert_allclose(found.low, expected, atol=1e-7)
+
+
+# ---- what is asked ------------------------------------------------------------------------------
+
+
+@example(target=[1])
+@example(target=np.array([False, True, False]))
+@example(target=np.int32(1))
+@given(target=st.just((1, 1)))
+def test_a_target_is_a_mask_or_state_numbers(target):
+    mdp = FiniteMDP.from_dense([[[0, 0.5, 0.5]], [[0] * 3], [[0] * 3]], np.zeros((3, 1)), 0.5)
+    found = reachability(mdp, target)
+    assert found.chance == pytest.approx((0.5, 0.5))
+    assert not found.low.flags.writeable
+    assert repr(found) == "Reach(low=0…1, high=0…1, chance=(0.5, 0.5))"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"target": []}, "target has no states, expected at least one of the 3"),
+        ({"target": [False] * 3}, "target has no states, expected at least one of the 3"),
+        ({"target": [True, False]}, "target has shape (2,), expected (3,)"),
+        ({"target": [[0, 1]]}, "target has 2 dimensions, expected a flat array"),
+        ({"target": [0, 3]}, "target[1] is 3, expected 0 to 2; 1 of 2 values is affected"),
+        ({"target": [-1]}, "target[0] is -1, expected 0 to 2"),
+        ({"target": [0.5]}, "target[0] is 0.5, expected a whole number"),
+        ({"target": "goal"}, "target holds values of type <U4, expected numbers"),
+        ({"within": -1}, "within is -1, expected a whole number of at least 0 or None"),
+        ({"within": 2.5}, "within is 2.5, expected a whole number of at least 0 or None"),
+        ({"tolerance": 0}, "tolerance is 0, expected a number above 0"),
+        ({"tolerance": None}, "tolerance is None, expected a number above 0"),
+        ({"goal": "mos"}, "goal is 'mos'; did you mean most? expected one of most, least"),
+        ({"mdp": 3}, "mdp is of type int, expected FiniteMDP"),
+    ],
+)
+def test_bad_input_is_refused_in_a_line(asked, message):
+    mdp = FiniteMDP.from_dense([[[0, 0.5, 0.5]], [[0] * 3], [[0] * 3]], np.zeros((3, 1)), 0.5)
+    with pytest.raises(InvalidParameter) as refusal:
+        reachability(**{"mdp": mdp, "target": [1], **asked})
+    assert str(refusal.value) == message
+
+
+def test_a_policy_of_another_model_is_refused():
+    mdp = FiniteMDP.from_dense([[[1.0]]], [[0.0]], 0.5)
+    with pytest.raises(ShapeMismatch):
+        reachability(mdp, [0], Policy.uniform(Pairs.full(2, 1)))
