@@ -147,6 +147,41 @@ class Limits(Part, frozen=True):
     actions: str | None = None
 
 
+class SignalRule(Part, frozen=True):
+    """A number that steps earn: the first is improved, the others must not get worse."""
+
+    column: str
+    running: Range | None = None
+    ending: Range | None = None
+    cost: bool = False
+    not_worse_by: Annotated[float, Meta(ge=0, le=LARGEST)] | None = None
+
+    @property
+    def stakes(self) -> dict[str, Any]:
+        """Returns the ranges of what steps earn; of a cost, that is less than nothing."""
+        given = {"running": self.running, "ending": self.ending}
+        if self.cost:
+            given = {name: ends and (0.0 - ends[1], 0.0 - ends[0]) for name, ends in given.items()}
+        return {name: ends for name, ends in given.items() if ends is not None}
+
+
+class Unsafe(Part, frozen=True):
+    """States that are not to be reached more often than before, or than a number says."""
+
+    states: str | None = None
+    within: Annotated[int, Meta(ge=1)] | None = None
+    at_most: Literal["as before"] | Fraction | None = None
+    not_worse_by: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses limits without states, and a margin beside a number."""
+        limits = (self.within, self.at_most, self.not_worse_by)
+        if self.states is None and any(limit is not None for limit in limits):
+            raise ValueError("Expected the key `states`, a condition on the columns of the state")
+        if isinstance(self.at_most, float) and self.not_worse_by is not None:
+            raise ValueError("Expected not_worse_by only where at_most is 'as before'")
+
+
 class Method(Part, frozen=True):
     """Says how the policy is improved, and how claims are made: N∧, ζ and δ of the paper."""
 
@@ -174,14 +209,18 @@ class Description(Part, frozen=True):
     bins: dict[str, Bin] = {}
     behavior: Behavior = Behavior()
     stakes: Stakes = Stakes()
+    signals: dict[str, SignalRule] = {}
+    unsafe: Unsafe = Unsafe()
     limits: Limits = Limits()
     method: Method = Method()
     names: dict[str, dict[str, str]] = {}
 
 
-TABLES: dict[str, type[Part]] = {"bins": Bin} | {
-    kind.__name__.lower(): kind for kind in (Columns, Reader, Behavior, Stakes, Limits, Method)
+TABLES: dict[str, type[Part]] = {
+    kind.__name__.lower(): kind
+    for kind in (Columns, Reader, Behavior, Stakes, Unsafe, Limits, Method)
 }
+TABLES |= {"bins": Bin, "signals": SignalRule}
 HELP = {
     "files": "The files of the log, or patterns of them.",
     "query": "SQL that prepares the rows of the table `log`.",
@@ -212,6 +251,12 @@ HELP = {
     "stakes.returns": "Every episode returns between these, and so does its rest from any step on, "
     "unless that is 0.",
     "stakes.unit": "What rewards are, and per what, for readers: € per pump.",
+    "signals": "Numbers that steps earn: column, running, ending, cost. The first is improved, and "
+    "others get worse by at most not_worse_by.",
+    "unsafe.states": "A condition on the columns of the state, such as pressure = 'critical'.",
+    "unsafe.within": "Steps within which such a state counts as reached.",
+    "unsafe.at_most": "The chance to get there: `as before`, or a number.",
+    "unsafe.not_worse_by": "By how much that chance may rise.",
     "limits.possible": "What can be done in a state: `seen`, only what the log shows there; or a "
     "table of state, action with all pairs that there are.",
     "limits.allowed": "A table of state, action: no other is taken more often than before.",
@@ -273,9 +318,34 @@ def described(content: Mapping[str, Any], source: str = "") -> Description:
     `source` is the file that they stand in.
     """
     try:
-        return msgspec.convert(plain(content), Description)
+        return with_first_signal(msgspec.convert(plain(content), Description))
     except msgspec.ValidationError as problem:
         raise InvalidParameter(f"{source and f'{source}: '}{refusal(problem, content)}") from None
+
+
+def with_first_signal(description: Description) -> Description:
+    """Returns the description with the first signal as its reward; refused beside another one."""
+    for name, rule in description.signals.items():
+        told: dict[str, Any] = {"columns.reward": rule.column}
+        told |= {f"stakes.{end}": rule.stakes.get(end) for end in ("running", "ending")}
+        for path, ours in told.items():
+            if at(description, path) not in (None, ours):
+                raise InvalidParameter(
+                    f"{path} is {at(description, path)!r} beside [signals], of which the first, "
+                    f"{name!r}, says it; expected no other word for it"
+                )
+        if rule.not_worse_by is not None:
+            raise InvalidParameter(
+                f"signals.{name}.not_worse_by is given, but the first signal is improved; expected "
+                "it at the others"
+            )
+        replace = msgspec.structs.replace
+        return replace(
+            description,
+            columns=replace(description.columns, reward=rule.column),
+            stakes=replace(description.stakes, **rule.stakes),
+        )
+    return description
 
 
 def in_words(**said: Any) -> dict[str, Any]:
@@ -390,10 +460,10 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
 
 
 def first_wrong(table: str, content: Mapping[str, Any]) -> str:
-    """Returns the column of the first of bins or names that cannot be read."""
+    """Returns the first of bins, signals or names that cannot be read."""
     for name, inside in content[table].items():
         try:
-            msgspec.convert(plain(inside), Bin if table == "bins" else dict[str, str])
+            msgspec.convert(plain(inside), TABLES.get(table, dict[str, str]))
         except msgspec.ValidationError:
             return str(name)
     return "..."

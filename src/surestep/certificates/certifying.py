@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.certificates.common import Again, Bound, Certifier, Claim, Question, tried
+from surestep.certificates.common import (
+    Again,
+    Bound,
+    Certifier,
+    Claim,
+    Question,
+    bound_of,
+    claims_of,
+)
 from surestep.certificates.episodes import split_of, training_part
+from surestep.certificates.joint import joint_claims
 from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.registry import (
     SHELF,
@@ -28,7 +37,7 @@ from surestep.errors import (
     InvalidCertificate,
     InvalidParameter,
 )
-from surestep.model.certificate import Certificate
+from surestep.model.certificate import Certificate, SignalClaim
 from surestep.model.log import UNKNOWN
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
@@ -36,16 +45,6 @@ from surestep.model.problem import Problem
 from surestep.model.statements import STOPPING, Statement
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
-
-
-def claims_of(asked: Sequence[Question]) -> list[Claim]:
-    """Returns what certifiers claim, or why they do not; those of one kind together if they can."""
-    if len({type(question.certifier) for question in asked}) > 1:
-        return [claim for question in asked for claim in claims_of([question])]
-    if asked and hasattr(asked[0].certifier, "certify_many"):
-        together: list[Claim] = asked[0].certifier.certify_many(asked)
-        return together
-    return [tried(judge.certify, problem, policy) for judge, problem, policy in asked]
 
 
 def lower_bounds(
@@ -70,15 +69,6 @@ def lower_bounds(
         else np.sort(drawn, axis=1)[:, certifier.rank - 1].tolist()
         for certifier, several, drawn in zip(believers, policies, gains, strict=True)
     ]
-
-
-def bound_of(claim: Claim) -> Bound:
-    """Returns L, or why there is none."""
-    if isinstance(claim, CertificateRefused):
-        return claim
-    if claim.lower is None:
-        return CertificateRefused(Statement("no-claim", {"kind": claim.kind}))
-    return claim.lower
 
 
 def choosing_bounds(
@@ -145,9 +135,7 @@ def certify_many(
         check_certifier(judge)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     return [
-        claim
-        if isinstance(claim, CertificateRefused)
-        else accepted(claim, question.certifier, question.problem)
+        claim if isinstance(claim, CertificateRefused) else accepted(claim, *question)
         for claim, question in zip(claims_of(asked), asked, strict=True)
     ]
 
@@ -158,7 +146,9 @@ def with_delta(certifier: Certifier, delta: float) -> Certifier:
     return changed
 
 
-def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
+def accepted(
+    claim: Certificate, certifier: Certifier, problem: Problem, policy: Policy
+) -> Certificate:
     """Returns the claim with what the problem takes for granted; refused under another's name.
 
     A kind that is not built in proves nothing here, and the standing says so.
@@ -170,10 +160,11 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
             f"its own, {certifier.name!r}"
         )
     standing, premises = standing_of(claim), premises_of(certifier, problem)
-    if standing == claim.standing and not premises:
+    signals = joint_claims(certifier, problem, policy) if problem.signals else ()
+    if standing == claim.standing and not premises and not signals:
         return claim
     assumptions = (*claim.assumptions, *premises)
-    return dataclasses.replace(claim, standing=standing, assumptions=assumptions)
+    return dataclasses.replace(claim, standing=standing, assumptions=assumptions, signals=signals)
 
 
 def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]:
@@ -203,6 +194,11 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     must_agree("lower", certificate.lower, again.lower, slack)
     for name in ("delta", "span", "standing"):
         must_agree(name, getattr(certificate, name), getattr(again, name))
+    must_agree("the number of signals", len(certificate.signals), len(again.signals))
+    for ours, theirs in zip(certificate.signals, again.signals, strict=True):
+        for name in SignalClaim.__struct_fields__:
+            both = getattr(ours, name), getattr(theirs, name)
+            must_agree(f"signals.{ours.name}.{name}", *both, slack if name != "limit" else 0.0)
     for name in ("assumptions", "notes"):
         must_state(name, getattr(certificate, name), getattr(again, name))
     for name in ("parameters", "figures"):

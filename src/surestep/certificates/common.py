@@ -186,3 +186,22 @@ class Question(NamedTuple):
     certifier: Any
     problem: Problem
     policy: Policy
+
+
+def claims_of(asked: Sequence[Question]) -> list[Claim]:
+    """Returns what certifiers claim, or why they do not; those of one kind together if they can."""
+    if len({type(question.certifier) for question in asked}) > 1:
+        return [claim for question in asked for claim in claims_of([question])]
+    if asked and hasattr(asked[0].certifier, "certify_many"):
+        together: list[Claim] = asked[0].certifier.certify_many(asked)
+        return together
+    return [tried(judge.certify, problem, policy) for judge, problem, policy in asked]
+
+
+def bound_of(claim: Claim) -> Bound:
+    """Returns L, or why there is none."""
+    if isinstance(claim, CertificateRefused):
+        return claim
+    if claim.lower is None:
+        return CertificateRefused(Statement("no-claim", {"kind": claim.kind}))
+    return claim.lower

@@ -25,6 +25,7 @@ from surestep.model.certificate import NO_CLAIM, Certificate, Standing
 from surestep.model.known import Known, ends
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.signals import Signal
 from surestep.model.statements import STOPPING, Statement
 
 
@@ -67,6 +68,7 @@ MEMBERS = (*Certifier.__annotations__, "delta", "certify")
 LIKE_ONE = f"a frozen dataclass with {', '.join(MEMBERS)}"
 BY_EXTENSION: Standing = "by-extension"
 TOLD = {Posterior: told_posterior, Robust: told_robust, Trajectory: told_trajectory}
+OF_REWARDS = ("reward", "return", "ending", "extreme")  # names of settings begin with them
 WORDS: dict[str, bool | None] = {"none": None, "true": True, "false": False}
 
 
@@ -233,6 +235,14 @@ def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str
             told |= both
     takes = [field.name for field in dataclasses.fields(kind)]
     return {name: told[name] for name in takes if told.get(name) is not None}
+
+
+def certifier_for(certifier: Any, signal: Signal) -> Any:
+    """Returns the certifier with the settings that the rewards of a signal ask for."""
+    told = told_to(type(certifier), signal.known, {})
+    usual = {field.name: field.default for field in dataclasses.fields(certifier)}
+    names = [name for name in usual if name.startswith(OF_REWARDS)]
+    return replace(certifier, **{name: told.get(name, usual[name]) for name in names})
 
 
 def kinds() -> tuple[str, ...]:

@@ -238,9 +238,7 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
     ends = counts.terminal[counts.pairs.state]
     refuse_unusable(problem, ends, terms)
     observed = Observed.of(counts, ends, problem.support)
-    unknown_rows = int(np.count_nonzero(~ends & (observed.sizes > 1)))
-    unknown_rewards = 0 if counts.rewards.known else int(np.count_nonzero(~ends))
-    parts = unknown_rows + unknown_rewards + (0 if terms.known_start else 1)
+    parts = sum(unknown_parts(problem, known_start=terms.known_start))
     share = terms.delta / max(parts, 1)
     size = counts.pairs.num_states
     smallest = SMALLEST_LEVEL * size * max(parts, 1)
@@ -264,6 +262,15 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
         started = Observed(one_row, begun, counts.starts[begun], goes_on, every, closed=False)
         starts = set_rows(started, size, share, terms)
     return Uncertainty(models, starts, counts.starts / counts.starts.sum(), parts)
+
+
+def unknown_parts(problem: Problem, *, known_start: bool) -> tuple[int, int]:
+    """Counts what shares δ: rows and starts that are not known, and mean rewards."""
+    counts = problem.counts
+    going_on = ~counts.terminal[counts.pairs.state]
+    rows = int(np.count_nonzero(going_on & (problem.support_sizes() > 1)))
+    rewards = 0 if counts.rewards.known else int(np.count_nonzero(going_on))
+    return rows + (0 if known_start else 1), rewards
 
 
 def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms) -> SetRows:

@@ -1,7 +1,7 @@
 """The nouns: immutable values of read-only arrays, validated once, when they are made."""
 
 from surestep.model.batch import CountsBatch, MDPBatch, ProblemBatch
-from surestep.model.certificate import Certificate, certificate_schema
+from surestep.model.certificate import Certificate, SignalClaim, certificate_schema
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import DenseMDP, FiniteMDP
@@ -29,6 +29,7 @@ __all__ = [
     "ProblemBatch",
     "Reach",
     "Signal",
+    "SignalClaim",
     "Statement",
     "Successors",
     "certificate_schema",

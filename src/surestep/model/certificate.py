@@ -59,6 +59,26 @@ class StatementFile(Struct, forbid_unknown_fields=True):
     sentence: Annotated[str, Meta(min_length=1)]
 
 
+class SignalClaim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is claimed of one of several signals; more is better, so that costs have a minus."""
+
+    name: str
+    cost: Annotated[bool, Meta(description="people see it with the other sign")] = False
+    chance: Annotated[bool, Meta(description="minus the chance to reach unsafe states")] = False
+    alone: Annotated[bool, Meta(description="claims are of the new policy, not of a gain")] = False
+    limit: Annotated[float, Meta(description="what the gain, or the value, has to be at least")]
+    tested: Annotated[float | None, Meta(description="a lower bound of it, with 1 − delta")]
+    holds: Annotated[bool, Meta(description="tested is at least the limit; of the first, above")]
+    lower: Annotated[
+        float | None,
+        Meta(description="a lower bound of the gain; of a chance, of minus the chance itself"),
+        Meta(description="those of all signals hold at once, with 1 − delta"),
+    ]
+    before: Annotated[float | None, Meta(description="estimated, under π_b")]
+    after: Annotated[float | None, Meta(description="estimated, under π_I")]
+    refusal: Annotated[str | None, Meta(description="why nothing is claimed")] = None
+
+
 class CertificateFile(Struct, forbid_unknown_fields=True, kw_only=True):
     """The file of a certificate; only that of one that a result stands by has a verdict."""
 
@@ -78,6 +98,7 @@ class CertificateFile(Struct, forbid_unknown_fields=True, kw_only=True):
     notes: list[StatementFile]
     parameters: Annotated[Scalars, Meta(description="the settings of the certifier")]
     figures: Annotated[Scalars, Meta(description="what the claim was computed from")]
+    signals: Annotated[list[SignalClaim], Meta(description="where there are several")] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +122,7 @@ class Certificate:
     notes: tuple[Statement, ...] = ()  # remarks on this very claim that assume nothing
     parameters: Mapping[str, Scalar]
     figures: Mapping[str, Scalar]
+    signals: tuple[SignalClaim, ...] = ()  # where there are several; the first is the one improved
 
     __repr__ = short_repr("kind", "standing", "lower", "delta")
     _repr_html_ = short_html("kind", "standing", "lower", "delta", "span", "says_nothing")
@@ -146,6 +168,11 @@ class Certificate:
         """Tells whether nothing is claimed, or a ζ of at least the span, true of any policy."""
         return self.zeta is None or self.zeta >= self.span
 
+    @property
+    def none_worse(self) -> bool:
+        """Tells whether every signal is shown to keep its limit; so it is where there is one."""
+        return all(part.holds for part in self.signals)
+
     def assumes(self, *codes: str) -> bool:
         """Tells whether a statement of one of these codes is among the assumptions."""
         return any(said.code in codes for said in self.assumptions)
@@ -173,6 +200,7 @@ class Certificate:
             "notes": [statement.to_json() for statement in self.notes],
             "parameters": dict(self.parameters),
             "figures": dict(self.figures),
+            **({"signals": msgspec.to_builtins(self.signals)} if self.signals else {}),
         }
 
     @classmethod
@@ -204,6 +232,7 @@ class Certificate:
             notes=stated("notes", content["notes"]),
             parameters=file.parameters,
             figures=file.figures,
+            signals=tuple(file.signals),
         )
         for name in ("zeta", "says_nothing"):
             if getattr(file, name) != getattr(certificate, name):

@@ -25,9 +25,9 @@ from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import Ranges, Split, hull
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps, assemble, of_recording
-from surestep.pipeline.improve import problem_of
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_declared
+from surestep.pipeline.signals import problem_of, with_signals
 from surestep.pipeline.stress_test import Progress
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import open_again
@@ -213,9 +213,11 @@ class SavedPolicy:
             # That of the result, which the training part alone may have told.
             problem = replace(problem, behavior=Policy(pairs, table.behavior, estimated=True))
         problem, numbering = steps.numbered(problem, assembly.quiet, whole)
+        said = described(record.description)
+        problem = with_signals(problem, said, source, assembly, terms, numbering, whole)
         if not same_log:
             known = Statement("log-partly-known" if shares_files else "log-unknown")
-            problem = replace(problem, premises=(*problem.premises, known))
+            problem = problem.moved(lambda p: replace(p, premises=(*p.premises, known)))
         policy, visits = Policy(pairs, table.probability), table.visits
         if numbering is not None:
             policy = numbering.policy(policy)

@@ -22,12 +22,13 @@ from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
-from surestep.pipeline.certifiers import DataFacts, certified, splitting, with_algorithm
+from surestep.pipeline.certifiers import certified, splitting, with_algorithm
 from surestep.pipeline.checks import result_checks
-from surestep.pipeline.evidence import Assembly, Evidence, LoadedSteps, gather, open_source
+from surestep.pipeline.evidence import CountsSource, Evidence, LoadedSteps, gather, open_source
 from surestep.pipeline.findings import findings_of, settle
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
 from surestep.pipeline.refuting import check_declared, check_ends_for_certain
+from surestep.pipeline.signals import problem_of, with_signals
 from surestep.pipeline.stress_test import ALONE, Assignment, Effort, Progress, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
@@ -55,6 +56,8 @@ def improve(
     returns: tuple[float, float] | None = None,
     states: object = None,
     actions: object = None,
+    signals: Mapping[str, Mapping[str, Any]] | None = None,
+    unsafe: Mapping[str, Any] | None = None,
     possible: object = None,
     allowed: object = None,
     n_wedge: int | Literal["auto"] | None = None,
@@ -100,8 +103,11 @@ def improve(
     that of a step which ends it; of the two, one that is left out means exactly 0. `returns` is the
     range of what whole episodes return, and their rest from any step on. Where none of the three is
     given, the rewards of the log are taken for all there are, and nothing is called proved better.
-    `names` are what people call the values of a column, such as {"iv_fluid": {"0": "none"}}: the
-    page shows them, and policy.csv does not.
+    `signals` are numbers of which the first is improved and the others must not get worse, such as
+    {"dialysis": {"column": "dialysis", "running": (0, 1), "cost": True, "not_worse_by": 0.02}};
+    `unsafe` says which states are not to be reached, such as {"states": "pressure = 'critical'",
+    "within": 30}. `names` are what people call the values of a column, such as
+    {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not.
     """
     beside = {"behavior": behavior, "states": states, "actions": actions}
     beside |= {"possible": possible, "allowed": allowed}
@@ -113,6 +119,7 @@ def improve(
         source,
         **words,
         **{"discount": discount, "columns": columns, "bins": bins, "ends": ends, "query": query},
+        **{"signals": signals, "unsafe": unsafe},
         **{"logger": logger, "running": running, "ending": ending, "returns": returns},
         **{"n_wedge": n_wedge, "zeta": zeta, "least_visits": least_visits, "delta": delta},
         **{"unseen": unseen, "train_share": train_share, "worlds": worlds, "names": names},
@@ -321,6 +328,10 @@ def prepared(evidence: Evidence, terms: Terms) -> Assignment:
     if needs_log(algorithm):
         whole.insert(0, algorithm.name)
     problem, numbering = steps.numbered(problem, evidence.assembly.quiet, whole)
+    source = CountsSource(evidence.counts) if evidence.source is None else evidence.source
+    problem = with_signals(
+        *(problem, evidence.description, source, evidence.assembly, terms, numbering, whole)
+    )
     if numbering is not None and limits.allowed is not None:
         limits = replace(limits, allowed=limits.allowed[numbering.pair])
         algorithm = terms.algorithm_for(problem, told, certifiers, limits)
@@ -331,7 +342,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Assignment:
         if evidence.behavior in ESTIMATED:
             # What certifies must have no part in the policy that it compares with.
             behavior = estimate_behavior(training.counts)
-            problem, training = (replace(part, behavior=behavior) for part in (problem, training))
+            problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
     belief = belief_beside(certifiers)
     return Assignment(problem, training, judging, algorithm, told, certifiers, belief, numbering)
@@ -346,15 +357,3 @@ def belief_beside(certifiers: Sequence[Certifier]) -> Posterior | None:
     )
     first = next(believed, None)
     return first if first is not certifiers[0] and isinstance(first, Posterior) else None
-
-
-def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
-    """Returns the problem under the terms; what was taken for granted goes into its premises."""
-    return Problem(
-        counts=assembly.counts,
-        behavior=assembly.behavior,
-        discount=terms.discount,
-        value_bounds=terms.value_bounds(facts, assembly.counts.terminal),
-        unseen=terms.used("unseen"),
-        premises=assembly.premises + terms.premises(facts),
-    )

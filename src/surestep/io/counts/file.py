@@ -272,7 +272,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
                 {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
                 manifest.sources,
                 manifest.dropped_rewards,
-                manifest.edges,
+                edges=manifest.edges,
             )
         ]
     )

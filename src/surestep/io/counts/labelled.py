@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,6 +77,7 @@ class LabelledCounts:
     sources: tuple[str, ...] = ()  # SHA-256 of the logs that were counted, rising
     # Why rows were dropped that show what they earned → the least and the greatest reward.
     dropped_rewards: Mapping[str, Ends] = field(default_factory=dict)
+    signals: Mapping[str, LabelledCounts] = field(default_factory=dict)  # further ones, by name
     # Of one file: digests of its first row, and of the row that would follow its last.
     edges: tuple[str, ...] = field(default=(), compare=False)
 
@@ -205,8 +206,17 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         first.binnings,
         sources,
         merged_ends(part.dropped_rewards for part in parts),
-        first.edges if len(parts) == 1 else (),
+        edges=first.edges if len(parts) == 1 else (),
     )
+
+
+def negated(counts: LabelledCounts) -> LabelledCounts:
+    """Returns the counts of costs: what was paid is earned with a minus."""
+    rows, dropped = counts.transitions, counts.dropped_rewards
+    ends = {"least_reward": 0 - rows.greatest_reward, "greatest_reward": 0 - rows.least_reward}
+    earned = rows._replace(reward_sum=0 - rows.reward_sum, **ends)
+    lost = {why: (0.0 - high, 0.0 - low) for why, (low, high) in dropped.items()}
+    return replace(counts, transitions=earned.each(arrays.freeze), dropped_rewards=lost)
 
 
 def check_whole_episodes(parts: Sequence[LabelledCounts]) -> None:

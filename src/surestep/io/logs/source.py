@@ -11,13 +11,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+import surestep._arrays as arrays
 import surestep.description as keys
 import surestep.io.logs.tables as tables
 from surestep._arrays import AnyArray
+from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
-from surestep.description import Bin, Description, several
+from surestep.description import Bin, Description, SignalRule, several
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts
+from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts, negated
 from surestep.io.labels.binning import Binning, binnings_of, number_sql
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.logs import query as queries
@@ -48,6 +50,7 @@ class LogSource:
     # The first share of so many episodes, whose quantiles are edges; None: all.
     edges_from: Callable[[int], float] | None = None
     learnt: Mapping[str, LearntStates] = field(default_factory=dict)  # by their column
+    cost: bool = False  # the column of rewards has costs: they are earned with a minus
 
     __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
@@ -138,6 +141,12 @@ class LogSource:
         table = replace(self.table, preparation=replace(done, selects=selects))
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
+    def of_signal(self, rule: SignalRule) -> LogSource:
+        """Returns the log with the column of a signal as its rewards."""
+        if rule.column not in self.types:
+            raise unknown(f"there is no column {rule.column!r}", rule.column, self.types)
+        return replace(self, columns=replace(self.columns, reward=rule.column), cost=rule.cost)
+
     def counts(self) -> LabelledCounts:
         """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory."""
         self.check_ends_said()
@@ -155,6 +164,7 @@ class LogSource:
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = counts_of(database, roles, scale)
+        counts = negated(counts) if self.cost else counts
         return replace(counts, sources=sources or (counts_digest(counts),))
 
     def edges(self) -> tuple[str, ...]:
@@ -213,7 +223,8 @@ class LogSource:
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            return load_steps(database, roles, counted, pairs, propensities=propensities)
+            log = load_steps(database, roles, counted, pairs, propensities=propensities)
+        return arrays.altered(log, reward=0.0 - log.reward) if self.cost else log
 
     def first_beyond(
         self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
@@ -227,7 +238,7 @@ class LogSource:
             return ""
         with connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
-            reward = RewardSql.of(roles).double
+            reward = f"{'-' * self.cost}({RewardSql.of(roles).double})"
             over, stopped = (
                 f"coalesce({roles.flag(flag)}, false)"
                 for flag in (self.columns.terminated, self.columns.truncated)
@@ -329,7 +340,9 @@ def open_log(
         check_bins(description.bins, mapping, [*types, *preparation.added])
         table = replace(table, preparation=preparation)
         types = tables.types_of(database, table.scan(database))
-    return LogSource(table, mapping, MappingProxyType(types), memory_limit)
+    first = next(iter(description.signals.values()), None)
+    cost = first is not None and first.cost
+    return LogSource(table, mapping, MappingProxyType(types), memory_limit, cost=cost)
 
 
 def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:

@@ -1,0 +1,155 @@
+"""Several signals of one log: each becomes a problem of its own, and so do states not to reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray
+from surestep.description import Description, Stakes, Unsafe
+from surestep.errors import InvalidParameter
+from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.labels.vocabulary import Vocabulary
+from surestep.io.logs.source import LogSource
+from surestep.io.sql import sql_name
+from surestep.model import Problem, Reach, Signal, reaching
+from surestep.model.numbering import Numbering
+from surestep.pipeline.certifiers import DataFacts
+from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps
+from surestep.pipeline.refuting import check_declared
+from surestep.pipeline.terms import Terms
+from surestep.planning.ends import refuse_endless
+
+UNSAFE = "unsafe"  # the name of the chance to reach unsafe states
+
+
+def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
+    """Returns the problem under the terms; what was taken for granted goes into its premises."""
+    return Problem(
+        counts=assembly.counts,
+        behavior=assembly.behavior,
+        discount=terms.discount,
+        value_bounds=terms.value_bounds(facts, assembly.counts.terminal),
+        unseen=terms.used("unseen"),
+        premises=assembly.premises + terms.premises(facts),
+    )
+
+
+def with_signals(
+    problem: Problem,
+    description: Description,
+    source: LogSource | CountsSource,
+    assembly: Assembly,
+    terms: Terms,
+    numbering: Numbering | None,
+    looking: Sequence[str],
+) -> Problem:
+    """Returns a problem with the further signals that a description names.
+
+    `looking` are those who look at whole episodes, as in `LoadedSteps.numbered`.
+    """
+    signals = list[Signal]()
+    for name, rule in [*description.signals.items()][1:]:
+        counts, log = counted(source, description, name)
+        stakes = Stakes(discount=terms.discount, **rule.stakes)
+        own, facts = replace(terms, stakes=stakes), DataFacts.of(counts)
+        there = replace(assembly, counts=counts.to_counts(assembly.counts.pairs))
+        posed = problem_of(there, own, facts)
+        steps = LoadedSteps(log, counts, posed.counts.pairs)
+        check_declared(own, posed, steps)
+        posed, _ = steps.numbered(posed, assembly.quiet, looking)
+        signals.append(
+            Signal(
+                name=name,
+                problem=replace(posed, behavior=problem.behavior),
+                margin=rule.not_worse_by or 0.0,
+                cost=rule.cost,
+                known=own.certifier_settings(facts),
+            )
+        )
+    if description.unsafe.states is not None:
+        unsafe = unsafe_states(description.unsafe.states, assembly.vocabulary)
+        unsafe = unsafe if numbering is None else unsafe[numbering.state]
+        signals.append(unsafe_signal(problem, unsafe, description.unsafe))
+    return arrays.altered(problem, signals=tuple(signals))
+
+
+def counted(
+    source: LogSource | CountsSource, description: Description, name: str
+) -> tuple[LabelledCounts, LogSource | None]:
+    """Returns the counts of a signal, and the log where there is one."""
+    if isinstance(source, LogSource):
+        log = source.of_signal(description.signals[name])
+        return log.counts(), log
+    if name not in source.labelled.signals:
+        known = ", ".join(source.labelled.signals) or "none"
+        raise InvalidParameter(
+            f"the counts have no signal {name!r}; expected counts of a description with it (they "
+            f"have {known})"
+        )
+    return source.labelled.signals[name], None
+
+
+def unsafe_signal(problem: Problem, unsafe: BoolArray, rule: Unsafe) -> Signal:
+    """Returns the chance to reach unsafe states as a signal."""
+    chance = reaching(problem, Reach(unsafe, rule.within))
+    if rule.within is None:
+        refuse_endless(problem.estimate(), problem.behavior.probability)
+    limit = rule.at_most if isinstance(rule.at_most, float) else None
+    return Signal(
+        name=UNSAFE, problem=chance, margin=rule.not_worse_by or 0.0, cost=True, at_most=limit
+    )
+
+
+def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
+    """Returns the states [S] in which a condition on their columns holds; refused is one of none.
+
+    Columns of numbers are numbers there. Nothing outside can be read: the condition may be that of
+    somebody else's result.
+    """
+    expected = f"expected a condition on {', '.join(map(repr, words.state_columns))}"
+    if re.search(r"\bselect\b|;|--|/\*", condition, re.IGNORECASE):
+        raise InvalidParameter(f"unsafe.states is {condition!r}, {expected} alone")
+    columns = dict(zip(words.state_columns, zip(*words.states, strict=True), strict=True))
+    table = {name: np.array(labels, object) for name, labels in columns.items()}
+    with duckdb.connect() as database:
+        database.register("labels", {"place": np.arange(len(words.states)), **table})
+        database.execute("CREATE TABLE states AS FROM labels")
+        database.execute("SET enable_external_access = false; SET lock_configuration = true")
+        typed = ", ".join(f"{number_or_text(database, name)} AS {sql_name(name)}" for name in table)
+        try:
+            found = database.execute(
+                f"SELECT coalesce({condition}, false)::BOOLEAN FROM "
+                f"(SELECT place, {typed} FROM states) ORDER BY place"
+            ).fetchnumpy()
+        except duckdb.Error as problem:
+            said = str(problem).splitlines()[0]
+            raise InvalidParameter(f"unsafe.states is {condition!r}: {said}; {expected}") from None
+    (holds,) = found.values()
+    if not holds.any():
+        shown = "; ".join(f"{name} is {', '.join(some(labels))}" for name, labels in table.items())
+        raise InvalidParameter(
+            f"unsafe.states is {condition!r}, which holds in no state; {expected}: {shown}"
+        )
+    return np.asarray(holds, np.bool_)
+
+
+def number_or_text(database: duckdb.DuckDBPyConnection, name: str) -> str:
+    """Returns SQL for a column: a number where all labels, but for those of ends, are numbers."""
+    column = sql_name(name)
+    number = f"TRY_CAST({column} AS DOUBLE)"
+    texts = f"SELECT count(*) FROM states WHERE {number} IS NULL AND NOT starts_with({column}, '(')"
+    return column if database.execute(texts).fetchall()[0][0] else number
+
+
+def some(labels: Iterable[str], most: int = 5) -> Iterator[str]:
+    """Yields the first of different labels, and that there are more."""
+    different = [*dict.fromkeys(labels)]
+    yield from different[:most]
+    if len(different) > most:
+        yield "…"
