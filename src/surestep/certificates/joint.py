@@ -46,7 +46,6 @@ from surestep.planning.evaluation import performance
 from surestep.planning.reachability import reachability
 
 OF_CHANCES = (Stitched, Robust, Posterior)  # the kinds that claim something of them
-FIRST = "reward"  # the name of the first signal, where nobody gave it one
 
 
 class Part(NamedTuple):
@@ -98,7 +97,7 @@ class Part(NamedTuple):
 def joint_claims(certifier: Any, problem: Problem, policy: Policy) -> tuple[SignalClaim, ...]:
     """Returns what a certifier claims of every signal of a problem, the first one included."""
     whole = arrays.altered(problem, signals=())
-    parts = [Part(Signal(name=FIRST, problem=whole), 0.0, whole, whole)]
+    parts = [Part(Signal(name=problem.name, problem=whole, cost=problem.cost), 0.0, whole, whole)]
     parts += map(Part.of, problem.signals)
     judges = [certifier, *(certifier_for(certifier, signal) for signal in problem.signals)]
     bounds = bounds_of_draws if isinstance(certifier, Posterior) else bounds_at_levels

@@ -104,6 +104,8 @@ class Problem:
     premises: tuple[Statement, ...] = ()
     support: Successors | None = None
     closed: BoolArray | None = None  # [K]
+    name: str = "reward"  # of the signal that is improved
+    cost: bool = False  # people see it with the other sign
     signals: tuple[Signal, ...] = ()
     reach: Reach | None = None
 

@@ -76,7 +76,11 @@ def with_signals(
         unsafe = unsafe_states(description.unsafe.states, assembly.vocabulary)
         unsafe = unsafe if numbering is None else unsafe[numbering.state]
         signals.append(unsafe_signal(problem, unsafe, description.unsafe))
-    return arrays.altered(problem, signals=tuple(signals))
+    if not signals:
+        return problem
+    first = next(iter(description.signals.items()), None)
+    name, cost = (problem.name, False) if first is None else (first[0], first[1].cost)
+    return arrays.altered(problem, name=name, cost=cost, signals=tuple(signals))
 
 
 def counted(

@@ -71,6 +71,9 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
         return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
     if terms.method.worlds == 0:
         return Rehearsed(0, why_none=DECLINED)
+    if question.problem.signals:
+        obstacle = "worlds have one signal, and the claim is of several"
+        return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
 
     work = work_in(question.problem, question.algorithm, question.rehearsed)
 

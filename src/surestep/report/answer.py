@@ -13,6 +13,7 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
+from surestep.report.signals import broken_words, joint_sentence, signals_section
 from surestep.results.findings import Evidence, Findings, belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Item, Key, Mood, Section
@@ -67,12 +68,13 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     )
     heading = "The change that matters" if len(shown) == 1 else "The changes that matter most"
     changes = Section("top", heading, [how_many(findings)], items=shown)
+    every = [signals_section(claims[0])] if claims[0].signals else []
     return Section(
         "answer",
         judged.action,
         [judged.why],
         keys=[least, estimate_key(record, findings.gain)],
-        parts=[speaking, *([changes] if findings.changes else [])],
+        parts=[*every, speaking, *([changes] if findings.changes else [])],
         mood=judged.mood,
     )
 
@@ -115,7 +117,8 @@ def verdict(
     if doubts and rung != "not shown to be better":
         return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until it is explained, keep what you do.")
     if rung == "proved better":
-        return Verdict(rung, "good", "Adopt it", claimed)
+        joint = f" {joint_sentence(first)}" if first.signals else ""
+        return Verdict(rung, "good", "Adopt it", f"{claimed}{joint}")
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
     settling = None if record is None else proof_words(record, first)
@@ -209,6 +212,8 @@ def not_shown(
     if first.lower is None:
         return claim_sentence(first, unit)
     words = "The data do not show that the new policy is better."
+    if first.lower > 0 and not first.none_worse:
+        words = f"{claim_sentence(first, unit)} {broken_words(first)}"
     if first.says_nothing:
         words = claim_sentence(first, unit)
     elif first.lower <= 0:
@@ -229,7 +234,7 @@ def not_shown(
 
 def proof_words(record: Record, claim: Certificate) -> str | None:
     """Returns what would settle it; None where nobody can say."""
-    lost = record.estimates.get("held_out_gain", 1.0) <= 0
+    lost = record.estimates.get("held_out_gain", 1.0) <= 0 or bool(claim.signals)
     if "episodes_for_proof" not in record.estimates or lost or claim.lower is None:
         return None
     wanted, there = record.estimates["episodes_for_proof"], record.data["episodes"]

@@ -173,6 +173,8 @@ def rung_of(
     belief = belief_in(certificates, fresh=fresh)
     if awaited or belief is None or (belief.lower or 0.0) <= 0 or undone(belief, rehearsal):
         return "not shown to be better"
+    if not belief.none_worse:
+        return "not shown to be better"
     return "believed better"
 
 
@@ -188,7 +190,8 @@ def is_proved(certificate: Certificate) -> bool:
     whole = certificate.parameters.get("claim", "performance") == "performance"
     lower, estimate = certificate.lower or 0.0, certificate.figures.get("estimate")
     credible = not isinstance(estimate, float) or lower <= estimate
-    return whole and standing_of(certificate) == "proved" and lower > 0 and credible
+    proved = standing_of(certificate) == "proved" and lower > 0
+    return whole and proved and credible and certificate.none_worse
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:

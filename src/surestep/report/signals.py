@@ -1,0 +1,86 @@
+"""Several signals: a row for each, and what is claimed of all of them at once, in words."""
+
+from __future__ import annotations
+
+import math
+
+from surestep._words import floored, listed, number, percent
+from surestep.certificates.registry import standing_of
+from surestep.model import Certificate, SignalClaim
+from surestep.sections import Column, Section, Table
+
+DIGITS = 3
+MARKS = {True: "✓", False: "✗"}
+
+
+def signals_section(claim: Certificate) -> Section:
+    """Returns a row for each signal: before, after, what is claimed, and what it has to keep."""
+    headings = ("Signal", "Before", "After", "Claimed", "Has to be", "Shown")
+    rows = [
+        [
+            part.name,
+            *(shown_value(part, value) for value in (part.before, part.after)),
+            bound_words(part) or "nothing",
+            limit_words(part, first=place == 0),
+            MARKS[part.holds],
+        ]
+        for place, part in enumerate(claim.signals)
+    ]
+    sort = "belief" if standing_of(claim) == "posterior" else "confidence"
+    caption = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
+    columns = [Column(heading, number=heading in ("Before", "After")) for heading in headings]
+    refused = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
+    table = Table("signals", caption, columns, rows)
+    return Section("every", "Every number", refused, tables=[table])
+
+
+def joint_sentence(claim: Certificate) -> str:
+    """Returns all bounds in a sentence, as they hold at once."""
+    parts = [f"{part.name} is {said}" for part in claim.signals if (said := bound_words(part))]
+    sort = "belief" if standing_of(claim) == "posterior" else "confidence"
+    return f"With {percent(1 - claim.delta)} {sort}, all at once: {listed(parts)}."
+
+
+def broken_words(claim: Certificate) -> str:
+    """Returns which signals are not shown to keep their limits; empty where all are."""
+    broken = [part for place, part in enumerate(claim.signals) if place and not part.holds]
+    words = [f"{part.name} ({limit_words(part, first=False)})" for part in broken]
+    return f"Not shown to keep its limit: {listed(words)}." if words else ""
+
+
+def bound_words(part: SignalClaim) -> str:
+    """Returns what is claimed of a signal: 'better by at least 0.02', 'higher by at most 0.1'."""
+    if part.lower is None:
+        return ""
+    lower = floored(part.lower, DIGITS)
+    if part.chance:
+        return f"reached in at most {percent(ceiled(0.0 - part.lower))} of cases"
+    better, worse = ("lower", "higher") if part.cost else ("better", "worse")
+    if lower > 0:
+        return f"{better} by at least {number(lower, DIGITS)}"
+    return f"{worse} by at most {number(0.0 - lower, DIGITS)}"
+
+
+def ceiled(chance: float) -> float:
+    """Returns a chance of as many digits as per cent are shown with, rounded up to stay a bound."""
+    digits = 100 if 0.1 <= chance <= 0.9 else 1000
+    return min(math.ceil(chance * digits) / digits, 1.0)
+
+
+def limit_words(part: SignalClaim, *, first: bool) -> str:
+    """Returns what a signal has to keep."""
+    if first:
+        return "better"
+    most = 0.0 - part.limit
+    if part.chance:
+        above = f" plus {percent(most)}" if most > 0 else ""
+        return f"at most {percent(most)}" if part.alone else f"as before{above}"
+    worse = "higher" if part.cost else "worse"
+    return f"{worse} by at most {number(most, DIGITS)}" if most > 0 else f"not {worse}"
+
+
+def shown_value(part: SignalClaim, value: float | None) -> str:
+    """Returns an estimate as people see it."""
+    if value is None:
+        return "unknown"
+    return percent(value) if part.chance else number(value, DIGITS)
