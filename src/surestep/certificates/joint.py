@@ -100,6 +100,8 @@ def joint_claims(certifier: Any, problem: Problem, policy: Policy) -> tuple[Sign
     parts = [Part(Signal(name=problem.name, problem=whole, cost=problem.cost), 0.0, whole, whole)]
     parts += map(Part.of, problem.signals)
     judges = [certifier, *(certifier_for(certifier, signal) for signal in problem.signals)]
+    if isinstance(certifier, Stitched):  # whose claim of the worst returns is made elsewhere
+        judges = [replace(judge, worst_share=0.0) for judge in judges]
     bounds = bounds_of_draws if isinstance(certifier, Posterior) else bounds_at_levels
     tested, lower, together = bounds(judges, parts, policy)
     return tuple(

@@ -82,6 +82,7 @@ from surestep.certificates.bets import (
     plans_at,
 )
 from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
+from surestep.certificates.downside import worst_figures
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
@@ -125,7 +126,9 @@ class Stitched:
     `return_low` and `return_high` bound the return of every single episode; by default the value
     bounds are taken for that. `tails` is the share of δ that a robust set may take to bound what is
     left where rollouts are cut, if fold 1 expects more of that; it needs known rewards, or
-    `reward_low` and `reward_high`, and γ below 1.
+    `reward_low` and `reward_high`, and γ below 1. With a `worst_share`, the mean of that share of
+    returns, the lowest, is claimed about as well, in the figures and at a δ of its own; see
+    `downside`.
     """
 
     delta: Delta = 0.1
@@ -139,9 +142,12 @@ class Stitched:
     tails: Share = 0.2
     reward_low: End = None
     reward_high: End = None
+    worst_share: Share = 0.0
 
     name: ClassVar = "stitched"
-    value_figures: ClassVar = frozenset({"estimate", "expected"})
+    value_figures: ClassVar = frozenset(
+        {"estimate", "expected", "worst_lower", "worst_policy", "worst_behavior"}
+    )
     needs: ClassVar = Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
 
@@ -228,7 +234,12 @@ class Stitched:
 
         def claim_of(one: Judging) -> Claim:
             limit = next(found) if one.figures["changed_pairs"] else (0.0, {})
-            return limit if isinstance(limit, CertificateRefused) else one.certificate(*limit)
+            if isinstance(limit, CertificateRefused):
+                return limit
+            lower, figures = limit
+            if one.certifier.worst_share > 0:
+                figures = figures | worst_figures(*one[:4])
+            return one.certificate(lower, figures)
 
         return common.answered(judging, map(claim_of, judged))
 

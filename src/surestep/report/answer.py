@@ -13,7 +13,7 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
-from surestep.report.signals import broken_words, joint_sentence, signals_section
+from surestep.report.signals import broken_words, joint_sentence, signals_section, worst_words
 from surestep.results.findings import Evidence, Findings, belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Item, Key, Mood, Section
@@ -69,10 +69,11 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     heading = "The change that matters" if len(shown) == 1 else "The changes that matter most"
     changes = Section("top", heading, [how_many(findings)], items=shown)
     every = [signals_section(claims[0])] if claims[0].signals else []
+    worst = worst_words(claims[0], record.unit)
     return Section(
         "answer",
         judged.action,
-        [judged.why],
+        [judged.why, *([worst] if worst else [])],
         keys=[least, estimate_key(record, findings.gain)],
         parts=[*every, speaking, *([changes] if findings.changes else [])],
         mood=judged.mood,

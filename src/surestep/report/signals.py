@@ -34,6 +34,22 @@ def signals_section(claim: Certificate) -> Section:
     return Section("every", "Every number", refused, tables=[table])
 
 
+def worst_words(claim: Certificate, unit: str) -> str:
+    """Returns what is claimed of the worst returns; empty where nobody asked."""
+    share, figures = claim.parameters.get("worst_share"), claim.figures
+    if not isinstance(share, float) or share <= 0:
+        return ""
+    lower = figures.get("worst_lower")
+    worst = f"The worst {percent(share)} of episodes"
+    if not isinstance(lower, float):
+        return f"{worst}: nothing is claimed, as the log is too short for it."
+    said = f"better by at least {number(floored(lower, DIGITS), DIGITS)}"
+    if lower <= 0:
+        said = f"worse by at most {number(0.0 - floored(lower, DIGITS), DIGITS)}"
+    sure = f"with {percent(1 - claim.delta)} confidence for itself"
+    return f"{worst} are {said} {unit} on average, {sure}."
+
+
 def joint_sentence(claim: Certificate) -> str:
     """Returns all bounds in a sentence, as they hold at once."""
     parts = [f"{part.name} is {said}" for part in claim.signals if (said := bound_words(part))]
