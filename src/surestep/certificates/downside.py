@@ -37,7 +37,7 @@ from surestep.model.statements import Scalar
 if TYPE_CHECKING:
     from surestep.certificates.stitched import Folds, Stitched
 
-EXPECTED = 0.9  # of the rounds that fold 1 expects at the least: what the rest should have
+CAREFUL = 2.0  # standard errors of the visits of the scarcest pair, by which the rest may have less
 LEFT = 0.01  # γ^t, at the most, where rollouts are cut
 
 
@@ -56,7 +56,8 @@ def worst_figures(
         ways = [Way(who, steps, steps)]
         plan = Case(first, course, first.sizes > 0, PLANNING_SEED, most_rounds(first, course))
         (tried,) = roll_out_each([plan], ways, PLANNING, REHEARSALS)
-        rounds = int(EXPECTED * folds.ratio * int(tried.complete.min()))
+        fewest = int(tried.complete.min())
+        rounds = int(folds.ratio * (fewest - CAREFUL * math.sqrt(fewest)))
         if rounds < 1:
             return {"worst_lower": None, "worst_rounds": 0}
         case = Case(second, course, first.sizes > 0, certifier.seed, rounds)
