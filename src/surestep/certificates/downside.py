@@ -37,7 +37,7 @@ from surestep.model.statements import Scalar
 if TYPE_CHECKING:
     from surestep.certificates.stitched import Folds, Stitched
 
-CAREFUL = 2.0  # standard errors of the visits of the scarcest pair, by which the rest may have less
+CAREFUL = 3.0  # standard errors of the visits of the scarcest pair, by which the rest may have less
 LEFT = 0.01  # γ^t, at the most, where rollouts are cut
 
 
