@@ -168,7 +168,7 @@ def count_command(
         if engine == "ray":
             counts = count_on_ray(source, address=address, progress=advance)
         else:
-            counts = replace(source.counts(), edges=source.edges())
+            counts = replace(source.counts_of_all(), edges=source.edges())
     write_counts(counts, output, memory_limit=memory_limit)
     say(
         f"read {counts.rows_read:,} rows: {len(counts.states):,} states, "

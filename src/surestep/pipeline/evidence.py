@@ -237,7 +237,11 @@ def open_source(
     files = tuple(map(read_path, keys.several(description.files)))
     if not isinstance(frame, LabelledCounts) and not any(map(is_counts_file, files)):
         return open_log(description, frame, memory_limit)
-    for name in {*keys.HOW_TO_READ} & {*description.given()}:
+    first = next(iter(description.signals.values()), None)
+    told = description.given()
+    if first is not None and told["columns"] == {"reward": first.column}:  # it says what it was
+        del told["columns"]
+    for name in {*keys.HOW_TO_READ} & {*told}:
         raise InvalidParameter(
             f"{name} is given beside counts, which were read already; expected no way to read a log"
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,12 +57,17 @@ def write_counts(
     ):
         written = folder / "counts.parquet"
         manifest = Manifest.of(counts)
-        metadata = sql_text(json.dumps(asdict(manifest), ensure_ascii=False))
+        content = asdict(manifest)
+        if not counts.signals:
+            del content["signals"]
+        metadata = sql_text(json.dumps(content, ensure_ascii=False))
         database.register("states", labels_table(counts.states, counts.starts, counts.decided))
         nothing = np.zeros(len(counts.actions), np.int64)
         database.register("actions", labels_table(counts.actions, nothing, nothing > 0))
         rows = counts.transitions._asdict()
-        wide = [name for name in REWARDS if rows[name].dtype == object]
+        for place, further in enumerate(counts.signals.values()):
+            rows |= {f"of_{place}_{n}": getattr(further.transitions, n) for n in REWARDS}
+        wide = [name for name in manifest.earned if rows[name].dtype == object]
         rows |= {name: np.asarray(rows[name].astype(str), object) for name in wide}
         database.register("transitions", {n: v for n, v in rows.items() if v is not None})
         database.execute(
@@ -117,6 +122,14 @@ Whole = Annotated[int, msgspec.Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignalManifest:
+    """The description of a further signal."""
+
+    reward_scale: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SCALE)]
+    dropped: Mapping[str, Ends]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The description of counts in their file."""
 
@@ -135,6 +148,7 @@ class Manifest:
     episodes: Mapping[str, Whole]
     sources: tuple[str, ...]
     edges: tuple[str, ...]
+    signals: Mapping[str, SignalManifest] = field(default_factory=dict)  # further ones
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> Manifest:
@@ -151,7 +165,21 @@ class Manifest:
             episodes={**counts.episodes._asdict(), "unflagged": counts.episodes.unflagged},
             sources=counts.sources,
             edges=counts.edges,
+            signals={
+                name: SignalManifest(reward_scale=further.scale, dropped=further.dropped_rewards)
+                for name, further in counts.signals.items()
+            },
         )
+
+    @property
+    def earned(self) -> dict[str, str]:
+        """The columns of rewards of all signals, by names of ours."""
+        further = {
+            f"of_{place}_{name}": f"{signal}.{name}"
+            for place, signal in enumerate(self.signals)
+            for name in REWARDS
+        }
+        return {name: name for name in REWARDS} | further
 
     def names(self, role: str) -> list[str]:
         """The columns of the labels of a role, 'state.ward'."""
@@ -163,7 +191,7 @@ class Manifest:
         """All columns but the kind of a row."""
         texts = [name for role in ("state", "action", "next_state") for name in self.names(role)]
         seen = ["lowest", "highest"] if self.behavior_prob else []
-        return [*texts, "terminated", "decided", "times", *REWARDS, *seen]
+        return [*texts, "terminated", "decided", "times", *self.earned.values(), *seen]
 
 
 def read_manifest(database: Any, path: Path) -> Manifest:
@@ -178,7 +206,7 @@ def read_manifest(database: Any, path: Path) -> Manifest:
         raise ValueError(
             f"it is of version {content['version']!r}, expected {VERSION}; count the log again"
         )
-    manifest = typed(content, Manifest)
+    manifest = typed({"signals": {}, **content}, Manifest)
     if [*manifest.sources] != sorted(set(manifest.sources)):
         raise ValueError("its sources are no rising texts")
     return manifest
@@ -202,8 +230,8 @@ def rows_sql(manifest: Manifest) -> str:
     act = [f"act.text_{i}" for i in range(acting)]
     seen = ["lowest", "highest"] if manifest.behavior_prob else []
     unseen = ["NULL::DOUBLE"] * len(seen)
-    nothing = ["0::DECIMAL(38, 0)"] * len(REWARDS)
-    exact = [f"CAST({name} AS DECIMAL(38, 0))" for name in REWARDS]
+    nothing = ["0::DECIMAL(38, 0)"] * len(manifest.earned)
+    exact = [f"CAST({name} AS DECIMAL(38, 0))" for name in manifest.earned]
     of_state = [*here, *no_action, *none, "false", "decided", "times", *nothing, *unseen]
     of_action = [*none, *act, *none, "false", "decided", "times", *nothing, *unseen]
     of_step = [*here, *act, *there, "terminated", "false", "rows.times", *exact, *seen]
@@ -243,39 +271,40 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
         )
     states, actions = labels(database, manifest, "state"), labels(database, manifest, "action")
     begun = whole(database.execute("SELECT times, decided FROM states ORDER BY number"))
-    transitions = read_transitions(database, manifest)
+    transitions, *further = read_transitions(database, manifest)
     starts = begun["times"].astype(np.int64)
     decided = begun["decided"].astype(np.bool_)
     if (transitions.times < 1).any() or (starts < 0).any():
         raise ValueError("a count is negative, or 0 where there is a transition")
-    if not rewards_fit(transitions):
+    if not all(map(rewards_fit, (transitions, *further))):
         raise ValueError("a sum of rewards is not between the least and the greatest, times visits")
     if ((transitions.next_state == END) & ~transitions.terminated).any():
         raise ValueError("a step that did not terminate led nowhere")
     if not decided[transitions.state].all():
         raise ValueError("a transition begins where nobody decides")
     ended = manifest.episodes
-    return merge_counts(
-        [
-            LabelledCounts(
-                manifest.state_columns,
-                manifest.action_columns,
-                states,
-                actions,
-                transitions,
-                manifest.reward_scale,
-                starts,
-                manifest.rows_read,
-                manifest.rows_dropped,
-                decided,
-                Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
-                {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
-                manifest.sources,
-                manifest.dropped_rewards,
-                edges=manifest.edges,
-            )
-        ]
+    counts = LabelledCounts(
+        manifest.state_columns,
+        manifest.action_columns,
+        states,
+        actions,
+        transitions,
+        manifest.reward_scale,
+        starts,
+        manifest.rows_read,
+        manifest.rows_dropped,
+        decided,
+        Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
+        {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
+        manifest.sources,
+        manifest.dropped_rewards,
+        edges=manifest.edges,
     )
+    signals = {
+        name: replace(counts, transitions=rows, scale=one.reward_scale, dropped_rewards=one.dropped)
+        for (name, one), rows in zip(manifest.signals.items(), further, strict=True)
+    }
+    return merge_counts([replace(counts, signals=signals)])
 
 
 def labels(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
@@ -289,8 +318,8 @@ def labels(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
     return tuple(rows)
 
 
-def read_transitions(database: Any, manifest: Manifest) -> Transitions:
-    """Reads the transitions, by the numbers of their labels."""
+def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
+    """Reads the transitions, by the numbers of their labels; those of each signal."""
     joins = (
         ("here", "states", "state", "state"),
         ("act", "actions", "action", "action"),
@@ -307,7 +336,10 @@ def read_transitions(database: Any, manifest: Manifest) -> Transitions:
     nowhere = " AND ".join(
         f"rows.{sql_name(name)} IS NULL" for name in manifest.names("next_state")
     )
-    rewards = ", ".join(limbs(f"CAST(rows.{name} AS HUGEINT)", name) for name in REWARDS)
+    rewards = ", ".join(
+        limbs(f"CAST(rows.{sql_name(column)} AS HUGEINT)", name)
+        for name, column in manifest.earned.items()
+    )
     seen = ", rows.lowest, rows.highest" if manifest.behavior_prob else ""
     columns = whole(
         database.execute(
@@ -324,8 +356,12 @@ def read_transitions(database: Any, manifest: Manifest) -> Transitions:
             raise ValueError("a propensity is not above 0 and at most 1")
     values: dict[str, Any] = {name: columns.get(name) for name in Transitions._fields}
     values |= {name: columns[name].astype(np.int64) for name in ("state", "action", "next_state")}
-    values |= {name: whole_numbers(columns, name) for name in REWARDS}
-    return Transitions(**values | {"terminated": columns["terminated"].astype(np.bool_)})
+    values["terminated"] = columns["terminated"].astype(np.bool_)
+    prefixes = ["", *(f"of_{place}_" for place in range(len(manifest.signals)))]
+    return [
+        Transitions(**values | {n: whole_numbers(columns, f"{prefix}{n}") for n in REWARDS})
+        for prefix in prefixes
+    ]
 
 
 def rewards_fit(rows: Transitions) -> bool:

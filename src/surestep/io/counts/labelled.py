@@ -176,6 +176,8 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         raise ShapeMismatch(
             "some counts have logged propensities and others have none; expected all or none"
         )
+    if any(part.signals.keys() != first.signals.keys() for part in parts):
+        raise ShapeMismatch("the counts have different signals; expected the same everywhere")
     sources = merged_sources(part.sources for part in parts)
     check_whole_episodes(parts)
     states = tuple(sorted({label for part in parts for label in part.states}))
@@ -206,7 +208,8 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         first.binnings,
         sources,
         merged_ends(part.dropped_rewards for part in parts),
-        edges=first.edges if len(parts) == 1 else (),
+        {name: merge_counts([part.signals[name] for part in parts]) for name in first.signals},
+        first.edges if len(parts) == 1 else (),
     )
 
 

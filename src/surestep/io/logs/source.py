@@ -167,6 +167,12 @@ class LogSource:
         counts = negated(counts) if self.cost else counts
         return replace(counts, sources=sources or (counts_digest(counts),))
 
+    def counts_of_all(self) -> LabelledCounts:
+        """Returns the counts, with those of all further signals beside them."""
+        further = [*self.description.signals.items()][1:]
+        signals = {name: self.of_signal(rule).counts() for name, rule in further}
+        return replace(self.counts(), signals=signals)
+
     def edges(self) -> tuple[str, ...]:
         """Returns the first row of the log, and the one after its last, as digests.
 
@@ -460,4 +466,4 @@ def count_on_ray(
 
 def count_shard(shard: tuple[Description, None, str | None]) -> LabelledCounts:
     """The counts of one file."""
-    return open_log(*shard).counts()
+    return open_log(*shard).counts_of_all()
