@@ -156,6 +156,10 @@ class SignalRule(Part, frozen=True):
     cost: bool = False
     not_worse_by: Annotated[float, Meta(ge=0, le=LARGEST)] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuses ranges as those of stakes are."""
+        Stakes(**self.stakes)
+
     @property
     def stakes(self) -> dict[str, Any]:
         """Returns the ranges of what steps earn; of a cost, that is less than nothing."""

@@ -14,13 +14,13 @@ from surestep import Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
 from surestep.certificates.episodes import training_for
-from surestep.model.known import Known, Ranges
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import adverse_questions, mean_model, worst_pair
 from surestep.certificates.registry import told_to
 from surestep.environments import make
 from surestep.experiments.cell import told_of_log
 from surestep.model.counts import Counts, LoggedRewards
+from surestep.model.known import Known, Ranges
 from surestep.model.successors import Successors
 from surestep.planning import occupancy
 

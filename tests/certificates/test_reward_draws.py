@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
-from surestep.model.known import Ranges
 from surestep.certificates.refuting import (
     check_reward_bounds,
     check_values,
@@ -27,6 +26,7 @@ from surestep.certificates.reward_draws import (
 )
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.model import LoggedRewards
+from surestep.model.known import Ranges
 
 SLACK = 1e-9  # of the largest bound
 

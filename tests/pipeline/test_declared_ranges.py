@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import surestep
 from surestep import read_log
-from surestep.model.known import Ranges
 from surestep.cli.main import main
 from surestep.errors import InvalidParameter, RefutedBounds
 from surestep.io import write_counts
 from surestep.io.counts.labelled import merge_counts
 from surestep.model import Statement
+from surestep.model.known import Ranges
 from surestep.pipeline import certify_result, verify_result
 from surestep.pipeline.recording import terms_of
 

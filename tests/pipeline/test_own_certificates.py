@@ -14,10 +14,10 @@ from support.toy_extension import Hopeful
 from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Asked, NoClaim, Posterior, Robust, Stitched, certify_many, verify
-from surestep.model.known import Known
 from surestep.certificates.registry import MEMBERS
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model.known import Known
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.checks import judge_of
 from surestep.pipeline.evidence import gather

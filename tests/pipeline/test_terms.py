@@ -7,9 +7,9 @@ import pytest
 
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
-from surestep.model.known import Ranges
 from surestep.description import DEFAULTS
 from surestep.errors import InvalidParameter
+from surestep.model.known import Ranges
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import SEED, Terms
 

@@ -1,0 +1,190 @@
+"""Several signals of one log: how they are read, and what is refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import surestep
+from surestep.description import described
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.io import read_counts, read_log, write_counts
+from surestep.io.counts.labelled import merge_counts
+from surestep.pipeline.evidence import gather
+from surestep.pipeline.improve import prepared
+from surestep.pipeline.signals import unsafe_states
+from surestep.pipeline.terms import Terms
+
+SIGNALS = {
+    "survival": {"column": "survived", "ending": [0, 1]},
+    "dialysis": {"column": "dialysis", "running": [0, 1], "ending": [0, 1], "cost": True},
+}
+TOLD = {"discount": 0.9, "ends": "complete", "columns": {"state": "ward", "episode": "case"}}
+
+
+def patients(episodes=60, seed=0):
+    """A log of wards, in which care helps and costs."""
+    rng, rows = np.random.default_rng(seed), []
+    for case in range(episodes):
+        ward = rng.choice(["a", "b"])
+        for step in range(rng.integers(1, 4)):
+            care = rng.random() < 0.5
+            rows.append([case, step, ward, "care" if care else "wait", 0, int(care)])
+            ward = rng.choice(["a", "b", "c"])
+        rows[-1][4] = int(rng.random() < 0.4 + 0.4 * care)
+    names = ("case", "step", "ward", "action", "survived", "dialysis")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def posed(frame, **words):
+    """The problem of a log, as `improve` makes it."""
+    description, given = surestep.io.logs.source.given_as(frame, **{**TOLD, **words})
+    source = surestep.io.logs.source.open_log(description, given)
+    terms = Terms.of(description)
+    return prepared(gather(source, terms=terms), terms)
+
+
+def test_a_further_signal_is_the_problem_of_its_column():
+    """Its problem is the one of a log whose reward is that column, a cost with a minus."""
+    frame = patients()
+    whole = posed(frame, signals=SIGNALS).problem
+    paid = frame | {"reward": [-x for x in frame["dialysis"]]}
+    alone = posed(paid, running=(-1, 0), ending=(-1, 0)).problem
+    (signal,) = whole.signals
+    assert (whole.name, signal.name, signal.cost, signal.margin) == (
+        "survival",
+        "dialysis",
+        True,
+        0,
+    )
+    np.testing.assert_array_equal(signal.problem.log.reward, alone.log.reward)
+    assert signal.problem.counts == alone.counts
+    assert signal.problem.value_bounds == alone.value_bounds
+    assert signal.problem.premises == alone.premises
+    np.testing.assert_array_equal(whole.log.pair, signal.problem.log.pair)
+
+
+def test_the_first_signal_is_the_reward():
+    """Whoever has one signal under [signals] gets the same problem as with a column of rewards."""
+    frame, first = patients(), {"survival": SIGNALS["survival"]}
+    columns = {**TOLD["columns"], "reward": "survived"}
+    told = posed(frame, signals=first).problem
+    plain = posed(frame, columns=columns, ending=(0, 1)).problem
+    assert told.counts == plain.counts
+    assert told.value_bounds == plain.value_bounds
+    assert told.signals == ()
+
+
+def test_both_parts_of_the_log_have_all_signals():
+    """The same episodes choose, and judge, for every signal; π_b is one."""
+    question = posed(patients(), signals=SIGNALS, unsafe={"states": "ward = 'c'", "within": 2})
+    for part in (question.training, question.judging):
+        assert [signal.name for signal in part.signals] == ["dialysis", "unsafe"]
+        for signal in part.signals:
+            np.testing.assert_array_equal(signal.problem.log.pair, part.log.pair)
+            assert signal.problem.behavior == part.behavior
+    chance = question.problem.signals[1].problem
+    names = chance.counts.pairs.state_labels
+    assert [names[s] for s in np.flatnonzero(chance.reach.states)] == ["c"]
+
+
+def test_counts_carry_signals_by_name(tmp_path):
+    """They are written, read, and merged; a file without them has the form that it had."""
+    frame = patients()
+    columns = {**TOLD["columns"], "reward": "survived"}
+    plain = read_log(frame, ends="complete", columns=columns).counts()
+    description = described({"ends": "complete", "columns": columns, "signals": SIGNALS})
+    source = surestep.io.logs.source.open_log(description, frame)
+    whole = source.counts_of_all()
+    write_counts(whole, tmp_path / "all.parquet")
+    write_counts(plain, tmp_path / "one.parquet")
+    again = read_counts(tmp_path / "all.parquet")
+    write_counts(again, tmp_path / "again.parquet")
+    write_counts(dataclasses.replace(again, signals={}), tmp_path / "first.parquet")
+    files = {name: (tmp_path / f"{name}.parquet").read_bytes() for name in ("all", "one")}
+    assert (tmp_path / "again.parquet").read_bytes() == files["all"]
+    assert (tmp_path / "first.parquet").read_bytes() == files["one"]
+    assert b'"signals"' not in files["one"]
+    paid = again.signals["dialysis"].transitions
+    assert int(paid.reward_sum.sum()) == -sum(frame["dialysis"])
+    assert (paid.greatest_reward <= 0).all()
+    other = dataclasses.replace(again, sources=("0" * 64,), signals={})
+    with pytest.raises(surestep.errors.ShapeMismatch, match="different signals"):
+        merge_counts([again, other])
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("ward = 'b'", {"b, 2", "b, 11"}),
+        ("age >= 10", {"a, 10", "b, 11"}),
+        ("ward = 'a' and age < 10", {"a, 9"}),
+        ("age between 2 and 9 or ward = 'b'", {"a, 9", "b, 2", "b, 11"}),
+    ],
+)
+def test_a_condition_marks_states(condition, holds):
+    """Columns of numbers are compared as numbers; an end is no unsafe state."""
+    frame = {
+        "ward": ["a", "a", "b", "b"],
+        "age": [9, 10, 2, 11],
+        "action": list("xyxy"),
+        "reward": [0, 1, 0, 1],
+    }
+    source = read_log(frame, columns={"state": ["ward", "age"]})
+    words = gather(source).assembly.vocabulary
+    found = unsafe_states(condition, words)
+    named = {", ".join(words.states[s]) for s in np.flatnonzero(found)}
+    assert named == holds
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"unsafe": {"states": "ward = 'z'"}}, "holds in no state.*'ward'"),
+        ({"unsafe": {"states": "wards = 'a'"}}, "wards.*expected a condition on 'ward'"),
+        ({"unsafe": {"states": "ward in (select 'a')"}}, "expected a condition"),
+        ({"unsafe": {"states": "1; drop table states"}}, "expected a condition"),
+        ({"unsafe": {"within": 3}}, "unsafe.*expected the key states"),
+        ({"unsafe": {"states": "ward = 'a'", "at_most": 1.5}}, "unsafe.at_most is 1.5"),
+        ({"unsafe": {"states": "ward = 'a'", "at_most": 0.1, "not_worse_by": 0.1}}, "as before"),
+        ({"signals": {"s": {"column": "survive"}}}, "no column 'survive'.*did you mean"),
+        (
+            {"signals": SIGNALS | {"t": {"column": "survivd", "ending": [0, 1]}}},
+            "no column 'survivd'.*did you mean survived",
+        ),
+        ({"signals": {"s": {"column": "survived", "not_worse_by": 1}}}, "first signal is improved"),
+        ({"signals": SIGNALS, "running": (0, 2)}, "stakes.running is .* beside .signals"),
+        (
+            {"signals": {"s": SIGNALS["survival"], "d": {"column": "dialysis", "running": [0, 0]}}},
+            "range of rewards",
+        ),
+        (
+            {
+                "signals": {
+                    "s": SIGNALS["survival"],
+                    "d": {"column": "dialysis", "running": [0, 0.5], "cost": True},
+                }
+            },
+            "dialysis|ends its episode|running",
+        ),
+    ],
+)
+def test_bad_signals_are_refused_in_one_line(said, words):
+    """One line, with the key, what was found, and what was expected."""
+    with pytest.raises((InvalidParameter, InvalidLog, surestep.errors.RefutedBounds), match=words):
+        posed(patients(), **{"signals": SIGNALS, **said})
+
+
+def test_a_condition_reads_no_files(tmp_path):
+    """The condition of somebody else's result can look at states, and at nothing else."""
+    (tmp_path / "secret.csv").write_text("x\n1\n")
+    frame = patients()
+    words = gather(read_log(frame, **{k: v for k, v in TOLD.items() if k != "discount"} | {
+        "columns": {**TOLD["columns"], "reward": "survived"}})).assembly.vocabulary  # fmt: skip
+    for condition in (
+        f"ward in (from '{tmp_path}/secret.csv')",
+        f"exists (from read_csv('{tmp_path}/secret.csv'))",
+        "getenv('HOME') is not null",
+    ):
+        with pytest.raises(InvalidParameter):
+            unsafe_states(condition, words)
