@@ -1,0 +1,111 @@
+"""The worst share of returns: against the exact mean of the worst, and by simulation."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+
+from surestep import DecisionLog, Pairs, Policy, Problem, certify
+from surestep.certificates import Stitched
+from surestep.certificates.downside import worst_figures, worst_mean
+from surestep.kernels.stitched import OURS, THEIRS
+
+PAIRS = Pairs.full(2, 2)
+BEHAVIOR = Policy(PAIRS, [0.5, 0.5, 0.5, 0.5])
+SECOND = Policy(PAIRS, [0.0, 1.0, 0.5, 0.5])
+TENTH = Stitched(series=1, train_share=0.3, worst_share=0.1)
+
+
+def one_step(action, reward):
+    """Episodes of one decision, each over after it, with rewards from 0 to 1."""
+    size, zeros = len(action), np.zeros(len(action), int)
+    over = np.ones(size, bool)
+    log = DecisionLog(PAIRS, zeros, action, reward, zeros + 1, over, ~over, np.arange(size + 1))
+    terms = {"behavior": BEHAVIOR, "discount": 1.0, "value_bounds": (0.0, 1.0)}
+    return Problem(counts=log.counts(), log=log, **terms)
+
+
+def figures(problem, certifier=TENTH):
+    """The figures about the worst share."""
+    folds = certifier.folds(problem.log)
+    return worst_figures(certifier, problem, SECOND, folds)
+
+
+@given(
+    returns=st.lists(st.integers(-8, 8), min_size=1, max_size=12),
+    tenths=st.integers(1, 10),
+    who=st.sampled_from([OURS, THEIRS]),
+)
+def test_the_band_is_the_worst_of_all_distributions_in_it(returns, tenths, who):
+    """The integral of the quantiles, moved by ε, is added up piece by piece in rationals."""
+    rising, share = sorted(returns), Fraction(tenths, 10)
+    delta, size = 0.05, len(returns)
+    band = Fraction(math.sqrt(math.log(1 / delta) / (2 * size)))
+    shift = -band if who == OURS else band
+    inner = {Fraction(i, size) - shift for i in range(size + 1)}
+    edges = sorted({Fraction(0), share} | {edge for edge in inner if 0 < edge < share})
+    total = Fraction(0)
+    for low, high in itertools.pairwise(edges):
+        place = (low + high) / 2 + shift
+        value = -9 if place < 0 else 9 if place > 1 else rising[math.ceil(place * size) - 1]
+        total += (high - low) * value
+    found = worst_mean(np.array(rising, float), float(share), delta, (-9.0, 9.0), who=who)
+    assert found == pytest.approx(float(total / share), abs=1e-12)
+
+
+@pytest.mark.parametrize("world", ["none", "small", "skewed", "rare"])
+def test_claims_of_the_worst_tenth_are_wrong_at_most_as_often_as_said(world):
+    """300 logs each; a claim that fails with δ exceeds the allowed number once in 10⁶ tests."""
+    rng, delta, logs, wrong, said = np.random.default_rng(7), 0.1, 300, 0, 0
+    law = {  # of rewards by action: values, and their chances
+        "none": ([0, 0.5, 1], [[0.1, 0.4, 0.5]] * 2),
+        "small": ([0, 0.5, 1], [[0.1, 0.4, 0.5], [0.08, 0.42, 0.5]]),
+        "skewed": ([0, 0.9, 1], [[0.05, 0.0, 0.95], [0.0, 1.0, 0.0]]),
+        "rare": ([0, 0.5, 1], [[0.004, 0.996, 0.0], [0.002, 0.0, 0.998]]),
+    }
+    values, chances = law[world]
+    worst = [exact_worst(values, 0.1, each) for each in (np.mean(chances, axis=0), chances[1])]
+    for _ in range(logs):
+        action = rng.integers(2, size=1500)
+        drawn = [rng.choice(values, 1500, p=each) for each in chances]
+        lower = figures(one_step(action, np.where(action == 0, *drawn)))["worst_lower"]
+        said += lower is not None
+        wrong += lower is not None and lower > worst[1] - worst[0]
+    assert said > 0.9 * logs
+    assert wrong <= scipy.stats.binom.ppf(1 - 1e-6, logs, delta)
+
+
+def exact_worst(values, share, chances):
+    """The mean of the worst share of a discrete law."""
+    left, total = share, 0.0
+    for value, chance in zip(values, chances, strict=True):
+        taken = min(left, chance)
+        total, left = total + taken * value, left - taken
+    return total / share
+
+
+def test_nothing_is_said_where_the_log_lacks_rounds():
+    """All rounds that fold 1 asked for, or none: a log that stops early may not shorten them."""
+    rng = np.random.default_rng(0)
+    action = np.concatenate(
+        [rng.integers(2, size=90), np.zeros(210, int)]
+    )  # no more second actions
+    found = figures(one_step(action, rng.random(300)))
+    assert found["worst_lower"] is None
+    assert found["worst_rounds"] > 0
+
+
+def test_a_certificate_has_the_claim_where_it_is_asked_for():
+    """Without a worst share, nothing changes; with one, the figures say it, and L is the same."""
+    rng = np.random.default_rng(1)
+    problem = one_step(rng.integers(2, size=2000), rng.random(2000))
+    plain = certify(problem, SECOND, "stitched:series=8")
+    asked = certify(problem, SECOND, "stitched:series=8,worst_share=0.2")
+    assert not any(name.startswith("worst") for name in plain.figures)
+    assert asked.lower == plain.lower
+    assert -1 <= asked.figures["worst_lower"] < 0.5
