@@ -129,19 +129,15 @@ def path_chance(chain_at, state, target, steps):
     )
 
 
-def proven(mdp, *asked, **how):
-    """The answer and the tolerance that it keeps: any, where steps are rare and none is proven."""
-    try:
-        return reachability(mdp, *asked, **how), 1e-9
-    except NotConverged as problem:
-        assert mdp.probability[mdp.probability > 0].min() < 1e-3
-        return problem.evaluation, 1.0
+def tolerance_of(mdp):
+    """The width of bounds that may be asked for: any, where steps are rare."""
+    return 1e-9 if mdp.probability[mdp.probability > 0].min(initial=1.0) > 1e-3 else 1.0
 
 
 def assert_bounds(found, exact, tolerance):
     """The truth lies between the bounds, they are near each other, and 0 and 1 are exact."""
     assert isinstance(found, Reach)
-    for low, high, truth in zip(found.low.tolist(), found.high.tolist(), exact, strict=True):
+    for low, high, truth in zip(found.lower.tolist(), found.upper.tolist(), exact, strict=True):
         assert 0 <= low <= high <= 1
         assert Fraction(low) <= truth <= Fraction(high)
         assert high - low <= tolerance
@@ -149,7 +145,7 @@ def assert_bounds(found, exact, tolerance):
             assert high == 0
     if tolerance >= 1e-9:  # for ever, where the graph tells
         ones = np.array([truth == 1 for truth in exact])
-        assert (found.low[ones] == 1).all()
+        assert (found.lower[ones] == 1).all()
 
 
 def assert_start(found, mdp, exact):
@@ -157,7 +153,7 @@ def assert_start(found, mdp, exact):
     initial = [Fraction(float(p)) for p in mdp.initial]
     truth = sum(p * x for p, x in zip(initial, exact, strict=True)) / sum(initial)
     assert Fraction(found.chance[0]) <= truth <= Fraction(found.chance[1])
-    assert found.chance[1] - found.chance[0] <= (found.high - found.low).max() + 1e-14
+    assert found.chance[1] - found.chance[0] <= (found.upper - found.lower).max() + 1e-14
 
 
 # ---- ever ---------------------------------------------------------------------------------------
@@ -168,8 +164,8 @@ def assert_start(found, mdp, exact):
 def test_the_most_and_the_least_are_those_of_all_deterministic_policies(world, goal):
     mdp, target = world
     exact = exact_best(mdp, target, goal)
-    found, tolerance = proven(mdp, target, goal=goal)
-    assert_bounds(found, exact, tolerance)
+    found = reachability(mdp, target, goal)
+    assert_bounds(found, exact, tolerance_of(mdp))
     assert_start(found, mdp, exact)
 
 
@@ -179,8 +175,8 @@ def test_the_chance_of_a_policy_is_that_of_its_chain(data):
     mdp, target = data.draw(worlds())
     policy = data.draw(policies(mdp.pairs))
     exact = exact_chances(mixed(mdp, policy.probability), target)
-    found, tolerance = proven(mdp, target, policy)
-    assert_bounds(found, exact, tolerance)
+    found = reachability(mdp, target, policy)
+    assert_bounds(found, exact, tolerance_of(mdp))
     assert_start(found, mdp, exact)
 
 
@@ -191,10 +187,10 @@ def test_a_policy_lies_between_the_least_and_the_most(data):
     policy = data.draw(policies(mdp.pairs))
     within = data.draw(st.one_of(st.none(), st.integers(0, 5)))
     mask = np.isin(np.arange(mdp.num_states), [*target])
-    least, most = (reachability(mdp, mask, goal=goal, within=within) for goal in reversed(GOALS))
+    least, most = (reachability(mdp, mask, policy=goal, within=within) for goal in reversed(GOALS))
     own = reachability(mdp, mask, policy, within=within)
-    assert (least.low <= own.high).all()
-    assert (own.low <= most.high).all()
+    assert (least.lower <= own.upper).all()
+    assert (own.lower <= most.upper).all()
 
 
 def test_a_walk_has_the_chances_of_the_gamblers_ruin():
@@ -205,8 +201,8 @@ def test_a_walk_has_the_chances_of_the_gamblers_ruin():
     mdp = FiniteMDP.from_dense(P, np.zeros((states, 1)), 0.9, initial=50)
     found, ratio = reachability(mdp, states - 1), (1 - up) / up
     exact = (ratio ** np.arange(states) - 1) / (ratio ** (states - 1) - 1)
-    assert (found.high - found.low).max() <= 1e-9
-    np.testing.assert_allclose((found.low + found.high) / 2, exact, atol=1e-9)
+    assert (found.upper - found.lower).max() <= 1e-9
+    np.testing.assert_allclose((found.lower + found.upper) / 2, exact, atol=1e-9)
 
 
 def test_a_long_corridor_is_certain_both_ways():
@@ -223,29 +219,73 @@ def test_a_long_corridor_is_certain_both_ways():
         np.eye(1, states)[0],
     )
     for goal in GOALS:
-        assert reachability(mdp, [states - 1], goal=goal).low.min() == 1
-        assert reachability(mdp, [0], goal=goal).high[1:].max() == 0
+        assert reachability(mdp, [states - 1], policy=goal).lower.min() == 1
+        assert reachability(mdp, [0], policy=goal).upper[1:].max() == 0
 
 
 def test_rare_steps_are_proven_where_only_waiting_is_long():
     P = np.array([[[1.0, 1e-15, 3e-15]], [[0, 0, 0]], [[0, 0, 0]]])
     mdp = FiniteMDP.from_dense(P, np.zeros((3, 1)), 1.0)
-    for asked in ({"goal": "most"}, {"goal": "least"}, {"policy": Policy.uniform(mdp)}):
+    for asked in ({"policy": "most"}, {"policy": "least"}, {"policy": Policy.uniform(mdp)}):
         assert reachability(mdp, [1], **asked).chance == pytest.approx((0.25, 0.25), abs=1e-12)
 
 
-def test_what_doubles_cannot_prove_is_refused_with_what_they_can():
-    far = 1e-14  # two states that lead to each other nearly always
+def nearly_closed(far):
+    """Two states that lead to each other nearly always, and else to one end each."""
     P = np.zeros((4, 1, 4))
     P[0, 0], P[1, 0] = [0, 1 - far, far, 0], [1 - far, 0, 0, far]
-    mdp = FiniteMDP.from_dense(P, np.zeros((4, 1)), 1.0)
-    with pytest.raises(
-        NotConverged, match=r"^the chances are proven to within .*, expected 1e-09"
-    ) as e:
-        reachability(mdp, [2])
-    reached = e.value.evaluation
-    assert reached.low[0] <= 0.5 <= reached.high[0]
-    assert reached.low[2:].tolist() == reached.high[2:].tolist() == [1, 0]
+    return FiniteMDP.from_dense(P, np.zeros((4, 1)), 1.0)
+
+
+def test_where_rounding_leaves_more_the_bounds_are_wider_and_hold():
+    found = reachability(nearly_closed(1e-10), [2])
+    assert 1e-9 < found.upper[0] - found.lower[0] < 1e-3
+    assert found.lower[0] <= 0.5 <= found.upper[0]
+    assert found.lower[2:].tolist() == found.upper[2:].tolist() == [1, 0]
+
+
+def test_bounds_that_say_nothing_are_refused():
+    with pytest.raises(NotConverged, match=r"^ways to the target are so long"):
+        reachability(nearly_closed(1e-16), [2])
+
+
+def slippery_grid(size, slip, traps, seed):
+    """A grid whose moves go astray to either side; the last cell is the goal, traps end too."""
+    rng, states = np.random.default_rng(seed), size * size
+    trap = rng.random(states) < traps
+    trap[[0, -1]] = False
+    ends = trap | (np.arange(states) == states - 1)
+    P = np.zeros((states, 4, states))
+    moves = ((-1, 0), (0, 1), (1, 0), (0, -1))
+    for s, a in itertools.product(np.flatnonzero(~ends).tolist(), range(4)):
+        for turn, p in ((0, 1 - slip), (1, slip / 2), (3, slip / 2)):
+            down, right = moves[(a + turn) % 4]
+            row, column = np.clip([s // size + down, s % size + right], 0, size - 1)
+            P[s, a, row * size + column] += p
+    return FiniteMDP.from_dense(P, np.zeros((states, 4)), 1.0), trap
+
+
+@pytest.mark.parametrize(("size", "slip", "traps", "seed"), [(20, 0.3, 0.2, 1), (10, 0.1, 0.2, 0)])
+def test_slippery_grids_in_which_policies_can_hide_are_bounded_as_storm_has_it(
+    size, slip, traps, seed
+):
+    mdp, trap = slippery_grid(size, slip, traps, seed)
+    for target, goal, direction in (([size**2 - 1], "most", "max"), (trap, "least", "min")):
+        found = reachability(mdp, target, goal)
+        assert (found.upper - found.lower).max() <= 1e-9
+        places = np.arange(size**2)[target]
+        np.testing.assert_allclose(found.lower, storm_chance(mdp, places, direction), atol=1e-6)
+
+
+def test_where_the_best_policy_waits_for_rare_slips_bounds_are_wider_and_hold():
+    mdp, trap = slippery_grid(10, 0.01, 0.2, 1)
+    most, least = reachability(mdp, [99]), reachability(mdp, trap, "least")
+    assert (most.upper - most.lower).max() <= 1e-6
+    assert (least.upper - least.lower).max() <= 1e-6
+    # Episodes end in the goal or in a trap, unless they never end.
+    open_states = most.upper > 0
+    assert (most.lower + least.lower <= 1)[open_states].all()
+    assert (most.upper + least.upper >= 1)[open_states].all()
 
 
 def test_a_large_model_is_bounded_as_storm_has_it():
@@ -277,9 +317,9 @@ def test_a_large_model_is_bounded_as_storm_has_it():
     )
     target = np.flatnonzero(ends)[:20]
     for goal, direction in zip(GOALS, ("max", "min"), strict=True):
-        found = reachability(mdp, target, goal=goal)
-        assert (found.high - found.low).max() <= 1e-9
-        np.testing.assert_allclose(found.low, storm_chance(mdp, target, direction), atol=1e-6)
+        found = reachability(mdp, target, policy=goal)
+        assert (found.upper - found.lower).max() <= 1e-9
+        np.testing.assert_allclose(found.lower, storm_chance(mdp, target, direction), atol=1e-6)
 
 
 # ---- within some steps --------------------------------------------------------------------------
@@ -305,7 +345,7 @@ def test_within_is_the_best_of_all_policies_that_know_the_time(world, goal, step
                 for s in range(mdp.num_states)
             ]
             exact = [1 if s in target else best(each) for s, each in enumerate(after)]
-    assert_bounds(reachability(mdp, target, goal=goal, within=steps), exact, 1e-12)
+    assert_bounds(reachability(mdp, target, policy=goal, within=steps), exact, 1e-12)
 
 
 @settings(max_examples=60)
@@ -323,11 +363,11 @@ def test_within_a_policy_is_the_sum_over_paths(data):
 @given(world=worlds(), goal=st.sampled_from(GOALS))
 def test_more_steps_reach_more_and_come_to_ever(world, goal):
     mdp, target = world
-    ever, before = proven(mdp, target, goal=goal)[0], None
+    ever, before = reachability(mdp, target, goal), None
     for steps in (0, 1, 2, 5, 50):
-        found = reachability(mdp, target, goal=goal, within=steps)
-        assert before is None or (before.low <= found.high).all()
-        assert (found.low <= ever.high).all()
+        found = reachability(mdp, target, policy=goal, within=steps)
+        assert before is None or (before.lower <= found.upper).all()
+        assert (found.lower <= ever.upper).all()
         before = found
 
 
@@ -336,8 +376,8 @@ def test_within_comes_to_ever():
     mdp = FiniteMDP.from_dense(P, np.zeros((3, 2)), 0.0)
     for goal in GOALS:
         ever, late = (
-            reachability(mdp, [1], goal=goal),
-            reachability(mdp, [1], goal=goal, within=100),
+            reachability(mdp, [1], policy=goal),
+            reachability(mdp, [1], policy=goal, within=100),
         )
         assert late.chance == pytest.approx(ever.chance, abs=1e-11)
         assert ever.chance[0] <= 0.6 <= ever.chance[1]
@@ -349,8 +389,8 @@ def test_chances_too_small_for_doubles_are_bounded():
         P[s, 0, [s, s + 1]] = 1, 1e-200
     mdp = FiniteMDP.from_dense(P, np.zeros((4, 1)), 1.0)
     found = reachability(mdp, [3], within=3)
-    assert 0 == found.low[0] < found.high[0] < 1e-300
-    assert reachability(mdp, [3], within=0).high.tolist() == [0, 0, 0, 1]
+    assert 0 == found.lower[0] < found.upper[0] < 1e-300
+    assert reachability(mdp, [3], within=0).upper.tolist() == [0, 0, 0, 1]
     assert reachability(mdp, [3]).chance == (1, 1)
 
 
@@ -402,7 +442,7 @@ def test_chances_of_programs_are_storms(tmp_path, program, within, goal):
     asked = stormpy.parse_property(f'P{direction}=? [ F{steps} "lost" ]')
     expected = stormpy.model_checking(built, asked).get_value_vector()[built.initial_states[0]]
     mdp = from_prism(path, 0.5)
-    found = reachability(mdp, mdp.marks["lost"], goal=goal, within=within)
+    found = reachability(mdp, mdp.marks["lost"], policy=goal, within=within)
     assert found.chance == pytest.approx((expected, expected), abs=1e-5)
 
 
@@ -424,9 +464,9 @@ def test_chances_are_storms(world, goal, within):
     if mdp.probability.min(initial=1) < 1e-8:  # Storm's sweeps stop too early for these
         within = 5
     direction = {"most": "max", "least": "min"}[goal]
-    found = reachability(mdp, target, goal=goal, within=within)
+    found = reachability(mdp, target, policy=goal, within=within)
     expected = storm_chance(mdp, np.array(target), direction, within)
-    np.testing.assert_allclose(found.low, expected, atol=1e-7)
+    np.testing.assert_allclose(found.lower, expected, atol=1e-7)
 
 
 # ---- what is asked ------------------------------------------------------------------------------
@@ -440,8 +480,8 @@ def test_a_target_is_a_mask_or_state_numbers(target):
     mdp = FiniteMDP.from_dense([[[0, 0.5, 0.5]], [[0] * 3], [[0] * 3]], np.zeros((3, 1)), 0.5)
     found = reachability(mdp, target)
     assert found.chance == pytest.approx((0.5, 0.5))
-    assert not found.low.flags.writeable
-    assert repr(found) == "Reach(low=0…1, high=0…1, chance=(0.5, 0.5))"
+    assert not found.lower.flags.writeable
+    assert repr(found) == "Reach(lower=0…1, upper=0…1, chance=(0.5, 0.5))"
 
 
 @pytest.mark.parametrize(
@@ -459,7 +499,7 @@ def test_a_target_is_a_mask_or_state_numbers(target):
         ({"within": 2.5}, "within is 2.5, expected a whole number of at least 0 or None"),
         ({"tolerance": 0}, "tolerance is 0, expected a number above 0"),
         ({"tolerance": None}, "tolerance is None, expected a number above 0"),
-        ({"goal": "mos"}, "goal is 'mos'; did you mean most? expected one of most, least"),
+        ({"policy": "mos"}, "policy is 'mos'; did you mean most? expected one of most, least"),
         ({"mdp": 3}, "mdp is of type int, expected FiniteMDP"),
     ],
 )

@@ -13,9 +13,20 @@ ever. What is left may still hold end components when the most is sought. Their 
 other for certain, so that each is made into one state (S. Haddad and B. Monmege, "Interval
 iteration algorithm for MDPs and IMDPs", Theoretical Computer Science 735, 2018). The most then is 1
 where some policy avoids all states of chance 0, the least where every policy does. In the rest all
-policies end for certain: chances are total rewards, 1 for an end in G, and `planning.proof` turns
-the residual of any v into bounds on them. Steps back to the same state change no chance, and are
-left out.
+policies end for certain, and chances are best total rewards V: 1 for an end in G (−1 for the
+least). Steps back to the same state change no chance, and are left out.
+
+**Bounds** are vectors that a backup moves to one side only (C. Baier et al., "Ensuring the
+reliability of your model checker", CAV 2017): v ≤ max_a (r + P_a v) gives v ≤ V, and u ≥ max_a (r +
+P_a u) gives u ≥ V, since all policies end. To hold in spite of rounding by at most ε, v is sought
+as the best value where each step costs 2ε, and u as that where each step earns 2ε. Then
+
+    v ≈ max_π (V^π − 2ε N^π),    u ≈ max_π (V^π + 2ε N^π),    N^π the expected number of steps.
+
+**Hiding.** u is useless where some policy hides for 1/ε steps at next to no price. There, states of
+nearly the same v that lead to each other are made into one. Any such merger is safe: a u that is
+constant on a set C, and has u(C) ≥ Σ_{s' ∉ C} P(s'|s,a) u(s') / P(not C|s,a) for all its pairs, has
+u ≥ P_a u in each state of C.
 
 A row that sums to 1 only within rounding stands for the distribution that it is proportional to.
 """
@@ -39,90 +50,87 @@ from surestep.kernels.backup import best_values, greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import PolicyLike
-from surestep.planning.chain import (
-    SINGULAR,
-    Chain,
-    Components,
-    change_range,
-    policy_chain,
-    solve,
+from surestep.planning.chain import SINGULAR, Components, policy_chain, solve
+from surestep.planning.ends import (
+    Edges,
+    EndComponents,
+    ending_policy,
+    numbered,
+    staying,
+    steps_towards,
 )
-from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards
 from surestep.planning.evaluation import check_inputs
-from surestep.planning.horizons import EXACT, EXCESS, MOST_ROUNDS, chain_steps, changed
+from surestep.planning.horizons import MOST_ROUNDS, changed
 from surestep.planning.proof import SMALLEST_NORMAL, Horizon, most_terms
-from surestep.planning.pruning import Backup, averaged, best_of
+from surestep.planning.pruning import Backup, averaged
 from surestep.planning.total import Quotient
 
 Goal = Literal["most", "least"]
 Bounds = tuple[FloatArray, FloatArray]
 SMALLEST = 2.0**-1074  # the smallest double above 0
-NEAR = 1e-13  # the residual of values, while the best policy is sought
 PATIENT = Horizon(1.0, 1e3, uniform=False)  # 40,000 sweeps, where nothing else is left to try
-HOPELESS = 1e3  # how far an upper bound may be from the tolerance before it is given up
-DEAREST = -1e9  # that a step may cost, in steps
+PRICES = (2.0, 2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step in ε; dear ones find short ways
+LARGEST = 2.0  # values beyond it say nothing about chances
+WIDTHS = (1e-13, 1e-11, 1e-9, 1e-7)  # how near values are that are taken for one, where some hide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reach:
-    """The chance to reach a target: low(s) ≤ chance from s ≤ high(s), proven for every state."""
+    """The chance to reach a target: lower(s) ≤ chance from s ≤ upper(s), proven for every state."""
 
-    low: FloatArray  # [S]
-    high: FloatArray  # [S]
-    chance: tuple[float, float]  # (low, high) from the initial distribution
+    lower: FloatArray  # [S]
+    upper: FloatArray  # [S]
+    chance: tuple[float, float]  # (lower, upper) from the initial distribution
 
-    __repr__ = short_repr("low", "high", "chance")
+    __repr__ = short_repr("lower", "upper", "chance")
 
     @classmethod
-    def of(cls, initial: FloatArray, low: FloatArray, high: FloatArray) -> Reach:
+    def of(cls, initial: FloatArray, lower: FloatArray, upper: FloatArray) -> Reach:
         """Averages the bounds of states over where episodes begin, rounding outwards."""
         begins = initial > 0
-        least, most = (fsum(initial * bound) / fsum(initial) for bound in (low, high))
-        least = max(least * (1 - 2.0**-50), float(low[begins].min()))
-        most = min(most * (1 + 2.0**-50), float(high[begins].max()))
-        return cls(arrays.own(low), arrays.own(high), (least, most))
+        least, most = (fsum(initial * bound) / fsum(initial) for bound in (lower, upper))
+        least = max(least * (1 - 2.0**-50), float(lower[begins].min()))
+        most = min(most * (1 + 2.0**-50), float(upper[begins].max()))
+        return cls(arrays.own(lower), arrays.own(upper), (least, most))
 
 
 def reachability(
     mdp: FiniteMDP,
     target: object,
-    policy: PolicyLike | None = None,
+    policy: PolicyLike | Goal = "most",
     *,
-    goal: Goal = "most",
     within: int | None = None,
     tolerance: float = 1e-9,
 ) -> Reach:
     """Bounds P(s_t ∈ target for some t), the chance to reach the target from each state.
 
     `target` is a mask [S], such as `mdp.marks["goal"]`, or state numbers; its own states have
-    reached it. The chance is that of `policy`, given as for `evaluate`; without one it is the most
-    over all policies, or the least (`goal`). `within` allows so many steps only, t ≤ within.
-    Discounts and rewards do not count, and a pair without successors ends the episode.
+    reached it. The chance is that of `policy`, given as for `evaluate`, or the "most" or the
+    "least" over all policies. `within` allows so many steps only, t ≤ within. Discounts and rewards
+    do not count, and a pair without successors ends the episode.
 
-    States have chance 0 or 1 exactly where the graph of the model says so. Elsewhere high − low ≤
-    `tolerance`; one that cannot be proved raises NotConverged, whose `evaluation` is what was
-    reached. So it may be where ways are long, or where policies can put off the end at next to no
-    price. With `within` the bounds differ by rounding alone.
+    States have chance 0 or 1 exactly where the graph of the model says so. Elsewhere upper − lower
+    ≤ `tolerance`, unless ways are so long that rounding leaves more: then the bounds are wider, and
+    hold all the same. Bounds that say nothing raise NotConverged. With `within` the bounds differ
+    by rounding alone.
     """
     arrays.expect("mdp", mdp, FiniteMDP)
-    check_setting("goal", goal, Goal)
     check_setting("tolerance", arrays.plain(tolerance), Annotated[float, Meta(gt=0)])
     check_setting("within", arrays.plain(within), Annotated[int | None, Meta(ge=0)])
-    reached, model = read_target(mdp, target), mdp
-    if policy is not None:  # one pair a state: the least is the most
+    reached, model, longest = read_target(mdp, target), mdp, arrays.run_lengths(mdp.offsets)
+    if isinstance(policy, str):
+        check_setting("policy", policy, Goal)
+    else:  # one pair a state: the least is the most
         model = chain_of(mdp, check_inputs(mdp, policy).probability)
-        reached, goal = np.append(reached, False), "least"
-    asked = model, reached, goal
-    bounds = ever(*asked, tolerance) if within is None else in_steps(*asked, within)
-    answer = Reach.of(mdp.initial, *(bound[: mdp.num_states] for bound in bounds))
-    width = float((answer.high - answer.low).max())
-    if within is None and width > tolerance:
-        raise NotConverged(
-            f"the chances are proven to within {width:.3g}, expected {tolerance:.3g}; give a "
-            "larger tolerance, or a number of steps (within)",
-            evaluation=answer,
-        )
-    return answer
+        longest = arrays.run_lengths(mdp.offsets[mdp.pairs.offsets]) + 1
+        reached, policy = np.append(reached, False), "least"
+    if within is None:
+        # Rows are made in two steps for a policy, scaled up to four times, merged up to three.
+        rounding = (9 * int(longest.max()) + 10) * 2.0**-53
+        bounds = ever(model, reached, policy, tolerance, rounding)
+    else:
+        bounds = in_steps(model, reached, policy, within)
+    return Reach.of(mdp.initial, *(bound[: mdp.num_states] for bound in bounds))
 
 
 def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
@@ -195,16 +203,19 @@ def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Boun
     return low, np.minimum((chance + lost) * growth, 1.0)
 
 
-def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float) -> Bounds:
-    """Bounds the chances [S] to be in a state reached [S] at any time."""
+def ever(
+    mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, rounding: float
+) -> Bounds:
+    """Bounds the chances [S] to be in a state reached [S] at any time.
+
+    `rounding` is the largest error of a backup of values in [−1, 1], that of its rows included.
+    """
     sign, pairs = 1.0 if goal == "most" else -1.0, mdp.pairs
     state: IntArray = np.arange(reached.size)
     model, outside = rebuilt(mdp, reached, sign * reached), ~reached[pairs.state]
     if goal == "most":
         never = (steps_towards(model, outside, reached) < 0) & ~reached
-        nowhere = EndComponents(np.full(reached.size, -1), np.zeros(pairs.num_pairs, np.bool_))
-        quotient = Quotient.of(rebuilt(model, never, sign * reached), nowhere)
-        model, state = quotient.mdp, quotient.state
+        model, state = collapsed(rebuilt(model, never, sign * reached))
         never = np.isin(np.arange(model.num_states), state[never])
         going = (arrays.run_lengths(model.offsets) > 0) | (model.ending_reward > 0)
         surely = staying(model, going)[0]
@@ -212,65 +223,83 @@ def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float) -> Bo
         never = staying(model, outside)[0]
         model = rebuilt(model, never, sign * reached)
         surely = (steps_towards(model, np.ones(pairs.num_pairs, np.bool_), never) < 0) & ~never
-    low, high, unknown = surely.astype(np.float64), 1.0 - never, ~(surely | never)
-    if unknown.any():
-        model = rebuilt(model, surely, sign * surely)
-        terms = 2 * most_terms(mdp.offsets, model.pairs.offsets)
-        with suppress(NotConverged):  # where the steps are too many for any proof
-            ends = sign * np.stack(bracketed(model, terms, tolerance))
-            low = np.where(unknown, np.clip(ends.min(axis=0), 0.0, 1.0), low)
-            high = np.where(unknown, np.clip(ends.max(axis=0), 0.0, 1.0), high)
-    return low[state], high[state]
+    unknown, known = ~(surely | never), surely.astype(np.float64)
+    if not unknown.any():
+        return known[state], known[state]
+    model = rebuilt(model, surely, sign * surely)
+    if mdp.probability[mdp.probability > 0].min() < SMALLEST_NORMAL:  # rounded by any share
+        rounding = np.inf
+    low, high = proven(model, -rounding), proven(model, rounding)
+    for width in WIDTHS if rounding < 1 and low.min() >= -LARGEST else ():
+        if (high - low).max() <= tolerance:
+            break
+        merged, place = loosened(model, low, width)
+        high = np.minimum(high, proven(merged, rounding)[place])
+    lower, upper = np.where(unknown, np.clip(np.sort(sign * np.stack([low, high]), 0), 0, 1), known)
+    if (upper - lower)[unknown].min() == 1:
+        raise NotConverged(
+            "ways to the target are so long that nothing can be proven in doubles; expected "
+            "likelier steps, or a number of steps (within)"
+        )
+    return lower[state], upper[state]
 
 
-def bracketed(model: FiniteMDP, terms: int, tolerance: float) -> Bounds:
-    """Bounds the best values [S] of a model in which all policies end, from a policy near the best.
+def proven(model: FiniteMDP, rounding: float) -> FloatArray:
+    """Bounds the best values [S] of a model in which all policies end: from below if ε < 0.
 
-    Its own value is a lower bound. The upper one is that of `planning.total`: with D = v − (r + Pv)
-    ≥ −ε for each pair, u = v + ε w/θ will do if w ≥ θ − M D⁺ + Pw and εM ≤ θ. So only steps that
-    cost next to nothing count in w, and not those of policies that put off the end at a price.
-    `terms` is how many roundings a backup may have, those of the rows included.
+    ±∞ where nothing is proven. Policy iteration looks for the vector; one backup proves it.
     """
-    backup, pairs, share = Backup.of(model), model.pairs, terms * 2.0**-52
-    target, components, reached = max(NEAR, 2 * share), Components.of(backup), -1
-    value: FloatArray = np.zeros(model.num_states)
-    while reached < components.number:  # a component that is slow is left as it is
-        reached = components.settle(reached + 1, NEAR, value)
-    policy = ending_policy(model, lasting(model)).probability
-    for number in range(MOST_ROUNDS):
-        q, best = backup.q(value), np.empty(pairs.num_pairs)
-        greedy(pairs.offsets, q, 0.0, best)
-        policy, better = changed(pairs, q, policy, best, 4 * target)
-        if number > 0 and not better:
-            break
-        chain = policy_chain(model, policy)
-        value = settled(chain, value, target)
-    steps = chain_steps(chain)
-    steps /= max(1 - share * steps, SMALLEST_NORMAL)  # w ≥ 1 + Pw also for rows off by rounding
-    if target * steps > tolerance / 8:
-        value = settled(chain, value, max(tolerance / 8 / steps, 2 * share))
-    slack = share * (1 + float(np.abs(value).max()))
-    low = value - max(slack - change_range(chain, value)[0], 0.0) * steps
-    disadvantage = value[pairs.state] - backup.q(value)
-    epsilon = slack + max(-float(disadvantage.min()), 0.0)
-    clock = np.maximum(1 - np.maximum(disadvantage, 0.0) / (4 * epsilon), DEAREST)
-    w: FloatArray = np.zeros(model.num_states)
-    for _ in range(MOST_ROUNDS):
-        chain = replace(policy_chain(model, policy), reward=averaged(pairs, policy, clock))
-        w = settled(chain, w, EXACT)
-        if not epsilon * w.max() < HOPELESS * tolerance:  # and it only grows
-            break
-        q = backup._replace(reward=clock).q(w)
-        theta = 1 - float((q - w[pairs.state]).max()) - share * float(np.abs(w).max() - clock.min())
-        if theta >= 1 - 2 * EXCESS:  # εM is 1/4
-            return low, value + epsilon / theta * np.maximum(w, 0.0)
-        policy, _ = changed(pairs, q, policy, best_of(pairs, q), EXCESS / 2)
-    return low, np.full(model.num_states, np.inf)
+    backup, pairs = Backup.of(model), model.pairs
+    goes_on, target = arrays.run_lengths(model.offsets) > 0, abs(rounding) / 2
+    found, best = np.full(model.num_states, np.copysign(np.inf, rounding)), np.empty(goes_on.size)
+    after: FloatArray = np.empty(model.num_states)
+    for price in PRICES if target < 1 else ():
+        value: FloatArray = np.where(np.isfinite(found), found, 0.0)
+        policy = ending_policy(model, goes_on).probability
+        priced = backup._replace(reward=backup.reward + price * rounding * goes_on)
+        components, reached, better = Components.of(priced), -1, True
+        with suppress(*SINGULAR):
+            while reached < components.number:  # a component that is slow is left as it is
+                reached = components.settle(reached + 1, target, value)
+            for number in range(MOST_ROUNDS):
+                q = priced.q(value)
+                greedy(pairs.offsets, q, 0.0, best)
+                policy, better = changed(pairs, q, policy, best, target)
+                if not (number == 0 or better) or not value.max() < LARGEST:
+                    break
+                earned = averaged(pairs, policy, priced.reward)
+                chain = replace(policy_chain(model, policy), reward=earned)
+                value = solve(chain, "auto", value, target, PATIENT, lambda _, r: r <= target)[0]
+        backup.best(value, after)
+        # Ends are exact, so that no room for rounding is needed there.
+        needed, size = np.zeros(value.size), float(np.abs(value).max())
+        needed[pairs.state[goes_on]] = max(size, 1.0)
+        if size < LARGEST and ((after - value) / -rounding >= needed).all():
+            found = value
+            if price == PRICES[0]:
+                break
+    return found
 
 
-def settled(chain: Chain, start: FloatArray, target: float) -> FloatArray:
-    """Solves x = b + W x up to a residual of `target` where that is quick; ∞ if near singular."""
-    try:
-        return solve(chain, "auto", start, target, PATIENT, lambda _, reached: reached <= target)[0]
-    except SINGULAR:
-        return np.full_like(start, np.inf)
+def collapsed(
+    model: FiniteMDP, components: EndComponents | None = None
+) -> tuple[FiniteMDP, IntArray]:
+    """Returns the model whose end components, or other sets, are one state each; which one [S]."""
+    nothing = EndComponents(np.full(model.num_states, -1), np.zeros(model.num_pairs, np.bool_))
+    quotient = Quotient.of(model, nothing, components)
+    return quotient.mdp, quotient.state
+
+
+def loosened(model: FiniteMDP, value: FloatArray, width: float) -> tuple[FiniteMDP, IntArray]:
+    """Makes states of nearly one value [S] that lead to each other into one; which one [S]."""
+    order, level = np.argsort(value), np.empty(value.size, np.int64)
+    level[order] = np.cumsum(np.diff(value[order], prepend=-np.inf) > width)
+    none = np.zeros(model.num_pairs, np.bool_)
+    component = numbered(Edges.of(model, ~none).components(value.size))
+    together = np.unique(component * np.int64(value.size + 1) + level, return_inverse=True)[1]
+    merged, first = collapsed(model, EndComponents(together, none))
+    merged, second = collapsed(merged)  # pairs that lead nowhere else, and what is closed now
+    ends, worth = np.zeros(merged.num_states, np.bool_), np.zeros(merged.num_states)
+    ends[merged.pairs.state[arrays.run_lengths(merged.offsets) == 0]] = True
+    worth[merged.pairs.state] = merged.ending_reward
+    return rebuilt(merged, ends, worth), second[first]

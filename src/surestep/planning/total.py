@@ -189,9 +189,12 @@ class Quotient(NamedTuple):
     rests: EndComponents  # where one may stay
 
     @classmethod
-    def of(cls, mdp: FiniteMDP, rests: EndComponents) -> Quotient:
+    def of(
+        cls, mdp: FiniteMDP, rests: EndComponents, components: EndComponents | None = None
+    ) -> Quotient:
         """Builds the model without the pairs inside components, whose states become one."""
-        components = end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
+        if components is None:
+            components = end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
         component, inner = components
         alone = np.arange(mdp.num_states) + component.max() + 1
         state = np.unique(np.where(component < 0, alone, component), return_inverse=True)[1]
