@@ -191,6 +191,7 @@ class Fold(NamedTuple):
     course: Course
     ratio: float  # the size of the second fold relative to this one
     delta: float
+    alone: bool = False  # rounds are of π_I alone
 
 
 class ExpectedBets(NamedTuple):
@@ -215,12 +216,12 @@ class ExpectedBets(NamedTuple):
 def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
     """Returns the bet of each fold on both policies at once, or in turn where it expects more.
 
-    That has to be clearly more. All folds are rolled out together, in so many runs, those that
-    differ in the bet alone once.
+    That has to be clearly more; where rounds are of π_I alone, the bet is on these. All folds are
+    rolled out together, in so many runs, those that differ in the bet alone once.
     """
     different: dict[tuple[int, ...], Case] = {}
     cases = []
-    for stacks, course, _, _ in folds:
+    for stacks, course, *_ in folds:
         key = id(stacks), *map(id, course)
         if key not in different:
             most = most_rounds(stacks, course)
@@ -244,10 +245,11 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
     best_in_turn = in_turn.score.argmax(axis=1).tolist()
     plans = []
     for f, fold in enumerate(folds):
-        paired = alone.plan(fold, ways[f][best[f][0]], (f, best[f][0]))
+        place = number + best[f][1] if fold.alone else best[f][0]
+        paired = alone.plan(fold, ways[f][place], (f, place))
         turned = in_turn.plan(fold, ways_in_turn[f][best_in_turn[f]], (f, best_in_turn[f]))
         clearly = turned.score > paired.score + CLEARLY * span_of(fold.course)
-        plans.append(turned if clearly else paired)
+        plans.append(turned if clearly and not fold.alone else paired)
     return plans
 
 

@@ -19,6 +19,7 @@ from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
 
+TRUE_OF_CHANCES = ("rewards-known", "values-bounded", "returns-bounded")  # whatever the world is
 Made = TypeVar("Made")
 End = Annotated[float | None, Meta(ge=-LARGEST, le=LARGEST)]  # of a range; both, or neither
 Seed = Annotated[int, Meta(ge=0)]
@@ -85,9 +86,12 @@ def refuse_where(
 
 
 def terms_of(problem: Problem) -> dict[str, Scalar]:
-    """Returns the figures of a claim about the discount and the value bounds."""
+    """Returns the figures of a claim about the discount, the value bounds, and what it is about."""
     low, high = problem.value_bounds
-    return {"discount": problem.single_discount, "value_low": low, "value_high": high}
+    terms: dict[str, Scalar] = {"value_low": low, "value_high": high}
+    if problem.reach is not None:
+        terms |= {"within": problem.horizon, "alone": problem.alone}
+    return {"discount": problem.single_discount, **terms}
 
 
 def tried(make: Callable[..., Made], *given: Any) -> Made | CertificateRefused:
@@ -123,6 +127,8 @@ def claim_of(
 ) -> Certificate:
     """Returns the certificate of a kind with all its settings; no gain exceeds the value bounds."""
     low, high = problem.value_bounds
+    if problem.reach is not None:
+        assumptions = tuple(said for said in assumptions if said.code not in TRUE_OF_CHANCES)
     names = [field.name for field in dataclasses.fields(certifier)]
     return Certificate(
         kind=certifier.name,
@@ -138,9 +144,9 @@ def claim_of(
 
 
 def nothing_changed(problem: Problem, policy: Policy) -> tuple[Statement, ...]:
-    """Returns the note on a policy that is π_b, if it is."""
+    """Returns the note on a policy that is π_b, if it is, and is compared with it."""
     same = bool((policy.probability == problem.behavior.probability).all())
-    return (Statement("nothing-changed"),) if same else ()
+    return (Statement("nothing-changed"),) if same and not problem.alone else ()
 
 
 def log_statements(problem: Problem) -> tuple[Statement, ...]:

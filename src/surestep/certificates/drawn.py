@@ -24,8 +24,10 @@ from surestep.kernels.drawn import (
     Aim,
     Chunk,
     Performance,
+    count_steps_drawn,
     eliminate_drawn,
     iterate_drawn,
+    room_to_count,
     room_to_eliminate,
 )
 from surestep.kernels.posterior import (
@@ -81,6 +83,8 @@ class ModelDraws:
     rewards: RewardDraws
     extreme: float = 0.0  # visits that an end of the range of rewards weighs against a policy
     seed: int
+    horizon: int | None = None  # the steps that count, if only ends are worth something
+    alone: bool = False  # Δ is ρ(π) itself
 
     @property
     def priors(self) -> int:
@@ -132,6 +136,8 @@ class DrawnQuestion(NamedTuple):
             models.rewards.more.size,
             models.rows.given.size == 0,
             models.start_weight.size,
+            models.horizon,
+            models.alone,
         )
 
     def gains(self, lower: FloatArray, errors: FloatArray) -> Gains:
@@ -140,7 +146,8 @@ class DrawnQuestion(NamedTuple):
         number = len(self.policies)
         least = np.maximum(np.ascontiguousarray(lower[:, :number].T), low - high)  # none lose more
         same = (self.policies == self.behavior).all(axis=1)
-        least[same] = 0.0  # π_b loses nothing, however evaluated
+        if not self.models.alone:
+            least[same] = 0.0  # π_b loses nothing, however evaluated
         return Gains(least, float(errors[:, :number].max()))
 
 
@@ -239,9 +246,12 @@ def gains_and_errors(
     Of policies [B, 1 + P] π_b comes first. Values of a drawn model may be outside of the bounds.
     Where they are not, holding changes nothing; so the rank of a truth that meets the bounds is the
     same whatever the others count. They count the less favourable of Δ and of Δ with ρ cut off at
-    the bounds, since where both are cut off at the same bound, a loss would look like none.
+    the bounds, since where both are cut off at the same bound, a loss would look like none. A ρ(π)
+    that is asked for alone is cut off itself.
     """
     low, high = models.value_bounds
+    if models.alone:
+        return np.clip(performance, low, high)[:, 1:] - error[:, 1:], error[:, 1:]
     errors = np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low))
     cut = np.clip(performance, low, high)
     held = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
@@ -258,7 +268,7 @@ class Guess(NamedTuple):
 def first_guess(models: ModelDraws, first: Chunk, policies: FloatArray) -> Guess:
     """Returns the values of policies [P, K] in the first model; of small ones none are needed."""
     guess = Guess(np.zeros((len(policies), models.counts.pairs.num_states)), FIRST_STEPS)
-    if is_small(models):
+    if is_small(models) or models.horizon is not None:
         return guess
     steps = float(step_bounds(models, first, [policies]).max())
     iterated(models, first, policies, Aim(ACCURACY, steps, keep=True), guess.values)
@@ -287,8 +297,8 @@ def evaluated(
 
     Where some have fewer policies than others, the rest is 0.
     """
-    if is_small(models):
-        return eliminated(models, chunk, everyone)
+    if is_small(models) or models.horizon is not None:
+        return done_at_once(models, chunk, everyone)
     size = len(chunk.ends) // len(everyone)
     parts = [
         iterated(
@@ -303,14 +313,27 @@ def evaluated(
     return Performance(*map(line, zip(*parts, strict=True)))
 
 
-def eliminated(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]) -> Performance:
-    """Evaluates the policies of each data set in its drawn models by elimination."""
+def done_at_once(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]) -> Performance:
+    """Evaluates the policies of each data set in its drawn models by elimination, or step by step.
+
+    Of a large model a step is too much for one thread of a GPU.
+    """
     pairs, size = models.counts.pairs, len(chunk.ends)
     shape = (size, max(map(len, everyone)))
     performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    model = (pairs.offsets, models.discount, chunk)
-    room = room_to_eliminate(pairs.num_states)
-    eliminate_drawn.all(size, room, *model, line(everyone), places(everyone), performance)
+    policies, firsts = line(everyone), places(everyone)
+    if models.horizon is None:
+        model = (pairs.offsets, models.discount, chunk)
+        room = room_to_eliminate(pairs.num_states)
+        eliminate_drawn.all(size, room, *model, policies, firsts, performance)
+        return performance
+    room, steps = room_to_count(pairs.num_states), (pairs.offsets, models.horizon)
+    if is_small(models):
+        count_steps_drawn.all(size, room, *steps, chunk, policies, firsts, performance)
+    else:
+        home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
+        asked = (Chunk(*home), policies, firsts, performance)
+        count_steps_drawn.on_processor(size, room, *steps, *asked)
     return performance
 
 
@@ -336,11 +359,13 @@ def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]
     """Returns a bound on the discounted steps of each policy in each drawn model [B, P].
 
     That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
-    w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
+    w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends. Where only N steps count, it
+    is N + 1: each is rounded once, and so is the mean over the starts.
     """
-    if models.discount < 1:
-        shape = (len(chunk.ends), max(map(len, everyone)))
-        return np.full(shape, longest_horizon(models.discount))
+    if models.discount < 1 or models.horizon is not None:
+        shape, steps_left = (len(chunk.ends), max(map(len, everyone))), models.horizon
+        bound = longest_horizon(models.discount) if steps_left is None else steps_left + 1.0
+        return np.full(shape, bound)
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
     zeros = np.zeros((len(everyone[0]), models.counts.pairs.num_states))
     try:

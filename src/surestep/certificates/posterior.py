@@ -34,7 +34,6 @@ from surestep.certificates.drawn import (
     ModelDraws,
     drawn_gains_each,
     expected_cells,
-    startable,
 )
 from surestep.certificates.episodes import held_out_part, split_of
 from surestep.certificates.prior import (
@@ -53,6 +52,7 @@ from surestep.model.known import Known, Logger, Ranges, ends
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.signals import stopped
 from surestep.model.statements import Scalar, Statement
 
 Starts = Literal["posterior", "known"]
@@ -175,8 +175,8 @@ class Posterior:
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
-        problem = self.judging(problem)
-        priors = self.priors_for(problem)
+        part = self.judging(problem)
+        priors, problem = self.priors_for(part), stopped(part)
         question, _ = question_of(problem, [policy], self, priors)
         drawn = Gains(np.zeros((1, self.draws)), 0.0)  # of π_b itself, whatever the model
         notes = common.nothing_changed(problem, policy)
@@ -218,7 +218,7 @@ class Posterior:
         counts = problem.counts
         used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
         try:
-            models = model_draws(problem, self, self.priors_for(problem))
+            models = model_draws(stopped(problem), self, self.priors_for(problem))
             cells = [expected_cells(models, used)] * models.priors
             if models.others:  # and one against a policy
                 against = replace(models, rows=models.rows._replace(weight=ADVERSE))
@@ -238,7 +238,7 @@ class Posterior:
     def assumptions(self, problem: Problem, priors: tuple[Prior, ...]) -> tuple[Statement, ...]:
         """Returns what must hold for the claim, the prior first of all."""
         weight = {
-            "states": int(startable(problem.counts).sum()),
+            "states": int(priors[0].startable.sum()),
             "weight": priors[0].start_alpha,
         }
         statements = [
@@ -329,6 +329,28 @@ def posterior_gains(
     return gains[0] if isinstance(policies, Policy) else gains
 
 
+def gains_by_draw(
+    problems: Sequence[Problem], policy: Policy, every: Sequence[Posterior]
+) -> FloatArray:
+    """Returns Δ_k of a policy for several signals of the same log [signals, draws], by k.
+
+    Each signal has settings of its own, which agree in seed, draws, first prior and split. Under
+    the first prior draw k then has the same transitions and starts for all signals: every row and
+    the starts have random numbers of their own, by (seed, k, pair), and what rewards need comes
+    after them. Only the rows of unsafe states are none of a chance to reach these. So the share of
+    all k in which several statements hold is that of their joint posterior. Under several priors,
+    the gains of a signal are made as small as under each, by rank (`least_of`): the share is at
+    most that under the first, and each row by itself holds under all.
+    """
+    if len({(settings.seed, settings.draws) for settings in every}) > 1:
+        raise InvalidParameter("the settings of signals differ in seed or draws; expected the same")
+    answers = gains_each(every, problems, [[policy]] * len(problems))
+    for answer in answers:
+        if isinstance(answer, CertificateRefused):
+            raise answer
+    return np.concatenate(common.usable(answers))
+
+
 def gains_each(
     every: Sequence[Posterior],
     problems: Sequence[Problem],
@@ -341,7 +363,8 @@ def gains_each(
     for place, (settings, problem) in enumerate(zip(every, problems, strict=True)):
         try:
             part = settings.judging(problem)
-            question = question_of(part, policies[place], settings, settings.priors_for(part))
+            priors = settings.priors_for(part)
+            question = question_of(stopped(part), policies[place], settings, priors)
         except CertificateRefused as refusal:
             answers[place] = refusal
         else:
@@ -423,8 +446,10 @@ def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) 
         value_bounds=problem.value_bounds,
         start_weight=np.zeros(0)
         if settings.starts == "known"
-        else problem.counts.starts + priors[0].start_alpha * startable(problem.counts),
+        else problem.counts.starts + priors[0].start_alpha * priors[0].startable,
         rewards=rewards,
         extreme=float(settings.extreme_weight),
         seed=settings.seed,
+        horizon=problem.horizon,
+        alone=problem.alone,
     )

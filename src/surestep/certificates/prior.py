@@ -31,6 +31,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, estimate_mdp
+from surestep.model.signals import stopped
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 from surestep.planning.ends import steps_towards
@@ -54,6 +55,7 @@ class Prior:
     alpha: float | None  # of a successor, where it is the same for all
     total: float | None  # of a row, where it is the same for all
     start_alpha: float  # of a start
+    startable: BoolArray  # [S]
     name: PriorName
 
 
@@ -87,9 +89,10 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     """Returns the prior of that name; `weight` is the total of a row, where it has no other one.
 
     The starts have a weight that is shared evenly: the same for each as a state of a row has, or
-    where weights of rows are not the same, that total.
+    where weights of rows are not the same, that total. Unsafe states, in which what counts is over,
+    have no rows of their own, and may well be starts.
     """
-    counts, support = problem.counts, problem.support
+    counts, support, allowed = stopped(problem).counts, problem.support, startable(problem.counts)
     if name == "own" and (support is None or support.weight is None):
         raise CertificateRefused(Statement("no-successor-weights"))
     fixed = FIXED_ALPHA.get(name)
@@ -113,7 +116,8 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
         rows=rows,
         alpha=alpha,
         total=total,
-        start_alpha=weight / int(startable(counts).sum()) if fixed is None else fixed,
+        start_alpha=weight / int(allowed.sum()) if fixed is None else fixed,
+        startable=allowed,
         name=name,
     )
 
@@ -161,8 +165,9 @@ def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list
 
     A little weight of each row leads to the one state, of those that its pair may lead to, in which
     the policy gains the least over π_b in the mean model. At discount 1 it is one from which both
-    end along steps that were seen, so that they end in every drawn model too. Where the ends of
-    ranges of rewards have a weight, one pair earns the worst of its range; see `worst_pair`.
+    end along steps that were seen, so that they end in every drawn model too, unless only some
+    steps count. Where the ends of ranges of rewards have a weight, one pair earns the worst of its
+    range; see `worst_pair`. A policy that is judged alone gains what it is worth itself.
     """
     models, behavior, policies = question
     size, mdp = models.counts.pairs.num_states, mean_model(models)
@@ -175,9 +180,9 @@ def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list
         taken.append(occupancy(mdp, policy)[:-1] if extreme > 0 else np.zeros(0))
     alike: dict[bytes, tuple[ModelDraws, list[int]]] = {}
     for place, chances in enumerate(policies):
-        gain = rounded(values[1 + place] - values[0])
+        gain = rounded(values[1 + place] - (0.0 if models.alone else values[0]))
         gain[~(ends[0] & ends[1 + place])] = np.inf
-        if (chances != behavior).any() and np.isfinite(gain.min()):
+        if (models.alone or (chances != behavior).any()) and np.isfinite(gain.min()):
             rows = adverse_rows(models.rows, gain)
             more: FloatArray = np.zeros(0)
             if extreme > 0:
@@ -244,10 +249,10 @@ def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:
 def ending_states(models: ModelDraws, policy: FloatArray) -> BoolArray:
     """Returns the states [S] from which a policy [K] may end along steps that were seen.
 
-    With a discount below 1, these are all.
+    With a discount below 1, or where only some steps count, these are all.
     """
     counts = models.counts
-    if models.discount < 1:
+    if models.discount < 1 or models.horizon is not None:
         return np.ones(counts.pairs.num_states, np.bool_)
     seen = estimate_mdp(counts, models.discount)
     may_end: BoolArray = steps_towards(seen, policy > 0, counts.terminal) >= 0
@@ -259,7 +264,8 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
 
     The prior's weight of all states would fill every row. So it leads to one more state, the last,
     and from there at once to each state alike. Rewards are the means of what was seen; what nobody
-    saw earns what the others do on average.
+    saw earns what the others do on average. Where only N steps count, a discount of N/(N + 1) takes
+    their place: any number of steps may be left, N on average.
     """
     counts, rows, rewards = models.counts, models.rows, models.rewards
     pairs, size, num_pairs = counts.pairs, counts.pairs.num_states, counts.pairs.num_pairs
@@ -268,7 +274,8 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
     total = arrays.run_sums(weight, rows.offsets) + rows.weight
     chance = weight / np.where(goes_on, total, 1.0)[owner]
     anywhere = np.where(goes_on, rows.weight / np.where(goes_on, total, 1.0), 0.0)
-    typical = 0.0
+    steps, typical = models.horizon, 0.0
+    discount = models.discount if steps is None else steps / (steps + 1)
     if rewards.atoms.size > 0:
         typical = float(np.average(means_of(rewards.atoms), weights=rewards.atoms[:, WEIGHT]))
     earned = np.nan_to_num(means_of(rewards.seen), nan=typical)
@@ -287,7 +294,7 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
         np.append(np.insert(rows.successor, last, size)[kept], np.arange(size)),
         np.append(np.insert(chance, last, anywhere[goes_on])[kept], np.full(size, 1 / size)),
         np.append(earned, 0.0)[pair],
-        np.append(np.full(num_pairs, min(models.discount, NEARLY_ONE)), 1.0),
+        np.append(np.full(num_pairs, min(discount, NEARLY_ONE)), 1.0),
         np.append(counts.starts / counts.starts.sum(), 0.0),
         np.append(np.where(goes_on, 0.0, counts.unseen_reward()), 0.0),
     )

@@ -26,6 +26,16 @@ bound alone, and it is 0 for π_I = π_b, where A = 0 and f ≤ 0.
 All fixed points are known up to a proven error only; each is moved by it to the safe side before it
 is used. Without a discount (γ = 1), sweeps from the value bounds, and from f, take the place of the
 fixed points: the operators are monotone, so that every sweep is a bound on the safe side.
+
+**Chances to reach states** (`model.signals`): γ is 1, and where only N steps count, let n of them
+be left. V_0 is known: −1 where the states are reached, and 0 elsewhere. Bounds of V_{n−1} make
+bounds of V_n by one worst-case or best-case sweep; that nature may choose anew each time only makes
+them wider. As in 2, with Q_n = Σ P V_{n−1} of π_b,
+
+    D_n = Σ_a (π_I − π_b) Q_n + Σ_a π_I Σ P D_{n−1} ≥ max(A_n + Σ_a π_I min_p Σ p D_{n−1}, f_n)
+
+from D_0 = 0 on, where A_n is A with the bounds of Q_n, and f_n is f with those of V_n. For the
+chance under π_I alone, L is the least that V_low^{π_I} is at the start.
 """
 
 from __future__ import annotations
@@ -47,9 +57,10 @@ from surestep.model.certificate import Certificate
 from surestep.model.known import Known, ends
 from surestep.model.policy import Plan, Policy
 from surestep.model.problem import Problem
+from surestep.model.signals import stopped
 from surestep.model.statements import Scalar, Statement
 from surestep.planning.rectangular import Earnings, RectangularSet
-from surestep.planning.robust import best_values, rule_of, worst_values
+from surestep.planning.robust import Operator, best_values, rule_of, swept, worst_values
 
 ROUNDING = 2.0**-52
 
@@ -138,7 +149,10 @@ class Case(NamedTuple):
     def of(cls, certifier: Robust, problem: Problem, policy: Policy) -> Case:
         """Returns the case; refused where there is no such set."""
         common.usable_discount(problem)
-        return cls(certifier, problem, policy, uncertainty_of(problem, certifier.terms()))
+        problem, terms = stopped(problem), certifier.terms()
+        if problem.reach is not None:  # whose rewards are known, whatever range others have
+            terms = terms._replace(reward_range=None)
+        return cls(certifier, problem, policy, uncertainty_of(problem, terms))
 
 
 def certificate_of(comparison: BothPolicies) -> Certificate:
@@ -166,7 +180,7 @@ def certificate_of(comparison: BothPolicies) -> Certificate:
     return common.claim_of(
         certifier,
         problem,
-        comparison.lower if changed.any() else 0.0,
+        comparison.lower if changed.any() or problem.alone else 0.0,
         "proved" if certifier.strict else "asymptotic",
         certifier.assumptions(problem),
         figures,
@@ -187,6 +201,38 @@ class BothPolicies(NamedTuple):
 
 
 def claims_about(cases: Sequence[Case]) -> list[Claim]:
+    """Returns the claim of each case: by fixed points, or by as many sweeps as steps count."""
+    found = iter(claims_by_fixed_points([c for c in cases if c.problem.horizon is None]))
+    return [
+        next(found) if c.problem.horizon is None else certificate_of(swept_over(c)) for c in cases
+    ]
+
+
+def swept_over(case: Case) -> BothPolicies:
+    """Evaluates both policies and their difference over the steps that count."""
+    _, problem, policy, models = case
+    worlds, behavior, (low, high) = models.models, problem.behavior, problem.value_bounds
+    least, change = np.full(problem.num_states, low), policy.probability - behavior.probability
+    ours, theirs = (Operator(worlds, chosen, least) for chosen in (policy, behavior))
+    best = Operator(worlds.mirrored(), behavior, np.full(problem.num_states, -high))
+    rule = rule_of(worlds, policy, least)
+    our_low = their_low = their_high = worlds.low.ending[worlds.pairs.offsets[:-1]]
+    floor: FloatArray = np.zeros(problem.num_states)
+    gap = floor
+    difference = worlds
+    for _ in range(problem.horizon or 0):
+        difference = difference_models(worlds, advantage(worlds, change, their_low, their_high))
+        our_low = np.maximum(swept(ours, rule, our_low), low)
+        their_low = np.maximum(swept(theirs, rule, their_low), low)
+        their_high = np.minimum(-swept(best, rule, -their_high), high)
+        floor = floor_of(our_low, their_high)
+        rounding = rule_of(difference, policy, floor)
+        gap = np.maximum(swept(Operator(difference, policy, floor), rounding, gap), floor)
+    both = BothPolicies(case, our_low, their_high, floor, difference, 0.0)
+    return with_lower(both, Plan(policy, gap, problem.horizon or 0, 0.0, 0.0))
+
+
+def claims_by_fixed_points(cases: Sequence[Case]) -> list[Claim]:
     """Evaluates both policies of each case, then their difference."""
     worlds = [case.models.models for case in cases]
     ours, theirs = [case.policy for case in cases], [case.problem.behavior for case in cases]
@@ -212,8 +258,13 @@ def claims_about(cases: Sequence[Case]) -> list[Claim]:
 
 
 def with_lower(both: BothPolicies, gap: Plan) -> BothPolicies:
-    """Returns the comparison with the difference of both values at the start, less all errors."""
+    """Returns the comparison with the difference of both values at the start, less all errors.
+
+    Where the claim is of π_I alone, its own least value takes the place of the difference.
+    """
     surely = np.maximum(gap.value - gap.error_bound, both.floor)
+    if both.case.problem.alone:
+        surely = both.our_low
     rounding = (surely.size + 8) * ROUNDING * float(np.abs(surely).max())
     lower = both.case.models.least_start(surely) - rounding
     return both._replace(error=both.error + gap.error_bound + rounding, lower=lower)
@@ -226,12 +277,17 @@ def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> BothPolicies:
     our_low, their_low = (np.maximum(plan.value - plan.error_bound, low) for plan in (ours, theirs))
     their_high = np.minimum(best.value + best.error_bound, high)
     check_value_bounds(problem, np.maximum(our_low, their_low), best.value + best.error_bound)
-    # A difference of two doubles is rounded once.
-    floor = our_low - their_high - ROUNDING * (np.abs(our_low) + np.abs(their_high))
+    floor = floor_of(our_low, their_high)
     change = case.policy.probability - problem.behavior.probability
     gain = advantage(worlds, change, their_low, their_high)
     error = ours.error_bound + theirs.error_bound + best.error_bound
     return BothPolicies(case, our_low, their_high, floor, difference_models(worlds, gain), error)
+
+
+def floor_of(our_low: FloatArray, their_high: FloatArray) -> FloatArray:
+    """Returns f [S]; a difference of two doubles is rounded once."""
+    floor: FloatArray = our_low - their_high
+    return floor - ROUNDING * (np.abs(our_low) + np.abs(their_high))
 
 
 def advantage(

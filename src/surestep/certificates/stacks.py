@@ -16,6 +16,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.refuting import SAME
 from surestep.kernels.stitched import (
+    FOREVER,
     Case,
     Cases,
     Course,
@@ -34,7 +35,6 @@ from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import best_value, worst_value
 
 MOST_KEPT = 2**25  # numbers of series and chances that are kept at a time
-FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
 
 
 def stacks_of(log: DecisionLog) -> Stacks:
@@ -105,6 +105,7 @@ def course_of(
         tails_of_bounds(problem),
         problem.single_discount,
         limits,
+        FOREVER if problem.horizon is None else problem.horizon,
     )
 
 
@@ -174,8 +175,8 @@ def alike(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
     """Yields the places of cases over the same pairs, not too many of many pairs or long series."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, case in enumerate(cases):
-        offsets, _, starts, *_, discount, limits = case.course
-        kind = offsets.tobytes(), starts.size > 0, discount, limits
+        offsets, _, starts, *_, discount, limits, counted = case.course
+        kind = offsets.tobytes(), starts.size > 0, discount, limits, counted
         groups.setdefault(kind, []).append(place)
     for group in groups.values():
         longest = max(cases[place].rounds for place in group)

@@ -45,6 +45,13 @@ given all rounds before, and a round of π_b, counted as −G_b, one of at most 
 `bets.limits_of` makes one L of both at the whole δ. A bet on either then has to fear the
 bad luck of that one only.
 
+**Chances to reach states** (`model.signals`). To reach them ends a rollout and pays −1, all else
+pays nothing, and γ is 1. Where only N steps count, a rollout is over after N: that is a rule of its
+own past, and the mean of what is left is what is paid, 0, for both policies. So the lemma holds,
+and this is no cut. At a pair that fold 1 never saw, what is left lies between −1 and 0: the states
+count as reached for π_I, and as not reached for π_b. Where the chance under π_I alone is asked for,
+all rounds are of π_I, each with a mean of at most ρ(π_I) given those before, and L bounds that.
+
 **Foreseen tails.** The robust set that certifies comes from all of the log, and knows more than one
 of fold 1 alone. Plans foresee it by fold 1 with all counts as many times as large; whether that
 comes true changes what is claimed, and not how often it is wrong.
@@ -52,7 +59,7 @@ comes true changes what is claimed, and not how often it is wrong.
 What is *not* valid: to leave out an entry for what came of it; to shuffle a stack, or to count N_k
 as fixed; to cut a rollout where the log happens to end and go on; to sort episodes by how they
 went; to split the log of a logger who learns at random (its later actions tell the outcomes of
-earlier steps); to estimate π_b from fold 2.
+earlier steps); to estimate π_b from fold 2; to leave out rollouts that are cut.
 """
 
 from __future__ import annotations
@@ -93,6 +100,7 @@ from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, estimate_behavior
+from surestep.model.signals import stopped
 from surestep.model.statements import Scalar, Statement
 
 PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify
@@ -183,18 +191,22 @@ class Stitched:
         ]
 
     def training_folds(self, training: Problem, policies: Sequence[Policy]) -> dict[int, Planning]:
-        """Returns how each policy but π_b is planned for on the steps of a training part."""
+        """Returns how each policy is planned for on the steps of a training part.
+
+        π_b is none of them where it would be compared with itself.
+        """
         common.check_delta(self.delta, "a bet", SMALLEST_LEVEL)
+        training = stopped(training)
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
         foreseen = grown(training, 1 + ratio) if self.may_have_tails(training, log) else training
         folds: dict[int, Planning] = {}
         for p, policy in enumerate(policies):
-            if (policy.probability == behavior).all():
+            if (policy.probability == behavior).all() and not training.alone:
                 continue
             course = course_of(training, policy, self.limits(training), self.initial(training))
             tails = self.robust_tails(foreseen, policy)
-            folds[p] = Planning(self, stacks, course, ratio, tails)
+            folds[p] = Planning(self, stacks, course, ratio, tails, training.alone)
         return folds
 
     def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
@@ -210,8 +222,9 @@ class Stitched:
         return next((factor for factor, score in grown if score > 0), None)
 
     def limits(self, problem: Problem) -> tuple[float, float]:
-        """Returns the bounds of all returns."""
-        return common.range_of(self, "return") or problem.value_bounds
+        """Returns the bounds of all returns; chances have their own."""
+        given = None if problem.reach is not None else common.range_of(self, "return")
+        return given or problem.value_bounds
 
     @staticmethod
     def certify_many(asked: Sequence[Question]) -> list[Claim]:
@@ -230,10 +243,10 @@ class Stitched:
 
         judging = [common.tried(judging_of, *question) for question in asked]
         judged = common.usable(judging)
-        found = iter(lower_limits([one for one in judged if one.figures["changed_pairs"]]))
+        found = iter(lower_limits([one for one in judged if one.is_open]))
 
         def claim_of(one: Judging) -> Claim:
-            limit = next(found) if one.figures["changed_pairs"] else (0.0, {})
+            limit = next(found) if one.is_open else (0.0, {})
             if isinstance(limit, CertificateRefused):
                 return limit
             lower, figures = limit
@@ -245,11 +258,12 @@ class Stitched:
 
     def judging_of(self, problem: Problem, policy: Policy) -> Judging:
         """Returns what is to be judged by the log of a problem; refused where it cannot be."""
+        whole, problem = problem, stopped(problem)
         log = usable_log(problem)
         folds = self.folds(log)
         changed = int(np.count_nonzero(policy.probability != problem.behavior.probability))
-        if changed:  # where nothing is, nothing is compared with the estimate
-            check_estimate(problem, folds)
+        if changed or problem.alone:  # where nothing is, nothing is compared with the estimate
+            check_estimate(whole, folds)
         limits = self.limits(problem)
         check_values(problem)
         check_returns(problem, log, limits)
@@ -268,10 +282,12 @@ class Stitched:
     def planning(self, problem: Problem, policy: Policy, folds: Folds) -> Planning:
         """Returns how fold 1 is to plan for the policy, without a robust set."""
         # An end that only the second fold shows is on its stacks; plans must not know of it.
-        course = course_of(problem, policy, self.limits(problem), self.initial(problem))._replace(
-            over=episodes.known_ends(problem, folds.first)
-        )
-        return Planning(self, stacks_of(folds.first), course, folds.ratio, None)
+        over = episodes.known_ends(problem, folds.first)
+        if problem.reach is not None:  # which the problem itself names
+            over = over | problem.reach.states
+        course = course_of(problem, policy, self.limits(problem), self.initial(problem))
+        course = course._replace(over=over)
+        return Planning(self, stacks_of(folds.first), course, folds.ratio, None, problem.alone)
 
     def planned_tails(self, problem: Problem, policy: Policy, folds: Folds) -> Tails | None:
         """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
@@ -370,12 +386,13 @@ class Planning(NamedTuple):
     course: Course
     ratio: float  # the size of the second fold relative to the first
     tails: Tails | None  # those of a robust set
+    alone: bool = False  # rounds are of π_I alone
 
     def folds(self) -> list[Fold]:
         """Returns the fold as it plans without a robust set, and with one if there is any."""
-        settings, (_, stacks, course, ratio, tails) = self.certifier, self
+        settings, (_, stacks, course, ratio, tails, alone) = self.certifier, self
         smaller = (1 - settings.tails) * settings.delta
-        plain = Fold(stacks, course, ratio, settings.delta)
+        plain = Fold(stacks, course, ratio, settings.delta, alone)
         if tails is None:
             return [plain]
         return [plain, Fold(stacks, course._replace(tails=tails), ratio, smaller)]
@@ -390,6 +407,11 @@ class Judging(NamedTuple):
     folds: Folds
     figures: dict[str, Scalar]
 
+    @property
+    def is_open(self) -> bool:
+        """Tells whether there is something to find out: π_b itself gains nothing over π_b."""
+        return bool(self.figures["changed_pairs"] or self.problem.alone)
+
     def certificate(self, lower: float, of_rounds: dict[str, Scalar]) -> Certificate:
         """Returns the claim of a lower limit, with the figures of its rounds, if there are any."""
         certifier, problem, _, _, figures = self
@@ -401,7 +423,7 @@ class Judging(NamedTuple):
             "proved",
             certifier.assumptions(problem, bool(of_rounds.get("robust_tails"))),
             figures | of_rounds,
-            () if figures["changed_pairs"] else (Statement("nothing-changed"),),
+            () if self.is_open else (Statement("nothing-changed"),),
             most - least,
         )
 
@@ -473,7 +495,7 @@ def lower_limits(
 
 def check_rounds(way: Way, rounds: Rounds, course: Course) -> None:
     """Refuses bounds of returns that a round refutes."""
-    kinds = (BOTH,) if way.who == BOTH else (OURS, THEIRS)
+    kinds = (way.who,) if way.who <= OURS else (OURS, THEIRS)
     for who, values in zip(kinds, kinds_of(way.who, rounds), strict=True):
         least = least_of(who, course)
         worst = float(values.min(initial=least))
@@ -491,7 +513,7 @@ def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
     return {
         "paired": paired,
         "rounds": kinds[0].size / runs,
-        "behavior_rounds": kinds[-1].size / runs,
+        "behavior_rounds": 0.0 if way.who == OURS else kinds[-1].size / runs,
         "horizon": way.horizon,
         "behavior_horizon": way.their_horizon,
         "cut_share": float(rounds.cuts.sum() / max(rollouts, 1)),

@@ -351,6 +351,45 @@ def eliminate_drawn(
             performance.mean[b, p] = mean_over(initial[b], value)
 
 
+def room_to_count(num_states: int) -> RoomSize:
+    """Returns the room that `count_steps_drawn` needs."""
+    return RoomSize(3 * num_states)
+
+
+@tasks(threads_from=CHUNK_THREADS)
+def count_steps_drawn(
+    first_task: int,
+    end_task: int,
+    room: Room,
+    pair_offsets: IntsIn,
+    steps: int,
+    models: Chunk,
+    policy: TableIn,
+    firsts: IntsIn,
+    performance: Performance,
+) -> None:
+    """ρ of policies in each drawn model, if only ends are worth something, within so many steps.
+
+    Nothing is discounted. The policies of a data set are those of `eliminate_drawn`.
+    """
+    ends, target, share, reward, initial = models
+    size, models_each = pair_offsets.size - 1, len(ends) // (firsts.size - 1)
+    earned, value = room.floats[:size], room.floats[size : 2 * size]
+    following = room.floats[2 * size : 3 * size]
+    for b in range(first_task, end_task):
+        model = DrawnModel(pair_offsets, 1.0, ends[b], target[b], share[b])
+        first = firsts[b // models_each]
+        for p in range(firsts[b // models_each + 1] - first):
+            most = earn(pair_offsets, reward[b], policy[first + p], earned)
+            copy_into(value, earned)
+            for _ in range(steps):
+                add_what_follows(model, policy[first + p], earned, value, following)
+                copy_into(value, following)
+            performance.residual[b, p] = 0.0
+            performance.scale[b, p] = most + largest_of(value)
+            performance.mean[b, p] = mean_over(initial[b], value)
+
+
 @tasks(threads_from=CHUNK_THREADS)
 def step_drawn(
     first_task: int,

@@ -37,6 +37,7 @@ from surestep.kernels.records import line, part, places
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
 SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not
 SERIES_THREADS = 50_000  # values from which on bets are shared out among threads
+FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
 RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads
 
 
@@ -73,12 +74,13 @@ class Course(NamedTuple):
     tails: Tails
     discount: float
     limits: tuple[float, float]  # of all returns: from below for π_I, from above for π_b
+    counted: int = FOREVER  # the steps after which a rollout is over, and worth no more
 
 
 class Cases(NamedTuple):
     """Courses over the same pairs, each on the stacks of one of D logs; arrays follow each other.
 
-    They agree in discount and limits, and all starts are known, or none are.
+    They agree in discount, limits and steps that count, and all starts are known, or none are.
     """
 
     log: IntsIn  # [C] the log of each
@@ -208,13 +210,15 @@ def stitched_rounds(
     THEIRS −G_b), and cuts rollouts of π_I after `horizons`[2w] steps, those of π_b after
     `horizons`[2w + 1]. Runs of the same number have the same random numbers, whatever the way.
 
-    A rollout ends where the process is over. It is cut where it takes a pair that is not `readable`
-    [K], or after its horizon. Where the log lacks an entry, or does not say where it led (a
-    successor below 0), the run is over.
+    A rollout ends where the process is over, or no more steps count. It is cut where it takes a
+    pair that is not `readable` [K], or after its horizon. Where the log lacks an entry, or does not
+    say where it led (a successor below 0), the run is over.
     """
     complete, cuts, moments, differences = outcome
     offsets, reward, successor, ended, starts = cases.stacks
-    pair_offsets, chances, start_chances, over, at_end, tails, discount, limits = cases.course
+    pair_offsets, chances, start_chances, over, at_end, tails, discount, limits, counted = (
+        cases.course
+    )
     at_pair, at_state = tails
     ways, num_states = turns.size // cases.log.size, pair_offsets.size - 1
     num_pairs = cases.readable.size // cases.log.size
@@ -253,6 +257,8 @@ def stitched_rounds(
                 while True:
                     if over[c * num_states + s]:
                         total += weight * at_end[own, s]
+                        break
+                    if step == counted:
                         break
                     if step == horizons[2 * way + side]:
                         total += weight * at_state[own, s]

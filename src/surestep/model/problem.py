@@ -174,6 +174,16 @@ class Problem:
         return self.behavior.estimated
 
     @property
+    def alone(self) -> bool:
+        """Tells whether claims are of ρ(π_I) itself, not of what it gains over π_b."""
+        return self.reach is not None and self.reach.alone
+
+    @property
+    def horizon(self) -> int | None:
+        """Returns the number of steps that count; None where all do."""
+        return None if self.reach is None else self.reach.within
+
+    @property
     def value_bound(self) -> float:
         """Returns V_max of the paper: the larger magnitude of the two value bounds."""
         return max(abs(bound) for bound in self.value_bounds)

@@ -149,12 +149,18 @@ def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | Non
     scale = rule.reward_scale + float(np.abs(floor).max())
     value, sweeps, rise = floor, 0, np.inf
     while rise > DEFAULT_TOLERANCE * scale and sweeps < MOST_SWEEPS:
-        after = operator.at(value).after
-        slack = rule.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
-        risen_value = np.maximum(value, after - slack)
+        risen_value = np.maximum(value, swept(operator, rule, value))
         rise, sweeps = float((risen_value - value).max()), sweeps + 1
         value = risen_value
     return Plan(policy, value, sweeps, rise, 0.0)
+
+
+def swept(operator: Operator, rule: StoppingRule, value: FloatArray) -> FloatArray:
+    """Returns max(Tv, floor), less what a sweep may be rounded up by."""
+    after = operator.at(value).after
+    scale = rule.reward_scale + float(np.abs(operator.floor).max())
+    lowered: FloatArray = after - rule.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
+    return lowered
 
 
 def solved(chain: Chain, start: FloatArray, target: float, rule: StoppingRule) -> FloatArray:
