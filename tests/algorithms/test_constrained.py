@@ -1,4 +1,4 @@
-"""Policies within limits: optima by brute force, limits that are kept, and those nobody can keep."""
+"""Policies within limits: optima by brute force, limits kept, and limits nobody can keep."""
 
 from dataclasses import replace
 

@@ -25,6 +25,7 @@ from surestep.model.certificate import NO_CLAIM, Certificate, Standing
 from surestep.model.known import Known, ends
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
+from surestep.model.signals import Signal
 from surestep.model.statements import STOPPING, Statement
 
 
@@ -67,6 +68,7 @@ MEMBERS = (*Certifier.__annotations__, "delta", "certify")
 LIKE_ONE = f"a frozen dataclass with {', '.join(MEMBERS)}"
 BY_EXTENSION: Standing = "by-extension"
 TOLD = {Posterior: told_posterior, Robust: told_robust, Trajectory: told_trajectory}
+ABOUT_REWARDS = ("reward_", "return_", "ending_", "rewards", "extreme_weight")  # settings
 WORDS: dict[str, bool | None] = {"none": None, "true": True, "false": False}
 
 
@@ -233,6 +235,20 @@ def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str
             told |= both
     takes = [field.name for field in dataclasses.fields(kind)]
     return {name: told[name] for name in takes if told.get(name) is not None}
+
+
+def certifier_for(certifier: Certifier, signal: Signal) -> Certifier:
+    """Returns the certifier with what is known of the rewards of a further signal.
+
+    What is known of the first one's says nothing of it.
+    """
+    own: dict[str, Any] = {}
+    told = told_to(type(certifier), signal.known, {})
+    for field in dataclasses.fields(certifier):  # type: ignore[arg-type]
+        if field.name.startswith(ABOUT_REWARDS):
+            own[field.name] = told.get(field.name, field.default)
+    changed: Certifier = replace(certifier, **own)  # type: ignore[type-var]
+    return changed
 
 
 def kinds() -> tuple[str, ...]:
