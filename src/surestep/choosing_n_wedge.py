@@ -16,28 +16,30 @@ the policies of all with one action in every state that they change, which peopl
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.algorithms import Algorithm, Limited, Limits, is_algorithm
+from surestep.algorithms import Algorithm, Constrained, Limited, Limits, is_algorithm
 from surestep.algorithms.batch import improve_batches
+from surestep.algorithms.constrained import Bounded
 from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, limited
 from surestep.certificates import CERTIFIERS, Certifier
 from surestep.certificates.certifying import choosing_bounds
 from surestep.certificates.common import Bound
-from surestep.certificates.registry import check_certifier
+from surestep.certificates.registry import certifier_for, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
 from surestep.model.batch import ProblemBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Improvement, Problem
 
 NEARLY = 0.9  # of the largest bound: what one action in every state has to promise
+LEAST_RANGE = float(np.finfo(float).tiny)  # of values that are all the same
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 
 
@@ -206,6 +208,115 @@ class AutoNWedge:
             return improvement_of(problem, problem.behavior)
 
 
+class Tried(NamedTuple):
+    """A candidate that keeps limits with something to spare, by the names of signals."""
+
+    algorithm: Constrained
+    policy: Policy
+    spare: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstrainedChoice:
+    """The constrained policy that promises the most of all signals, of several, or π_b.
+
+    A limit that is just kept in the estimate can hardly be proved to be kept. So there are
+    candidates that keep it with something to spare: `caution` times the distance from the estimate
+    to the lower bound that is expected for the policy without caution. Candidates whose further
+    signals are all expected within their limits come first, then those that miss them by the least,
+    as a share of the range of values; of equal ones, the one with the largest lower bound of the
+    first signal. Where for none all is expected, with a gain, the bounds of `otherwise` choose, if
+    it is given.
+    """
+
+    algorithm: Constrained
+    certifier: Certifier
+    rounds: tuple[float, ...] = (5, 20, 80)
+    caution: tuple[float, ...] = (0.5, 1.0)  # beside none
+    otherwise: Certifier | None = None
+    limits: Limits = NO_LIMITS
+
+    name: ClassVar = Constrained.name
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Returns the policy of the best candidate."""
+        return self.choose(problem).best.improvement
+
+    def choose(self, problem: Problem) -> Choice:
+        """Tries all candidates; refused where the first signal has no bound for any.
+
+        All of the problem chooses. Where a part of the log is held out, give the training part.
+        """
+        arrays.expect("problem", problem, Problem)
+        inside = problem.within(self.limits.closed(problem.counts))
+        bounded, judge = self.algorithm.bounded(inside), self.certifier
+        tried = [Tried(self.algorithm, problem.behavior, {})]
+        for rounds in self.rounds:
+            tried += candidate(bounded, replace(self.algorithm, rounds=rounds), {})
+        plain = tried[1:]
+        for one, lower in zip(plain, bounds_of(judge, inside, plain).T, strict=True):
+            for caution in self.caution if problem.signals else ():
+                spare = {
+                    limit.name: caution * max(limit.found(one.policy)[0] - limit.origin - bound, 0)
+                    for limit, bound in zip(bounded.limits[1:], lower[1:], strict=True)
+                    if np.isfinite(bound)
+                }
+                tried += candidate(bounded, one.algorithm, spare)
+        promised = [promise(bounded, lower) for lower in bounds_of(judge, inside, tried).T]
+        if self.otherwise is not None and max(promised) <= (0.0, 0.0):
+            judge = self.otherwise
+            promised = [promise(bounded, lower) for lower in bounds_of(judge, inside, tried).T]
+        taken = promised.index(max(promised))
+        made = [
+            algorithm.explained(bounded, policy, spare)
+            if place == taken
+            else improvement_of(problem, policy, n_wedge=algorithm.n_wedge)
+            for place, (algorithm, policy, spare) in enumerate(tried)
+        ]
+        algorithms, lower = [one.algorithm for one in tried], [first for _, first in promised]
+        candidates = map(Candidate, algorithms, made, lower)
+        return Choice(tuple(candidates), taken, judge)
+
+
+def candidate(bounded: Bounded, algorithm: Constrained, spare: Mapping[str, float]) -> list[Tried]:
+    """Returns the best policy with something to spare, if there is one."""
+    try:
+        policy = bounded.best(algorithm.rounds, spare)
+    except (NeverEnds, NotConverged):
+        return []
+    return [] if policy is None else [Tried(algorithm, policy, spare)]
+
+
+def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) -> FloatArray:
+    """Returns by what a choice goes: the bound of each signal for each policy [J, P]; −∞: none.
+
+    Refused where the first signal has no bound for any policy.
+    """
+    policies = [one.policy for one in tried]
+    judges = [(certifier, problem)]
+    judges += [(certifier_for(certifier, signal), signal.problem) for signal in problem.signals]
+    found = np.full((len(judges), len(policies)), -np.inf)
+    for j, (judge, part) in enumerate(judges):
+        (lower,) = choosing_bounds(judge, [part], [policies], lambda _: policies)
+        refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
+        if j == 0 and refused and len(refused) == len(lower):
+            raise refused[0]
+        for p, bound in enumerate(lower):
+            found[j, p] = -np.inf if isinstance(bound, CertificateRefused) else bound
+    return found
+
+
+def promise(bounded: Bounded, lower: FloatArray) -> tuple[float, float]:
+    """Returns minus how far the worst further signal is from its limit, and the first bound."""
+    short = [0.0]
+    for limit, signal, bound in zip(
+        bounded.limits[1:], bounded.problem.signals, lower[1:], strict=True
+    ):
+        low, high = signal.problem.value_bounds
+        short.append((limit.least - limit.origin - bound) / max(high - low, LEAST_RANGE))
+    return -max(short), float(lower[0])
+
+
 def one_action_of(problem: Problem, made: Improvement) -> Improvement:
     """Returns the improvement with one action in every state that changes, unless it never ends."""
     alone = with_one_action(made.policy, problem.behavior)
@@ -248,7 +359,9 @@ def any_gain(lower: Sequence[Bound]) -> bool:
     return any(not isinstance(bound, CertificateRefused) and bound > 0 for bound in lower)
 
 
-Method = Algorithm | AutoNWedge | Limited  # whatever a pipeline may improve with
+Method = (
+    Algorithm | AutoNWedge | ConstrainedChoice | Limited
+)  # whatever a pipeline may improve with
 
 
 def best_of(algorithms: Sequence[Algorithm], lower: Sequence[Bound]) -> int:

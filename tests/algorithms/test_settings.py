@@ -109,6 +109,7 @@ def test_defaults_are_those_of_the_papers():
         "duipi": ("xi", "estimator='bayesian'"),
         "robust-mdp": ("delta=0.1",),
         "provable": ("rounds=20", "price=1"),
+        "constrained": ("rounds=20", "price=1", "n_wedge"),
         "hcpi": (
             "delta=0.1",
             "estimator='dr'",

@@ -121,4 +121,5 @@ CONSTRAINTS = {
     "robust-mdp": beats_behavior_at_worst,
     "hcpi": changes_where_it_was_trained,
     "provable": at_most_behavior_where_unseen,
+    "constrained": equals_behavior_where_scarce,
 }

@@ -9,6 +9,7 @@ from surestep.algorithms import (
     Algorithm,
     BasicRL,
     BetaSPIBB,
+    Constrained,
     LowerSPIBB,
     PessimisticMBIE,
     Promise,
@@ -59,6 +60,7 @@ SETTINGS: dict[str, tuple[Algorithm, ...]] = {
     "robust-mdp": (RobustMDP(delta=0.5),),
     "hcpi": (HCPI(delta=0.4, train_share=0.5), HCPI(estimator="wis", interval="bca", seed=3)),
     "provable": (Provable(), Provable(rounds=2.5, price=0)),
+    "constrained": (Constrained(n_wedge=3), Constrained(n_wedge=0, rounds=2.5, price=0)),
 }
 
 NEED_LOG = {"hcpi"}  # whatever their settings
@@ -70,12 +72,12 @@ SOFT = ITERATED_SOFT | ONE_STEP | {"advantage-soft-spibb"}
 PLANNERS = {"ramdp", "rmin", "pessimistic-mbie", "duipi"}  # in another model than the estimate
 
 HOLDS_FOR = {
-    Promise.KEEPS_BEHAVIOR: SPIBBS | SOFT | {"hcpi", "robust-mdp", "provable"},
-    Promise.NEVER_WORSE: SPIBBS | SOFT | {"basic-rl", "robust-mdp", "provable"},
+    Promise.KEEPS_BEHAVIOR: SPIBBS | SOFT | {"hcpi", "robust-mdp", "provable", "constrained"},
+    Promise.NEVER_WORSE: SPIBBS | SOFT | {"basic-rl", "robust-mdp", "provable", "constrained"},
     Promise.REACHES_OPTIMUM: SPIBBS
     | ITERATED_SOFT
     | PLANNERS
-    | {"basic-rl", "robust-mdp", "provable"},
+    | {"basic-rl", "robust-mdp", "provable", "constrained"},
     Promise.OPTIMAL_IN_CLASS: SPIBBS | {"exact-soft-spibb", "lower-soft-spibb"},
     Promise.RENUMBERING: SPIBBS | SOFT | PLANNERS - {"duipi"} | {"basic-rl", "robust-mdp"},
 }

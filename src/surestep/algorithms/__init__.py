@@ -1,6 +1,7 @@
 """From a problem to a better policy: every algorithm is settings with one verb, `improve`."""
 
 from surestep.algorithms.batch import COMPILED, ImprovementBatch, improve_batch
+from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.contract import Algorithm, Improver, Promise, improvement_of
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
@@ -37,6 +38,7 @@ __all__ = [
     "Algorithm",
     "BasicRL",
     "BetaSPIBB",
+    "Constrained",
     "Description",
     "ImprovementBatch",
     "Improver",

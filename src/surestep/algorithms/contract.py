@@ -86,19 +86,29 @@ def valued_at_lowest(
 
     `price` [K] is taken off the rewards of all others.
     """
-    estimate = problem.estimate()
     lowest = scarce & ~ends_of_episodes(problem)
-    owner = arrays.run_owners(estimate.offsets)
-    kept = ~lowest[owner]
-    lengths = np.where(lowest, 0, arrays.run_lengths(estimate.offsets))
-    reward = estimate.reward if price is None else estimate.reward - price[owner]
+    worth = np.full(lowest.size, problem.value_bounds[0])
+    return ended(problem.estimate(), lowest, worth, price)
+
+
+def ended(
+    mdp: FiniteMDP, over: BoolArray, worth: FloatArray, price: FloatArray | None = None
+) -> FiniteMDP:
+    """Returns the MDP in which the pairs `over` [K] end the episode and earn what they are worth.
+
+    `price` [K] is taken off the rewards of all others.
+    """
+    owner = arrays.run_owners(mdp.offsets)
+    kept = ~over[owner]
+    lengths = np.where(over, 0, arrays.run_lengths(mdp.offsets))
+    reward = mdp.reward if price is None else mdp.reward - price[owner]
     return replace(
-        estimate,
+        mdp,
         offsets=arrays.offsets_of(lengths),
-        successor=estimate.successor[kept],
-        probability=estimate.probability[kept],
+        successor=mdp.successor[kept],
+        probability=mdp.probability[kept],
         reward=reward[kept],
-        ending_reward=np.where(lowest, problem.value_bounds[0], estimate.ending_reward),
+        ending_reward=np.where(over, worth, mdp.ending_reward),
     )
 
 

@@ -53,6 +53,8 @@ MOST_STEPS = 10_000  # of a rollout
 KAPPA = (0.5, 8.0)  # limits of κ, beyond which M̂ says more of its own errors than of reads
 ACCURACY = 1e-10  # of the program, which has costs of 1 at most
 LEAST_VISITED = 1e-9  # discounted visits of a state below which it is not visited
+INFEASIBLE = 2  # linprog's word for it
+ANYTHING: FloatArray = np.zeros(0)  # of no rows
 SAME = 1e-6  # of probabilities: smaller changes are those of the solver
 
 
@@ -80,13 +82,7 @@ class Provable(Settings):
 
     def improve(self, problem: Problem) -> Improvement:
         """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""
-        arrays.expect("problem", problem, Problem)
-        number = problem.counts.pairs.num_pairs
-        if number > MOST_PAIRS:
-            raise InvalidParameter(
-                f"the problem has {number:,} pairs, but the linear program of provable takes "
-                f"{MOST_PAIRS:,} at most; take another algorithm, such as spibb"
-            )
+        check_size(problem, self.name)
         program = Program.of(problem, self.price)
         policy = policy_of(program.solved(program.limits(self.rounds)), problem)
         found, initial = improvement_of(problem, policy), program.estimate.initial
@@ -95,9 +91,17 @@ class Provable(Settings):
         return improvement_of(problem, problem.behavior)
 
 
+class NoSolution(NotConverged):
+    """A program whose rows contradict each other."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """The program of a problem, but for the limits of d; variables are d [K], u [K], Σ_a d [S]."""
+    """The program of a problem, but for the limits of d; variables are d [K], u [K], Σ_a d [S].
+
+    It may have further rows, of which Σ_k d_k row_k is to be at least so much, and pairs that keep
+    the share of π_b.
+    """
 
     problem: Problem
     estimate: FiniteMDP
@@ -107,11 +111,20 @@ class Program:
     above: csr_array  # d_k − u_k − π_b(k) Σ_a d(s,a) ≤ 0
     flow: csr_array  # what Σ_a d is, and the flow
     most_above: FloatArray  # the limit of u [K]
+    rows: FloatArray  # [J, K]
 
     @classmethod
-    def of(cls, problem: Problem, price: float) -> Program:
-        """Returns the program of a problem."""
-        discount, estimate, behavior = problem.single_discount, problem.estimate(), problem.behavior
+    def of(
+        cls,
+        problem: Problem,
+        price: float,
+        estimate: FiniteMDP | None = None,
+        rows: Sequence[FloatArray] = (),
+        kept: BoolArray | None = None,
+    ) -> Program:
+        """Returns the program of a problem, in its estimate unless another model is given."""
+        discount, behavior = problem.single_discount, problem.behavior
+        estimate = problem.estimate() if estimate is None else estimate
         value, state = evaluate(estimate, behavior), estimate.pairs.state
         size, states = state.size, value.size
         cost = np.zeros(2 * size + states)
@@ -120,20 +133,29 @@ class Program:
         each, d, u = np.ones(size), np.arange(size), size + np.arange(size)
         every, total, row = np.ones(states), 2 * size + np.arange(states), np.arange(states)
         above = [(each, d, d), (-each, d, u), (-behavior.probability, d, total[state])]
+        for j, one in enumerate(rows):
+            above.append((-one / scale_of(one), np.full(size, size + j), d))
         onwards = -discount * estimate.probability
+        alike = np.flatnonzero(np.zeros(size, np.bool_) if kept is None else kept)
+        last = 2 * states + np.arange(alike.size)
         flow = [
             *((each, state, d), (-every, row, total), (every, states + row, total)),
             (onwards, states + estimate.successor, arrays.run_owners(estimate.offsets)),
+            *(
+                (each[alike], last, alike),
+                (-behavior.probability[alike], last, total[state[alike]]),
+            ),
         ]
         return cls(
             problem,
             estimate,
             value,
             occupancy(estimate, behavior),
-            cost / max(float(np.abs(cost).max()), np.finfo(float).tiny),
-            matrix(above, (size, cost.size)),
-            matrix(flow, (2 * states, cost.size)),
+            cost / scale_of(cost),
+            matrix(above, (size + len(rows), cost.size)),
+            matrix(flow, (2 * states + alike.size, cost.size)),
             np.where(free_pairs(problem), np.inf, 0.0),
+            np.array(rows).reshape(len(rows), size),
         )
 
     def limits(self, rounds: float) -> FloatArray:
@@ -164,17 +186,32 @@ class Program:
                 break
         return read
 
-    def solved(self, limits: FloatArray) -> FloatArray:
-        """Returns d [K] within limits."""
+    @property
+    def slack(self) -> FloatArray:
+        """Returns how much less than asked for a row [J] may be, as the solver may be off."""
+        slack: FloatArray = ACCURACY * (1 + self.visits.sum()) * self.scale
+        return slack
+
+    @property
+    def scale(self) -> FloatArray:
+        """Returns the largest number of each row [J]."""
+        return np.array([scale_of(row) for row in self.rows])
+
+    def solved(self, limits: FloatArray, least: FloatArray = ANYTHING) -> FloatArray:
+        """Returns d [K] within limits, with so much of each row [J] at least; −∞: any."""
         size, states = limits.size, self.value.size
+        enough = np.concatenate([np.zeros(size), (self.slack - least) / self.scale])
+        used = np.isfinite(enough)
+        inflow = np.zeros(self.flow.shape[0])
+        inflow[states : 2 * states] = self.estimate.initial
         most = np.concatenate([limits, self.most_above, np.full(states, np.inf)])
         for method in ("highs-ipm", "highs-ds"):  # the first is by far the faster one
             solution = linprog(
                 self.cost,
-                A_ub=self.above,
-                b_ub=np.zeros(size),
+                A_ub=self.above[used],
+                b_ub=enough[used],
                 A_eq=self.flow,
-                b_eq=np.concatenate([np.zeros(states), self.estimate.initial]),
+                b_eq=inflow,
                 bounds=np.stack([np.zeros(most.size), most], axis=1),
                 method=method,
                 options={
@@ -185,15 +222,32 @@ class Program:
             if solution.status == 0:
                 break
         else:
-            raise NotConverged(f"the linear program of provable was not solved: {solution.message}")
+            failed = NoSolution if solution.status == INFEASIBLE else NotConverged
+            raise failed(f"the linear program of provable was not solved: {solution.message}")
         visits: FloatArray = np.maximum(solution.x[:size], 0.0)
         return visits
+
+
+def check_size(problem: Problem, name: str) -> None:
+    """Refuses what is no problem, and more pairs than a linear program takes."""
+    arrays.expect("problem", problem, Problem)
+    number = problem.counts.pairs.num_pairs
+    if number > MOST_PAIRS:
+        raise InvalidParameter(
+            f"the problem has {number:,} pairs, but the linear program of {name} takes "
+            f"{MOST_PAIRS:,} at most; take another algorithm, such as spibb"
+        )
 
 
 def matrix(parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]) -> csr_array:
     """Returns the sparse matrix of parts, each of numbers, their rows and their columns."""
     numbers, row, column = (np.concatenate(each) for each in zip(*parts, strict=True))
     return csr_array((numbers, (row, column)), shape=shape)
+
+
+def scale_of(row: FloatArray) -> float:
+    """Returns the largest magnitude of a row; 1 where there are only zeros."""
+    return float(np.abs(row).max()) or 1.0
 
 
 def free_pairs(problem: Problem) -> BoolArray:

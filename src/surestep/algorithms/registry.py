@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import surestep._arrays as arrays
 from surestep._names import unknown
+from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
@@ -47,6 +48,7 @@ ALGORITHMS: dict[str, type[Any]] = {
     "robust-mdp": RobustMDP,
     "hcpi": HCPI,
     "provable": Provable,
+    "constrained": Constrained,
 }
 MEMBERS = ("improve", *Algorithm.__annotations__, "promises")
 

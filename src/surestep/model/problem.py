@@ -256,13 +256,16 @@ class Improvement:
     """The answer of `improve`: π_I, and what is known about it in the estimated MDP.
 
     The value of `plan` is that of π_I in `problem.estimate()`, whatever model the algorithm itself
-    planned in.
+    planned in. An algorithm that looks at limits of further signals says which of them keeps a pair
+    from being taken more often, and which of them no policy that it could find keeps.
     """
 
     policy: Policy
     plan: Plan
     n_wedge: int | None = None  # the N∧ that was used, where there is one
     behavior_is_estimated: bool = False  # π_b was estimated: claims hold relative to the estimate
+    kept_by: tuple[str, ...] | None = None  # [K] names of signals, with semicolons; None: no limits
+    unmet: tuple[str, ...] = ()  # names of signals
 
     __repr__ = short_repr("policy.pairs.num_states", "n_wedge", "behavior_is_estimated")
 

@@ -29,6 +29,7 @@ class ActionReason(NamedTuple):
     more_visits: int | None  # until it would be trusted; None where it is, or never will be
     allowed: bool | None = None  # may be recommended; None: no limits were set
     name: Label = ()  # as people call it; empty: as the log does
+    kept_by: tuple[str, ...] = ()  # signals whose limits keep it from being taken more often
 
     @property
     def called(self) -> Label:
@@ -121,6 +122,7 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
         n_wedge + 1 - visits if open_later and n_wedge is not None else None,
         allowed,
         table.vocabulary.action_name(int(table.pairs.action[pair])),
+        () if table.kept_by is None else tuple(filter(None, table.kept_by[pair].split("; "))),
     )
 
 
@@ -153,6 +155,12 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
             f"{action_names(barred)} {'is' if len(barred) == 1 else 'are'} not among the pairs "
             "that may be recommended: not taken more often than before."
         )
+    sentences += [
+        f"{name_of(action.called)} is kept from being taken more often by the "
+        f"{'limit' if len(action.kept_by) == 1 else 'limits'} of {listed(action.kept_by)}."
+        for action in explanation.actions
+        if action.kept_by
+    ]
     if spibb:
         sentences += spibb_words(explanation)
     else:

@@ -13,7 +13,7 @@ from surestep._arrays import FloatArray
 from surestep.algorithms import Algorithm, Limited, Limits
 from surestep.algorithms.limits import NO_LIMITS
 from surestep.certificates import Certifier
-from surestep.choosing_n_wedge import AutoNWedge, Choice, Method
+from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Method
 from surestep.errors import CertificateRefused, InvalidParameter, said
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.problem import Improvement
@@ -152,7 +152,7 @@ def settle(algorithm: Method, problem: Problem) -> Settled:
     if isinstance(algorithm, Limited):
         improvement = algorithm.improve(problem)
         return Settled(algorithm.algorithm, improvement, limits=algorithm.limits)
-    if not isinstance(algorithm, AutoNWedge):
+    if not isinstance(algorithm, AutoNWedge | ConstrainedChoice):
         return Settled(algorithm, algorithm.improve(problem))
     try:
         choice = algorithm.choose(problem)
@@ -162,4 +162,5 @@ def settle(algorithm: Method, problem: Problem) -> Settled:
             f"({said('n_wedge', '--n-wedge')})"
         ) from None
     best = choice.best
-    return Settled(best.algorithm, best.improvement, choice, choice.chosen_by, algorithm.limits)
+    judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
+    return Settled(best.algorithm, best.improvement, choice, judge, algorithm.limits)

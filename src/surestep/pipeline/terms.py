@@ -12,6 +12,7 @@ import surestep._arrays as arrays
 import surestep.description as keys
 from surestep._arrays import BoolArray
 from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
+from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.limits import limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import settings_of
@@ -19,7 +20,7 @@ from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier, Posterior
 from surestep.certificates.registry import read_settings
 from surestep.certificates.stitched import Stitched
-from surestep.choosing_n_wedge import AutoNWedge, n_wedge_setting
+from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, n_wedge_setting
 from surestep.choosing_n_wedge import Method as Improving
 from surestep.description import Behavior, Description, Method, Stakes
 from surestep.errors import InvalidParameter, said
@@ -229,12 +230,14 @@ class Terms:
         """Returns what improves: N∧ as given, from ζ, or chosen by one of the certifiers.
 
         Where nobody named an algorithm and rollouts of the first part choose, provable policies and
-        those with one action in every state are among the candidates. `told` is what the certifiers
-        were told.
+        those with one action in every state are among the candidates. Where there are further
+        signals, only policies within their limits are. `told` is what the certifiers were told.
         """
         if self.algorithm is not None:
             return limited(self.algorithm, limits)
         (name, settings, wedge), least = self.named, 0
+        if self.method.algorithm is None and problem.signals:
+            name = Constrained.name  # which has an N∧ as well
         if "delta" in {field.name for field in dataclasses.fields(kind_of(name))}:
             settings.setdefault("delta", self.level)
         if wedge is not None and self.floor is None:
@@ -253,6 +256,14 @@ class Terms:
             return limited(algorithm, limits)
         first, *others = choosers(certifiers, told)
         small = problem.counts.pairs.num_pairs <= MOST_PROGRAMMED
+        if self.method.algorithm is None and isinstance(algorithm, Constrained):
+            return ConstrainedChoice(
+                algorithm=algorithm,
+                certifier=first,
+                rounds=ROUNDS if small else (algorithm.rounds,),
+                otherwise=others[0] if others else None,
+                limits=limits,
+            )
         more = self.method.algorithm is None and isinstance(first, Stitched)
         return AutoNWedge(
             algorithm=algorithm,

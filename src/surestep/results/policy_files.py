@@ -40,6 +40,7 @@ COLUMNS = {
     "allowed": "BOOLEAN",
 }
 NUMBERS = tuple(COLUMNS)
+KEPT_BY = "kept_by"  # a text, only where there are further signals
 FIELDS = {"behavior_probability": "behavior"}  # of a PolicyTable, where it has another name
 OPTIONAL = ("trusted", "n_wedge", "allowed")
 READ: dict[str, Callable[[str], Any]] = {
@@ -51,13 +52,13 @@ PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def file_columns(
-    state_columns: Sequence[str], action_columns: Sequence[str]
+    state_columns: Sequence[str], action_columns: Sequence[str], more: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of state and action in the files: as in the log, unless a name would be twice.
 
     A name that is taken gets its role before it: 'state.visits'.
     """
-    given = [name.lower() for name in (*state_columns, *action_columns, *NUMBERS)]
+    given = [name.lower() for name in (*state_columns, *action_columns, *NUMBERS, *more)]
     taken = {name for name in given if given.count(name) > 1}
 
     def free(role: str, columns: Sequence[str]) -> tuple[str, ...]:
@@ -69,7 +70,8 @@ def file_columns(
 def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
     """All columns of the files, one row a pair in which something is decided."""
     rows, words, columns = table.decided, table.vocabulary, dict[str, AnyArray]()
-    named = file_columns(words.state_columns, words.action_columns)
+    more = () if table.kept_by is None else (KEPT_BY,)
+    named = file_columns(words.state_columns, words.action_columns, more)
     labelled = ((words.states, table.pairs.state), (words.actions, table.pairs.action))
     for names, (labels, index) in zip(named, labelled, strict=True):
         for i, name in enumerate(names):
@@ -78,6 +80,8 @@ def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
         value = getattr(table, FIELDS.get(name, name))
         one_for_all = not isinstance(value, np.ndarray)
         columns[name] = (np.full(rows.size, value, object) if one_for_all else value)[rows]
+    if table.kept_by is not None:
+        columns[KEPT_BY] = table.kept_by[rows].astype(object)
     return columns
 
 
@@ -156,7 +160,11 @@ def read_policy_csv(
     width, acting = len(state_columns), len(state_columns) + len(action_columns)
     try:
         header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-        if header[acting:] != [*NUMBERS] or {len(row) for row in rows} - {len(header)}:
+        numbers = header[acting:]
+        kept = numbers[len(NUMBERS) :] == [KEPT_BY]
+        if numbers[: len(numbers) - kept] != [*NUMBERS] or {len(row) for row in rows} - {
+            len(header)
+        }:
             raise ValueError("expected columns of labels, and these: " + ", ".join(NUMBERS))
         labels = [tuple(cell.removeprefix("'") for cell in row[:acting]) for row in rows]
         states = dict.fromkeys(label[:width] for label in labels)
@@ -170,7 +178,7 @@ def read_policy_csv(
         cells = zip(*(row[acting:] for row in rows), strict=True)
         values = {
             FIELDS.get(name, name): read_column(name, texts, len(ends))
-            for name, texts in zip(NUMBERS, cells, strict=True)
+            for name, texts in zip(numbers, cells, strict=True)
         }
         for name in ("probability", "behavior"):
             Policy(pairs, values[name])
@@ -186,6 +194,8 @@ def read_column(name: str, texts: Sequence[str], ends: int) -> Any:
     """Returns the values of a column, with those of the ends; None where nothing stands there."""
     if name in OPTIONAL and not any(texts):
         return None
+    if name == KEPT_BY:
+        return arrays.freeze(np.array([*(text.removeprefix("'") for text in texts), *[""] * ends]))
     values = [READ[COLUMNS[name]](text) for text in texts]
     if name == "n_wedge":
         (value,) = set(values)

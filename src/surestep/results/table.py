@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import FiniteMDP, Pairs, Policy, Problem
@@ -20,7 +20,7 @@ from surestep.results.advantage_intervals import advantage_intervals
 UNCHANGED = 1e-12  # probabilities this close are the same
 COLUMNS = (  # values of pairs
     *("probability", "behavior", "visits", "trusted", "q", "advantage", "held_out_visits"),
-    *("advantage_low", "advantage_high", "allowed"),
+    *("advantage_low", "advantage_high", "allowed", "kept_by"),
 )
 
 
@@ -54,6 +54,8 @@ class PolicyTable:
     advantage_high: FloatArray  # [K]
     n_wedge: int | None  # N∧; None where the algorithm has none
     allowed: BoolArray | None = None  # [K] may be taken more often than by π_b; None: no limits
+    # [K] whose limits keep it from being taken more often, with semicolons; None: no signals
+    kept_by: AnyArray | None = None
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits")
 
@@ -95,6 +97,7 @@ class PolicyTable:
             *advantage_intervals(evidence, improvement.plan.value, delta),
             n_wedge,
             allowed,
+            None if improvement.kept_by is None else arrays.freeze(np.array(improvement.kept_by)),
         )
 
     def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> PolicyTable:

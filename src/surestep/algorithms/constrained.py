@@ -1,0 +1,255 @@
+"""Policies within limits: the best one by which no further signal gets worse than it may.
+
+Every further signal j of a problem (`model.signals`) has rewards r_j of its own, and a least ρ_j
+that it may have: ρ_j(π_b) less its margin, or a number that somebody gave. With d(s,a) the
+discounted visits of a pair, ρ_j is Σ_k d_k r̂_j(k). So the program of `provable` gets one more row
+for each of them, and one for the first signal, which must not get worse either:
+
+    Σ_k d_k r̂_j(k) ≥ least ρ_j
+    d_k = π_b(k) Σ_a d(s,a)       for pairs seen too seldom, and for those that are closed
+
+This is the linear program of a constrained MDP (Altman 1999, chapter 3). Where each limit is what
+π_b has, or less, π_b is a solution.
+
+**Unsafe states.** The chance to reach them is not linear in discounted visits. In the program they
+end the episode, and are worth V_b of each signal there: what follows counts as under π_b. Their
+discounted first visits are then linear, and stand for the chance. A policy that was found is
+evaluated in the estimate of every signal itself, with the chance as it is. If it breaks a limit,
+the row of that limit asks for more, in proportion, and the program is solved again. So no tolerance
+of a solver, and no stand-in, decides whether a limit is kept. If no policy is found within a few
+rounds, π_b stays. What is done in unsafe states, and in those visited only after them, does not
+change the chance: a second program sets it free, with all else as it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+import surestep._arrays as arrays
+from surestep._arrays import BoolArray, FloatArray
+from surestep.algorithms.contract import NWedge, Promise, ended, improvement_of
+from surestep.algorithms.limits import kept_where
+from surestep.algorithms.provable import (
+    LEAST_VISITED,
+    NoSolution,
+    Program,
+    Provable,
+    check_size,
+    free_pairs,
+    matrix,
+    policy_of,
+)
+from surestep.model.mdp import FiniteMDP
+from surestep.model.policy import Policy
+from surestep.model.problem import Improvement, Problem
+from surestep.model.signals import Reach, Signal, stopped
+from surestep.planning.evaluation import evaluate_with_bound, occupancy
+
+TRIES = 8  # programs, each of which asks for more where the policy of the last one broke a limit
+BEYOND = 1.02  # of what was missing, so that it ends
+CLEARLY = 0.01  # of probabilities: what a limit keeps from being taken
+NOTHING: Mapping[str, float] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constrained(Provable):
+    """The best policy of M̂ by which no further signal gets worse than it may (Altman 1999).
+
+    Pairs with at most `n_wedge` visits keep the probability of π_b. `rounds` and `price` are those
+    of `provable`. Without further signals, all that differs from it is N∧.
+    """
+
+    n_wedge: NWedge
+
+    name: ClassVar = "constrained"
+    source: ClassVar = "Altman, Constrained Markov Decision Processes, 1999"
+    constraint: ClassVar = "π = π_b on pairs seen at most N∧ times; limits of further signals in M̂"
+    promises: ClassVar = frozenset(
+        {Promise.KEEPS_BEHAVIOR, Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
+    )
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""
+        bounded = self.bounded(problem)
+        return self.explained(bounded, bounded.best(self.rounds))
+
+    def bounded(self, problem: Problem) -> Bounded:
+        """Returns the program of a problem with its limits, for any number of rounds."""
+        check_size(problem, self.name)
+        return Bounded.of(problem, self.n_wedge, self.price)
+
+    def explained(
+        self, bounded: Bounded, policy: Policy | None, spare: Mapping[str, float] = NOTHING
+    ) -> Improvement:
+        """Returns the improvement by a policy of the program, π_b where there is none.
+
+        It says which limit keeps what from being taken.
+        """
+        problem = bounded.problem
+        found = problem.behavior if policy is None else policy
+        made = improvement_of(problem, found, n_wedge=self.n_wedge)
+        if not problem.signals:
+            return made
+        kept_by = bounded.kept_by(found, self.rounds, spare)
+        return replace(made, kept_by=kept_by, unmet=bounded.broken(found))
+
+
+class Limit(NamedTuple):
+    """The least ρ that a signal may have in its own estimate."""
+
+    name: str  # of the signal; empty: the first one
+    model: FiniteMDP  # where it is a chance, unsafe states end it and pay −1
+    reach: Reach | None
+    value: FloatArray  # V of π_b [S]
+    error: float  # of a value
+    least: float
+    origin: float  # what a claim is relative to: ρ of π_b, or 0 where it is about π_I alone
+
+    @classmethod
+    def of(cls, problem: Problem, signal: Signal | None = None) -> Limit:
+        """Returns the limit of a signal, or of the first one, which must not get worse."""
+        part = problem if signal is None else signal.problem
+        model, reach = stopped(part).estimate(), part.reach
+        if reach is not None:
+            model = replace(model, endless=0.0)  # who goes on for ever does not get there
+        value, error = values_of(model, reach, part.behavior)
+        before = float(model.initial @ value)
+        name, margin, at_most = "", 0.0, None
+        if signal is not None:
+            name, margin, at_most = signal.name, signal.margin, signal.at_most
+        least = before - margin if at_most is None else -at_most
+        alone = reach is not None and reach.alone
+        return cls(name, model, reach, value, error, least, 0.0 if alone else before)
+
+    def found(self, policy: Policy) -> tuple[float, float]:
+        """Returns ρ of a policy, and how far it and the limit may be off."""
+        value, error = values_of(self.model, self.reach, policy)
+        return float(self.model.initial @ value), error + self.error
+
+
+class Bounded(NamedTuple):
+    """The program of a problem with limits, that of the first signal first."""
+
+    problem: Problem
+    price: float
+    scarce: BoolArray  # [K] pairs seen at most N∧ times
+    unsafe: BoolArray  # [S]
+    limits: tuple[Limit, ...]
+    program: Program  # in which unsafe states are ends
+
+    @classmethod
+    def of(cls, problem: Problem, n_wedge: int, price: float) -> Bounded:
+        """Returns the program of a problem."""
+        state, unsafe = problem.counts.pairs.state, np.zeros(problem.num_states, np.bool_)
+        for signal in problem.signals:
+            if signal.problem.reach is not None:
+                unsafe |= signal.problem.reach.states
+        limits = (Limit.of(problem), *(Limit.of(problem, signal) for signal in problem.signals))
+        over, scarce = unsafe[state], problem.counts.visits <= n_wedge
+        rows = [np.where(over, limit.value[state], limit.model.expected_reward) for limit in limits]
+        inside = problem.within(scarce | over)
+        model = ended(limits[0].model, over, limits[0].value[state])
+        program = Program.of(inside, price, model, rows, ~free_pairs(inside))
+        return cls(problem, price, scarce, unsafe, limits, program)
+
+    def best(
+        self, rounds: float, spare: Mapping[str, float] = NOTHING, without: str | None = None
+    ) -> Policy | None:
+        """Returns the best policy within the limits, with something to spare; None: there is none.
+
+        `without` is the name of a signal whose limit does not count.
+        """
+        least = np.array([limit.least + spare.get(limit.name, 0.0) for limit in self.limits])
+        least[[limit.name == without for limit in self.limits]] = -np.inf
+        program, before = self.program, np.array([x.model.initial @ x.value for x in self.limits])
+        usual = program.rows @ program.visits
+        asked = usual + (least - before) * self.ratio(usual, before)
+        for _ in range(TRIES):
+            try:
+                visits = program.solved(program.limits(rounds), asked)
+            except NoSolution:
+                return None
+            policy = kept_policy(visits, program.problem)
+            found, short = self.judged(policy, least)
+            if (short <= 0).all():
+                return self.freed(policy, least, rounds)
+            more = BEYOND * short * self.ratio(program.rows @ visits, found) + program.slack
+            asked = np.where(short > 0, asked + more, asked)
+        return None
+
+    def ratio(self, rows: FloatArray, found: FloatArray) -> FloatArray:
+        """Returns how much of a chance the first visits that stand for it are; else 1 [J]."""
+        chance = np.array([limit.reach is not None for limit in self.limits])
+        ratio = np.ones(rows.size)
+        return np.divide(rows, found, out=ratio, where=chance & (found < 0) & (rows < 0))
+
+    def judged(self, policy: Policy, least: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Returns ρ of each signal [J], and what is missing of the least for certain."""
+        found, error = np.array([limit.found(policy) for limit in self.limits]).T
+        return found, least - found - error
+
+    def broken(self, policy: Policy) -> tuple[str, ...]:
+        """Returns the names of the signals whose limits a policy breaks in the estimate."""
+        _, short = self.judged(policy, np.array([limit.least for limit in self.limits]))
+        return tuple(x.name for x, missing in zip(self.limits, short, strict=True) if missing > 0)
+
+    def freed(self, policy: Policy, least: FloatArray, rounds: float) -> Policy:
+        """Returns the policy with what unsafe states, and those only after them, do best."""
+        if not self.unsafe.any():
+            return policy
+        pairs, rewards = policy.pairs, [limit.reach is None for limit in self.limits]
+        before = arrays.run_sums(occupancy(self.program.estimate, policy), pairs.offsets) > 0
+        fixed = (before & ~self.unsafe)[pairs.state] | self.scarce | ~self.problem.open_pairs()
+        start = arrays.altered(self.problem, behavior=policy, closed=fixed, signals=())
+        rows = [limit.model.expected_reward for limit in self.limits if limit.reach is None]
+        program = Program.of(start, self.price, rows=rows, kept=~free_pairs(start))
+        floor = np.concatenate([self.judged(policy, least)[0][:1], least[rewards][1:]])
+        try:
+            visits = program.solved(program.limits(rounds), floor)
+        except NoSolution:
+            return policy
+        found = kept_policy(visits, start)
+        gained, short = self.judged(found, least)
+        return found if (short <= 0).all() and gained[0] > floor[0] else policy
+
+    def kept_by(self, policy: Policy, rounds: float, spare: Mapping[str, float]) -> tuple[str, ...]:
+        """Returns for each pair [K] whose limits, each alone, keep it from being taken more often.
+
+        These are pairs that the best policy without that limit clearly takes more often.
+        """
+        pairs, names = policy.pairs, [list[str]() for _ in range(policy.pairs.num_pairs)]
+        for limit in self.limits[1:]:
+            other = self.best(rounds, spare, limit.name)
+            if other is None:
+                continue
+            visits = arrays.run_sums(occupancy(self.limits[0].model, other), pairs.offsets)
+            more = other.probability - policy.probability > CLEARLY
+            for k in np.flatnonzero(more & (visits > LEAST_VISITED)[pairs.state]):
+                names[k].append(limit.name)
+        return tuple("; ".join(several) for several in names)
+
+
+def kept_policy(visits: FloatArray, problem: Problem) -> Policy:
+    """Returns the policy with such visits [K]; π_b bit for bit where pairs are not free."""
+    return kept_where(~free_pairs(problem), policy_of(visits, problem), problem.behavior)
+
+
+def values_of(model: FiniteMDP, reach: Reach | None, policy: Policy) -> tuple[FloatArray, float]:
+    """Returns V of a policy [S], and how far it may be off; of a chance, within so many steps."""
+    if reach is None or reach.within is None:
+        found = evaluate_with_bound(model, policy)
+        return found.value, found.error_bound
+    pair, pairs = arrays.run_owners(model.offsets), model.pairs
+    chance = model.probability * policy.probability[pair]
+    onwards = matrix([(chance, pairs.state[pair], model.successor)], (reach.states.size,) * 2)
+    unseen = arrays.run_sums(policy.probability * model.ending_reward, pairs.offsets)
+    value = np.where(reach.states, -1.0, 0.0)
+    for _ in range(reach.within):
+        before, value = value, np.where(reach.states, -1.0, unseen + onwards @ value)
+        if (before == value).all():
+            break
+    return value, (reach.within + 1) * 2.0**-46
