@@ -46,7 +46,7 @@ def worst_figures(
 ) -> dict[str, Scalar]:
     """Returns the figures of a claim about the worst share of returns; None where none is made."""
     share, limits = certifier.worst_share, with_zero(certifier.limits(problem))
-    _, first, course, _, _ = certifier.planning(problem, policy, folds)
+    _, first, course, *_ = certifier.planning(problem, policy, folds)
     ends, second = np.array(limits)[:, np.newaxis], stacks_of(folds.second)
     tails = (np.repeat(ends, part.shape[1], axis=1) for part in course.tails)
     course = course._replace(tails=Tails(*tails), limits=limits)

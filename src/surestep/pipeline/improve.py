@@ -334,7 +334,7 @@ def prepared(evidence: Evidence, terms: Terms) -> Assignment:
     )
     if numbering is not None and limits.allowed is not None:
         limits = replace(limits, allowed=limits.allowed[numbering.pair])
-        algorithm = terms.algorithm_for(problem, told, certifiers, limits)
+    algorithm = terms.algorithm_for(problem, told, certifiers, limits)  # which knows all signals
     split = splitting(certifiers)
     training, judging = problem, None
     if split is not None:

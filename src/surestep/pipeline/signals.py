@@ -25,7 +25,6 @@ from surestep.pipeline.refuting import check_declared
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
 
-UNSAFE = "unsafe"  # the name of the chance to reach unsafe states
 
 
 def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
@@ -104,9 +103,12 @@ def unsafe_signal(problem: Problem, unsafe: BoolArray, rule: Unsafe) -> Signal:
     chance = reaching(problem, Reach(unsafe, rule.within))
     if rule.within is None:
         refuse_endless(problem.estimate(), problem.behavior.probability)
-    limit = rule.at_most if isinstance(rule.at_most, float) else None
     return Signal(
-        name=UNSAFE, problem=chance, margin=rule.not_worse_by or 0.0, cost=True, at_most=limit
+        name=str(rule.states),  # which says what is to be avoided
+        problem=chance,
+        margin=rule.not_worse_by or 0.0,
+        cost=True,
+        at_most=rule.at_most if isinstance(rule.at_most, float) else None,
     )
 
 

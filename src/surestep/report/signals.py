@@ -52,7 +52,11 @@ def worst_words(claim: Certificate, unit: str) -> str:
 
 def joint_sentence(claim: Certificate) -> str:
     """Returns all bounds in a sentence, as they hold at once."""
-    parts = [f"{part.name} is {said}" for part in claim.signals if (said := bound_words(part))]
+    parts = [
+        f"{part.name} is {'reached ' * part.chance}{said}"
+        for part in claim.signals
+        if (said := bound_words(part))
+    ]
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     return f"With {percent(1 - claim.delta)} {sort}, all at once: {listed(parts)}."
 
@@ -70,7 +74,7 @@ def bound_words(part: SignalClaim) -> str:
         return ""
     lower = floored(part.lower, DIGITS)
     if part.chance:
-        return f"reached in at most {percent(ceiled(0.0 - part.lower))} of cases"
+        return f"in at most {percent(ceiled(0.0 - part.lower))} of cases"
     better, worse = ("lower", "higher") if part.cost else ("better", "worse")
     if lower > 0:
         return f"{better} by at least {number(lower, DIGITS)}"
