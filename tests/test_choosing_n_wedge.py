@@ -7,7 +7,7 @@ import pytest
 
 from support.chosen import chosen_spibb
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
-from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limits, Provable
+from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Constrained, Limits, Provable
 from surestep.certificates import (
     APriori,
     Posterior,
@@ -19,8 +19,10 @@ from surestep.certificates import (
 )
 from surestep.certificates.episodes import training_for
 from surestep.certificates.posterior import CHOOSING
+from surestep.certificates.registry import certifier_for
 from surestep.choosing_n_wedge import (
     AutoNWedge,
+    ConstrainedChoice,
     any_gain,
     best_of,
     usual_grid,
@@ -29,6 +31,8 @@ from surestep.choosing_n_wedge import (
 from surestep.errors import CertificateRefused, InvalidParameter, NotConverged
 from surestep.model import Pairs
 from surestep.model.batch import ProblemBatch
+from surestep.model.known import Known
+from surestep.model.signals import Signal
 from surestep.rehearsal import Rate
 
 VISITS = [1000, 42, 40, 38, 36, 34, 32, 30, 28, 26]
@@ -336,3 +340,57 @@ def test_where_one_beside_finds_nothing_the_current_policy_stands_in_for_it(monk
     assert choice.best.n_wedge is not None
     with pytest.raises(NotConverged):
         auto.improvement(replace(auto.beside[0], rounds=3), part)
+
+
+# ---- several signals ----------------------------------------------------------------------------
+
+
+def in_both(opposed=1.0, margin=0.0):
+    """The arms of `paired_arms`, and a second signal: the last arm pays, the middle one costs."""
+    problem = paired_arms()
+    reward = np.array([0.0, opposed, -opposed])[problem.log.action] * 0.1
+    log = replace(problem.log, reward=reward)
+    second = replace(problem, log=log, counts=log.counts(), value_bounds=(-0.2, 0.2))
+    known = Known(returns=(-0.2, 0.2))
+    return replace(
+        problem, signals=(Signal(name="second", problem=second, margin=margin, known=known),)
+    )
+
+
+def test_constrained_policies_are_chosen_by_what_is_expected_of_all_signals():
+    judge = Stitched(return_low=0.0, return_high=1.0)
+    for margin in (0.0, 0.15):
+        part = training_for(in_both(margin=margin), judge)
+        (signal,) = part.signals
+        own = certifier_for(judge, signal)
+        assert (own.return_low, own.return_high) == (-0.2, 0.2)
+        choice = ConstrainedChoice(
+            algorithm=Constrained(n_wedge=9), certifier=judge, rounds=(20, 80)
+        ).choose(part)
+        policies = [each.improvement.policy for each in choice.candidates]
+        assert policies[0] == part.behavior
+        (first,) = judge.expected_bounds([part], [policies])
+        (second,) = own.expected_bounds([signal.problem], [policies])
+        assert [each.lower for each in choice.candidates] == first
+        short = [max(0.0, -margin - bound) for bound in second]
+        best = max(range(len(first)), key=lambda i: (-short[i], first[i]))
+        assert choice.taken == best
+        made = choice.best.improvement
+        assert made.n_wedge == 9
+        assert len(made.kept_by) == 12
+        assert choice.best.lower > 0
+    # With enough to spare, the limit of the second signal is expected to be proved.
+    assert second[1] < -margin < second[5]
+
+
+def test_without_a_proof_beliefs_choose_among_constrained_policies():
+    part = in_both(opposed=-1.0)
+    choice = ConstrainedChoice(
+        algorithm=Constrained(n_wedge=9), certifier=Robust(reward_low=0.0, reward_high=1.0),
+        otherwise=Posterior(), rounds=(20,),
+        limits=Limits(allowed=np.tile([True, False, True], 4)),
+    ).choose(part)  # fmt: skip
+    assert isinstance(choice.chosen_by, Posterior)
+    gained = choice.best.improvement.policy.dense() - part.behavior.dense()
+    assert (gained[:, 1] == 0).all()
+    assert certifier_for(Robust(reward_low=0.0, reward_high=1.0), part.signals[0]) == Robust()

@@ -232,7 +232,7 @@ class ConstrainedChoice:
     algorithm: Constrained
     certifier: Certifier
     rounds: tuple[float, ...] = (5, 20, 80)
-    caution: tuple[float, ...] = (0.5, 1.0)  # beside none
+    caution: tuple[float, ...] = (0.5, 1.25, 2.0)  # beside none: 1 would often just miss
     otherwise: Certifier | None = None
     limits: Limits = NO_LIMITS
 

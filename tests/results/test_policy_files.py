@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -32,6 +33,15 @@ def test_a_table_comes_back_from_its_csv(table):
     found = read_back(table, policy_csv(table).decode())
     assert found == table
     assert policy_csv(found) == policy_csv(table)
+
+
+@given(table=policy_tables())
+def test_what_limits_keep_comes_back_too(table):
+    names = np.array(["=a; b", "", "dialysis"])[np.arange(table.pairs.num_pairs) % 3]
+    kept = replace(table, kept_by=np.where(table.decided, names, ""))
+    found = read_back(kept, policy_csv(kept).decode())
+    assert found == kept
+    assert columns_of(kept).keys() - columns_of(table).keys() == {"kept_by"}
 
 
 @given(table=policy_tables())

@@ -74,6 +74,9 @@ def explain_command(output: Path, given: tuple[str, ...], as_json: bool) -> None
     explanation = explain(result, state_of(given, result.table.vocabulary.state_columns))
     if as_json:
         actions = [reason._asdict() for reason in explanation.actions]
+        for reason in actions:
+            if not reason["kept_by"]:  # as is all without further signals
+                del reason["kept_by"]
         say_json({**dataclasses.asdict(explanation), "actions": actions})
         return
     from surestep.report.terminal import print_sections
