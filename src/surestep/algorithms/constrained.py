@@ -230,7 +230,7 @@ class Bounded(NamedTuple):
             more = other.probability - policy.probability > CLEARLY
             for k in np.flatnonzero(more & (visits > LEAST_VISITED)[pairs.state]):
                 names[k].append(limit.name)
-        return tuple("; ".join(several) for several in names)
+        return tuple(";".join(several) for several in names)
 
 
 def kept_policy(visits: FloatArray, problem: Problem) -> Policy:

@@ -19,6 +19,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray
+from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.known import Known
@@ -53,6 +54,8 @@ class Signal:
     at_most: float | None = None
     known: Known = NOTHING_KNOWN
 
+    __repr__ = short_repr("name", "margin", "cost", "at_most", "problem.num_states")
+
     def __post_init__(self) -> None:
         """Refuses a margin that is none, and signals of signals."""
         if not (arrays.is_number(self.margin) and 0 <= self.margin < np.inf):
@@ -73,7 +76,7 @@ class Signal:
 
 
 def reaching(problem: Problem, reach: Reach) -> Problem:
-    """Returns the problem of the chance to reach states, by the data of another one."""
+    """Returns the problem of the chance to `reach` states, by the data of another one."""
     return arrays.altered(
         problem,
         discount=1.0,

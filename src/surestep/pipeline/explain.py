@@ -122,7 +122,7 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
         n_wedge + 1 - visits if open_later and n_wedge is not None else None,
         allowed,
         table.vocabulary.action_name(int(table.pairs.action[pair])),
-        () if table.kept_by is None else tuple(filter(None, table.kept_by[pair].split("; "))),
+        () if table.kept_by is None else tuple(filter(None, table.kept_by[pair].split(";"))),
     )
 
 

@@ -26,7 +26,6 @@ from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
 
 
-
 def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
     """Returns the problem under the terms; what was taken for granted goes into its premises."""
     return Problem(

@@ -68,7 +68,8 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     )
     heading = "The change that matters" if len(shown) == 1 else "The changes that matter most"
     changes = Section("top", heading, [how_many(findings)], items=shown)
-    every = [signals_section(claims[0])] if claims[0].signals else []
+    kept_by = () if findings.table.kept_by is None else findings.table.kept_by
+    every = [signals_section(claims[0], kept_by)] if claims[0].signals else []
     worst = worst_words(claims[0], record.unit)
     return Section(
         "answer",

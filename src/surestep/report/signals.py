@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 
-from surestep._words import floored, listed, number, percent
+from surestep._words import counted, floored, listed, number, percent
 from surestep.certificates.registry import standing_of
 from surestep.model import Certificate, SignalClaim
 from surestep.sections import Column, Section, Table
@@ -13,8 +15,11 @@ DIGITS = 3
 MARKS = {True: "✓", False: "✗"}
 
 
-def signals_section(claim: Certificate) -> Section:
-    """Returns a row for each signal: before, after, what is claimed, and what it has to keep."""
+def signals_section(claim: Certificate, kept_by: Iterable[str] = ()) -> Section:
+    """Returns a row for each signal: before, after, what is claimed, and what it has to keep.
+
+    `kept_by` names, pair by pair, whose limits keep it from being taken more often.
+    """
     headings = ("Signal", "Before", "After", "Claimed", "Has to be", "Shown")
     rows = [
         [
@@ -29,9 +34,20 @@ def signals_section(claim: Certificate) -> Section:
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     caption = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
     columns = [Column(heading, number=heading in ("Before", "After")) for heading in headings]
-    refused = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
+    said = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
+    said += [
+        f"What is done now breaks the limit of {part.name}."
+        for part in claim.signals
+        if part.alone and part.before is not None and part.before > -part.limit
+    ]
+    forbidden = Counter(name for names in kept_by for name in names.split(";") if name)
+    said += [
+        f"The limit of {name} keeps {counted(times, 'action')} from being taken more often; "
+        "`surestep explain` says which."
+        for name, times in forbidden.items()
+    ]
     table = Table("signals", caption, columns, rows)
-    return Section("every", "Every number", refused, tables=[table])
+    return Section("every", "Every number", said, tables=[table])
 
 
 def worst_words(claim: Certificate, unit: str) -> str:
