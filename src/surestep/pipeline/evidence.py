@@ -28,12 +28,13 @@ from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
 from surestep.io.labels.label_tables import PairTable
-from surestep.io.labels.learnt_states import LearntStates, learn, returns_of
+from surestep.io.labels.learnt_states import LearntStates, learn
 from surestep.io.labels.vocabulary import Label, Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
+from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
@@ -204,10 +205,10 @@ def with_learnt_states(log: LogSource, discount: float) -> LogSource:
         rows = log.measured(columns)
         episode = rows["surestep episode"]
         values = np.stack([rows[column] for column in columns], axis=1)
-        returns = returns_of(episode, rows["surestep reward"], discount)
-        kind: Literal["tree", "kmeans"] = "kmeans" if rule.tree is None else "tree"
-        size = rule.tree or rule.kmeans or keys.AUTO
-        log = log.with_states(learn(name, kind, size, columns, values, returns, episode))
+        begins = np.flatnonzero(np.diff(episode, prepend=0, append=0))  # episodes count from 1
+        returns = np.empty(episode.size)
+        discounted_returns(begins, rows["surestep reward"], discount, returns)
+        log = log.with_states(learn(name, rule, values, returns, episode))
     return log
 
 
