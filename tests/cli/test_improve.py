@@ -224,12 +224,12 @@ def test_a_broken_file_is_told_in_one_line(name, content, parts, tmp_path):
         ([POLICY[0], POLICY[1], *POLICY[1:]], ["row 2", "is there again, after row 1"]),
         (
             [line for line in POLICY if not line.startswith(f"{FIRST[0]},{FIRST[1]},")],
-            ["the log has the state", "policy.csv does not have"],
+            ["row 2: the log has the state", "policy.csv does not have"],
         ),
         (
             never(*FIRST),
             [
-                "the log takes action",
+                "row 2: the log takes action",
                 "gives it probability 0 there; expected a probability above 0",
             ],
         ),

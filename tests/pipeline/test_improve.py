@@ -424,6 +424,37 @@ def test_lists_say_what_there_is_beyond_the_log():
         improve(without_propensities(rows), discount=0.9, behavior=table_frame(), **listed)
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"states": [("a", "< 2"), ("b", "< 2")]},
+            "second.csv, row 2: the log has the state 'b, >= 2', which the list of states does",
+        ),
+        ({"actions": ["x"]}, "first.csv, row 2: the log has the action 'y', which the list of"),
+        (
+            {
+                "behavior": {
+                    "place": np.array(["a", "b", "b"], object),
+                    "age": np.array([1.0, 1.0, 9.0]),
+                    "action": np.array(["x", "x", "x"], object),
+                    "probability": np.ones(3),
+                }
+            },
+            "first.csv, row 2: the log takes action 'y' in state 'b, < 2' 1 time, but the dict",
+        ),
+    ],
+)
+def test_a_label_that_nobody_listed_is_named_with_its_row(given, says, tmp_path):
+    head = "episode,step,place,age,action,reward,terminated\n"
+    (tmp_path / "first.csv").write_text(f"{head}1,0,a,1,x,0,false\n1,1,b,1.5,y,1,true\n")
+    (tmp_path / "second.csv").write_text(f"{head}2,0,a,1,x,0,false\n2,1,b,7,x,1,true\n")
+    how = {"columns": {"state": ["place", "age"]}, "bins": {"age": {"edges": [2]}}}
+    with pytest.raises(ShapeMismatch) as refused:
+        improve(tmp_path / "*.csv", discount=0.9, **how, **given)
+    assert says in str(refused.value)
+
+
 def table_frame():
     table = world(1).table
     return frame_of(table, tuple(table[0]))

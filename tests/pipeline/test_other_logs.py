@@ -68,8 +68,8 @@ def judging(folder, log, kinds=()):
 def test_a_state_that_the_policy_does_not_know_is_refused(folder, home):
     rows = [*first_rows()[:3], (3, 0, "here", "bold", 2.0, False), (3, 1, "trap", "safe", -4, True)]
     words = (
-        "the log has the state 'trap', which the policy does not have: no state has 'trap' in "
-        "column 'state'; known are 'here'"
+        "the dict, row 5: the log has the state 'trap', which the policy does not have: no state "
+        "has 'trap' in column 'state'; known are 'here'"
     )
     with pytest.raises(ShapeMismatch) as caught:
         certify_result(home / folder, table(rows), ["robust", "stitched"])
@@ -107,7 +107,8 @@ def test_an_action_that_the_policy_does_not_know_is_refused(folder, action, why,
     with pytest.raises(ShapeMismatch) as caught:
         certify_result(home / folder, table(rows), ["robust"])
     assert str(caught.value) == (
-        f"the log takes action {action!r} in state 'here' 1 time, but policy.csv {why}"
+        f"the dict, row 1: the log takes action {action!r} in state 'here' 1 time, but "
+        f"policy.csv {why}"
     )
 
 

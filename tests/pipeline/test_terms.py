@@ -108,6 +108,8 @@ def test_the_floor(said, floor):
         ("posterior", 20_000, 1000),
         ("posterior", 20_001, 300),
         ("posterior", 100_001, 99),
+        ("posterior", 200_001, 29),
+        ("posterior:delta=0.03", 200_001, 99),
         ("posterior:delta=0.01", 100_001, 300),
         ("posterior:draws=50", 20_001, 50),
         ("posterior:delta=0.0034", 20_001, 300),

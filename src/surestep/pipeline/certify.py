@@ -177,7 +177,7 @@ class SavedPolicy:
     ) -> SavedPolicy:
         """Reads the log; whole episodes where a kind looks at them."""
         record, terms = saved.record, terms_of(saved.record)
-        counts, log_source = source.counts(), source if isinstance(source, LogSource) else None
+        counts, log = source.counts(), source if isinstance(source, LogSource) else None
         same_log = counts_digest(counts) == record.counts_sha256
         used = {file.sha256 for file in record.inputs if file.role == "log"}
         shares_files = same_log or any(
@@ -192,7 +192,9 @@ class SavedPolicy:
             shown = (getattr(record.parameters, name) for name in Ranges._fields)
             both = zip(facts.ranges, shown, strict=True)
             facts = facts._replace(ranges=Ranges(*map(hull, both)))
-        assembly = assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts)
+        assembly = (
+            assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts, log)
+        )
         told = terms.certifier_settings(facts)
         splits = set()
         if same_log:
@@ -207,7 +209,7 @@ class SavedPolicy:
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
         problem = problem_of(assembly, terms, facts)
         table, pairs = saved.table, problem.counts.pairs
-        steps = LoadedSteps(log_source, counts, pairs, record.has_row_propensities)
+        steps = LoadedSteps(log, counts, pairs, record.has_row_propensities)
         check_declared(terms, problem, steps)
         if record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
@@ -293,7 +295,7 @@ def pairs_in(saved: Result) -> PairTable:
     return PairTable(POLICY, known, pairs, np.ones(pairs.num_pairs))
 
 
-def other_log(saved: Result, counts: LabelledCounts) -> Assembly:
+def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> Assembly:
     """Returns another log over the pairs of a result; refused is one with more than those."""
     table, estimated = saved.table, saved.record.behavior_is_estimated
     words, deciding = table.vocabulary, table.num_deciding
@@ -303,8 +305,8 @@ def other_log(saved: Result, counts: LabelledCounts) -> Assembly:
     ends = {*words.states[deciding:]} - decided
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
     known = words.states[:deciding]
-    label_tables.check_listed("state", words.state_columns, known, met, "the policy")
-    label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts)
+    label_tables.check_listed("state", words.state_columns, known, met, "the policy", log)
+    label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, log)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)

@@ -28,12 +28,13 @@ from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
 from surestep.io.labels.label_tables import PairTable
-from surestep.io.labels.learnt_states import LearntStates, learn, returns_of
+from surestep.io.labels.learnt_states import LearntStates, learn
 from surestep.io.labels.vocabulary import Label, Vocabulary, in_order, read_labels
 from surestep.io.logs.columns import naming
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
+from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
@@ -153,7 +154,7 @@ def gather(
         if isinstance(name, str | os.PathLike) and not keys.is_word(SOURCES.get(role, role), name):
             files += [(role, path) for path in matching(read_path(name))]
     learnt = {} if source is None else source.learnt
-    assembly = assemble(counts, behavior, **lists, possible=possible, learnt=learnt)
+    assembly = assemble(counts, behavior, **lists, possible=possible, learnt=learnt, log=source)
     return Evidence(
         counts=counts,
         assembly=assembly if limits is None else within(assembly, limits),
@@ -204,10 +205,10 @@ def with_learnt_states(log: LogSource, discount: float) -> LogSource:
         rows = log.measured(columns)
         episode = rows["surestep episode"]
         values = np.stack([rows[column] for column in columns], axis=1)
-        returns = returns_of(episode, rows["surestep reward"], discount)
-        kind: Literal["tree", "kmeans"] = "kmeans" if rule.tree is None else "tree"
-        size = rule.tree or rule.kmeans or keys.AUTO
-        log = log.with_states(learn(name, kind, size, columns, values, returns, episode))
+        begins = np.flatnonzero(np.diff(episode, prepend=0, append=0))  # episodes count from 1
+        returns = np.empty(episode.size)
+        discounted_returns(begins, rows["surestep reward"], discount, returns)
+        log = log.with_states(learn(name, rule, values, returns, episode))
     return log
 
 
@@ -320,6 +321,7 @@ def assemble(
     actions: Sequence[Label] | None = None,
     possible: PairTable | None = None,
     learnt: Mapping[str, LearntStates] | None = None,
+    log: LogSource | None = None,
 ) -> Assembly:
     """Numbers for the labels, the counts over them, and the behavior policy."""
     tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
@@ -332,12 +334,12 @@ def assemble(
     deciding: Sequence[Label]
     taken: Sequence[Label]
     for table in tables:
-        label_tables.check_log_fits(table, counts)
+        label_tables.check_log_fits(table, counts, log)
         deciding, taken = table.vocabulary.states, table.vocabulary.actions
         enabled = np.stack([table.pairs.state, table.pairs.action])
     if not tables:
-        deciding = known_labels("state", states, counts)
-        taken = known_labels("action", actions, counts)
+        deciding = known_labels("state", states, counts, log)
+        taken = known_labels("action", actions, counts, log)
         enabled = np.indices((len(deciding), len(taken))).reshape(2, -1)
     everywhere, known = dict.fromkeys((*counts.states, *counts.end_states())), {*deciding}
     resting = [label for label in everywhere if label not in known]
@@ -391,13 +393,15 @@ def inferred_policy(
     return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
 
 
-def known_labels(role: str, listed: Sequence[Label] | None, counts: LabelledCounts) -> list[Label]:
+def known_labels(
+    role: str, listed: Sequence[Label] | None, counts: LabelledCounts, log: LogSource | None
+) -> list[Label]:
     """Returns all that are listed, or else those of the log, in order, but for ends of episodes."""
     columns, logged = getattr(counts, f"{role}_columns"), getattr(counts, f"{role}s")
     ends = {*counts.end_states()} if role == "state" else set()
     if listed is not None:
         logged = [label for label in logged if label not in ends]
-        label_tables.check_listed(role, columns, listed, logged)
+        label_tables.check_listed(role, columns, listed, logged, log=log)
     return in_order({*(logged if listed is None else listed)} - ends, columns, counts.binnings)
 
 

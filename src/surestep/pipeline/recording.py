@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from surestep._blocks import versions_here
 from surestep._version import installed_version
 from surestep.algorithms.registry import SHELF as ALGORITHMS
@@ -67,7 +69,7 @@ def record_of(
             "action_columns": list(words.action_columns),
             "binnings": {name: binning.to_json() for name, binning in words.binnings.items()},
             "states_without_decision": [list(label) for label in quiet],
-            "learnt": {name: states.to_json() for name, states in words.learnt.items()},
+            "learnt": msgspec.to_builtins(words.learnt),
         },
         data_summary(evidence.counts)._asdict(),
         estimates,

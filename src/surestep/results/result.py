@@ -23,6 +23,7 @@ import numpy as np
 import surestep._arrays as arrays
 import surestep.results.acting as acting
 from surestep._files import failing_to_read, read_path
+from surestep._json import converted
 from surestep._reprs import frame_of, short_repr
 from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
@@ -302,8 +303,8 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
         actions = read_columns("action", words["action_columns"])
         binnings = {name: Binning.from_json(binning) for name, binning in words["binnings"].items()}
         ends = [tuple(label) for label in words["states_without_decision"]]
-        rules = words["learnt"].items()
-        learnt = {name: LearntStates.from_json(states) for name, states in rules}
+        rules = dict[str, LearntStates]
+        learnt = converted(words["learnt"], rules, "learnt states", InvalidResult)
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)

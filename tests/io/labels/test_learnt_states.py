@@ -4,11 +4,13 @@ import json
 import math
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from surestep._json import converted
 from surestep.errors import InvalidParameter
 from surestep.io.labels.learnt_states import MOST_STATES, LearntStates
 from surestep.io.sql import in_memory
@@ -108,7 +110,7 @@ def test_what_a_leaf_says_is_true_of_its_rows_and_of_no_others(states, rows):
 def test_no_centre_is_nearer_than_that_of_the_state(states, rows):
     """But for rounding; measured by distances themselves."""
     for row, place in zip(rows, states.indices(rows), strict=True):
-        away = [math.dist(np.divide(row, states.spreads), z) for z in states.scaled]
+        away = [math.dist(np.divide(row, states.spreads), z) for z in states.numbers[..., 0]]
         assert away[place] <= min(away) * (1 + 1e-9) + 1e-9
 
 
@@ -144,9 +146,9 @@ def test_labels_as_people_read_them():
 
 @given(TREES | CENTRES)
 def test_a_file_keeps_them(states):
-    content = json.loads(json.dumps(states.to_json()))
-    assert LearntStates.from_json(content) == states
-    assert LearntStates.from_json(states.to_json()).sql() == states.sql()
+    read = converted(json.loads(json.dumps(msgspec.to_builtins(states))), LearntStates)
+    assert read == states
+    assert read.sql() == states.sql()
 
 
 LEAVES = [[[None, 0.0]], [[0.0, None]]]
@@ -161,31 +163,32 @@ CLUSTERS = TREE | {"leaves": [], "centres": [[1.0], [2.0]], "spreads": [1.0]}
         ([], "expected object"),
         ({}, "required field"),
         ("[" * 50, "expected object"),
-        (TREE | {"more": 1}, "other fields"),
+        (TREE | {"more": 1}, "unknown field more"),
         (TREE | {"name": ""}, "name: expected str of length >= 1"),
         (TREE | {"columns": []}, "length >= 1"),
-        (TREE | {"columns": ["x", "x"]}, "limits of each column"),
+        (TREE | {"columns": ["x", "y"]}, "reshape"),
+        (TREE | {"columns": ["x", "x"], "leaves": [leaf * 2 for leaf in LEAVES]}, "no name twice"),
         (TREE | {"columns": [1]}, "expected str, got int, found 1"),
-        (TREE | {"leaves": []}, "spreads has shape"),
-        (TREE | {"leaves": LEAVES[:1]}, "at least two leaves"),
-        (TREE | {"leaves": LEAVES * 2}, "each once"),
+        (TREE | {"leaves": []}, "reshape"),
+        (TREE | {"leaves": LEAVES[:1]}, "at least two"),
+        (TREE | {"leaves": LEAVES * 2}, "no name twice"),
         (TREE | {"leaves": [[[0.0]], [[0.0, None]]]}, "length 2"),
-        (CLUSTERS | {"leaves": LEAVES}, "at least two leaves, or as many"),
-        (CLUSTERS | {"centres": [[1.0]]}, "at least two leaves"),
+        (CLUSTERS | {"leaves": LEAVES}, "at least two"),
+        (CLUSTERS | {"centres": [[1.0]]}, "at least two"),
         (CLUSTERS | {"centres": [[float(i)] for i in range(MOST_STATES + 1)]}, "length <= 1000"),
-        (CLUSTERS | {"centres": [[1.0], [1.0]]}, "each once"),
-        (CLUSTERS | {"centres": [[1.0], [1.0, 2.0]]}, "rectangular"),
-        (CLUSTERS | {"centres": [[1.0, 2.0], [1.0, 3.0]]}, "shape"),
+        (CLUSTERS | {"centres": [[1.0], [1.0]]}, "no name twice"),
+        (CLUSTERS | {"centres": [[1.0], [2.0, 2.0]]}, "inhomogeneous"),
+        (CLUSTERS | {"centres": [[1.0, 2.0], [2.0, 3.0]]}, "reshape"),
         (CLUSTERS | {"centres": [[1.0], [math.nan]]}, "finite"),
-        (CLUSTERS | {"spreads": []}, "shape"),
+        (CLUSTERS | {"spreads": []}, "reshape"),
         (CLUSTERS | {"spreads": [0.0]}, "spreads.*> 0"),
         (CLUSTERS | {"spreads": [5e-324]}, "finite"),
-        (CLUSTERS | {"spreads": [math.inf]}, "finite"),
+        (CLUSTERS | {"spreads": [math.inf]}, "<= 1e[+]?100"),
     ],
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(content, says):
     with pytest.raises(InvalidParameter, match=says):
-        LearntStates.from_json(content)
+        converted(content, LearntStates, "learnt states", InvalidParameter)
 
 
 def test_the_largest_rules_run_in_the_database():

@@ -78,8 +78,8 @@ class Binning:
         first, last = self.outermost()
         if not first <= index <= last:
             raise InvalidParameter(f"bin is {index!r}, expected {first} to {last}")
-        low = -np.inf if index == first else self.edge(index)
-        return span(low, np.inf if index == last else self.edge(index + 1))
+        low = None if index == first else self.edge(index)
+        return span(low, None if index == last else self.edge(index + 1))
 
     def place(self, label: str) -> int | None:
         """Finds the bin of a label; None where it is the label of none.
@@ -199,11 +199,11 @@ def written(number: float) -> str:
     return repr(float(number)).removesuffix(".0")
 
 
-def span(low: float, high: float) -> str:
-    """Returns what lies between two numbers, one of which may be infinite, in words."""
-    if high == np.inf:
-        return f">= {written(low)}"
-    return f"< {written(high)}" if low == -np.inf else f"{written(low)} to < {written(high)}"
+def span(low: float | None, high: float | None) -> str:
+    """Returns what lies from one number to below another in words; nothing without either."""
+    if high is None:
+        return "" if low is None else f">= {written(low)}"
+    return f"< {written(high)}" if low is None else f"{written(low)} to < {written(high)}"
 
 
 def read_width(width: object) -> float:

@@ -26,8 +26,10 @@ from surestep.io.labels.vocabulary import (
     unknown_label,
 )
 from surestep.io.logs.columns import ROLES, by_name, closest
+from surestep.io.logs.findings import first_where
+from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected, find_table, named_in_errors, types_of
-from surestep.io.sql import as_texts
+from surestep.io.sql import as_texts, sql_text
 from surestep.model import Pairs, Policy
 
 PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
@@ -242,8 +244,9 @@ def check_listed(
     listed: Sequence[Label],
     logged: Sequence[Label],
     where: str = "",
+    log: LogSource | None = None,
 ) -> None:
-    """Refuses a log with a label that is not listed.
+    """Refuses a log with a label that is not listed; the `log` says in which row it is.
 
     `where` says whose labels these are: by default those of a list that was given.
     """
@@ -252,13 +255,28 @@ def check_listed(
     if missing:
         hint = unknown_label(role, columns, missing[0], known)
         raise ShapeMismatch(
-            f"the log has the {role} "
+            f"{first_with(log, **{role: missing[0]})}the log has the {role} "
             f"{joined(missing[0])!r}, which {where or f'the list of {role}s'} does not have: {hint}"
             f"{others(len(missing), f'{role}s')}"
         )
 
 
-def check_log_fits(table: PairTable, counts: LabelledCounts) -> None:
+def first_with(log: LogSource | None, **labels: Label) -> str:
+    """Returns where a log has these labels of roles first, to begin a message: 'FILE, row 3: '."""
+    if log is None:
+        return ""
+    with connected(log.table, log.memory_limit) as database:
+        roles, alike = log.roles(database), list[str]()
+        for role, label in labels.items():
+            for code, text in zip(getattr(roles, role), label, strict=True):
+                binning = roles.binnings.get(code.column)
+                told = text if binning is None else str(binning.place(text))
+                alike.append(f"CAST({code.sql} AS VARCHAR) = {sql_text(told)}")
+        place, _ = first_where(log.table, database, " AND ".join(alike), code.column)
+    return place and f"{place.rpartition(', column ')[0]}: "
+
+
+def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | None = None) -> None:
     """Refuses a log that this policy cannot have made, or that has other pairs than there are.
 
     Every state in which the log decides must be in the table, and every action that it takes there
@@ -266,7 +284,7 @@ def check_log_fits(table: PairTable, counts: LabelledCounts) -> None:
     """
     words, rows = table.vocabulary, counts.transitions
     decided = [label for label, yes in zip(counts.states, counts.decided, strict=True) if yes]
-    check_listed("state", words.state_columns, words.states, decided, table.name)
+    check_listed("state", words.state_columns, words.states, decided, table.name, log)
     state = places_or_none(words.state_places, counts.states)[rows.state]
     action = places_or_none(words.action_places, counts.actions)[rows.action]
     pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
@@ -282,8 +300,8 @@ def check_log_fits(table: PairTable, counts: LabelledCounts) -> None:
     if pair[first] >= 0:
         expected = "gives it probability 0 there; expected a probability above 0"
     raise ShapeMismatch(
-        f"the log takes action {joined(what)!r} in state {joined(there)!r} {times:,} "
-        f"time{'s' if times > 1 else ''}, "
+        f"{first_with(log, state=there, action=what)}the log takes action {joined(what)!r} in "
+        f"state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
         f"but {table.name} {expected}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
     )
 

@@ -21,7 +21,7 @@ from surestep.description import Bin, Description, SignalRule, several
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts, negated
 from surestep.io.labels.binning import Binning, binnings_of, number_sql
-from surestep.io.labels.learnt_states import LearntStates
+from surestep.io.labels.learnt_states import LARGEST, LearntStates
 from surestep.io.logs import query as queries
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import count_rows
@@ -35,7 +35,7 @@ from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
-MEASUREMENT = "a finite number, since states are learnt from the column"
+MEASUREMENT = f"a number of at most {LARGEST:g}, since states are learnt from the column"
 SHOWN = ("episode", "state", "action", "reward")  # of the columns, in a line
 
 
@@ -111,9 +111,7 @@ class LogSource:
         with connected(self.table, self.memory_limit) as database:
             roles = self.plain
             read = {name: number_sql(name, self.types[name]) for name in columns}
-            wrong = {
-                name: f"NOT coalesce(isfinite({number}), false)" for name, number in read.items()
-            }
+            wrong = {name: f"abs({read[name]}) <= {LARGEST} IS NOT TRUE" for name in columns}
             passed(self.table, database, [Check(wrong[x], x, MEASUREMENT) for x in columns])
             assert roles.episode is not None
             episode, reward = roles.episode.sql, RewardSql.of(roles).double
