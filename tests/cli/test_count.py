@@ -75,16 +75,6 @@ def test_an_address_is_for_a_cluster_only(tmp_path):
     assert (result.exit_code, "--address is for --engine ray" in result.stderr) == (2, True)
 
 
-def test_a_log_is_not_merged_with_itself(tmp_path):
-    log, counts = tmp_path / "log.csv", tmp_path / "counts.parquet"
-    log.write_text(HEADER + FIRST)
-    assert surestep("count", log, *COLUMNS, "-o", counts).exit_code == 0
-    result = surestep("merge", counts, counts, "-o", tmp_path / "twice.parquet")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "Error: counts 1 and 2 are of the same log (SHA-256 " in result.stderr
-    assert not (tmp_path / "twice.parquet").exists()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only")
 def test_names_that_are_no_utf_8_are_told_in_one_line(tmp_path):
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/log\xff.csv"))
