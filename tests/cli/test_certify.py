@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from dataclasses import replace
 
 import jsonschema
@@ -24,19 +25,8 @@ def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("certify")
     write_lines(home / "log.csv", LINES[:3013])  # whole episodes
     write_lines(home / "later.csv", [LINES[0], *LINES[3013:8991]])
-    terms = (
-        *BEHAVIOR,
-        "--running",
-        "-400",
-        "500",
-        "--ending",
-        "-400",
-        "500",
-        "--set",
-        "method.n_wedge=5",
-        "-o",
-        home / "out",
-    )
+    ranges = shlex.split("--running -400 500 --ending -400 500 --set method.n_wedge=5")
+    terms = (*BEHAVIOR, *ranges, "-o", home / "out")
     done = run_surestep("improve", home / "log.csv", *PUMPS, *UNTESTED, *terms)
     assert done.exit_code == 0, done.output
     return home

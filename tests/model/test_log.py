@@ -269,20 +269,14 @@ def test_the_arrays_of_the_caller_stay_the_callers():
 
 MISTAKES = {
     InvalidLog: [
-        (lambda: log_of(pairs=None), "pairs is of type NoneType, expected Pairs"),
         (
             lambda: log_of(action=[1, 1, 0]),
             "action 'treat' of episode 0, step 1 is not enabled in state 'home'; 1 of 3 steps is",
         ),
-        (lambda: log_of(action=[1, 0, 2]), "action of episode 1, step 0 is 2, expected 0 to 1"),
         (lambda: log_of(state=[0, -1, 0]), "state of episode 0, step 1 is -1, expected 0 to 2"),
         (
             lambda: log_of(next_state=[1, 3, 0]),
             "next_state of episode 0, step 1 is 3, expected -1 to 2",
-        ),
-        (
-            lambda: log_of(state=[0, 0.5, 0]),
-            "state of episode 0, step 1 is 0.5, expected a whole number",
         ),
         (
             lambda: log_of(reward=[0.0, math.nan, math.inf]),
@@ -290,8 +284,6 @@ MISTAKES = {
             "affected",
         ),
         (lambda: log_of(reward=[0.0, 1.0]), "reward has shape (2,), expected (3,)"),
-        (lambda: log_of(action=[1, 0, 0, 0]), "action has shape (4,), expected (3,)"),
-        (lambda: log_of(state=[[0, 1, 0]]), "state has shape (1, 3), expected (3,)"),
         (
             lambda: log_of(next_state=[0, 2, 0]),
             "episode 0, step 0 leads to state 'ward', but the next step begins in state 'home'; "
@@ -304,19 +296,11 @@ MISTAKES = {
             "step (begin a new episode after it); 1 of 3 steps is affected",
         ),
         (
-            lambda: log_of(terminated=[True, True, False]),
-            "episode 0, step 0 is terminated, but another step follows",
-        ),
-        (
             lambda: log_of(truncated=[False, False, False]),
             "episode 1, step 0 is the last step, but neither terminated nor truncated; expected "
             "one "
             "of them (truncated, if only the recording stopped), or the next state -1 where nobody "
             "knows it; 1 of 2 episodes is affected",
-        ),
-        (
-            lambda: log_of(terminated=[0, 2, 0]),
-            "terminated[1] is 2, expected True or False; 1 of 3 values is affected",
         ),
         (
             lambda: log_of(episode_offsets=[0, 2, 2, 3]),
@@ -331,10 +315,6 @@ MISTAKES = {
             "episode_offsets runs from 0 to 4, expected from 0 to 3",
         ),
         (
-            lambda: log_of(episode_offsets=[0, 4, 3]),
-            "episode_offsets falls from 4 to 3 at position 2",
-        ),
-        (
             lambda: log_of(terminated=[False, True, True]).counts(),
             "episode 1, step 0 terminates in state 'ward', but episode 0, step 0 takes an action "
             "there; expected an end without decisions (give terminated steps a next state of their "
@@ -343,10 +323,6 @@ MISTAKES = {
         (
             lambda: log_of().counts(np.zeros((2, 2))),
             "rewards has shape (2, 2), expected (3, 2) (states × actions) or (4,) (enabled pairs)",
-        ),
-        (
-            lambda: log_of().counts(np.zeros((3, 2, 2))),
-            "rewards has shape (3, 2, 2), expected (3, 2, 3)",
         ),
     ],
     InvalidCounts: [

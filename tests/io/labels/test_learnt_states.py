@@ -158,12 +158,9 @@ CLUSTERS = TREE | {"leaves": [], "centres": [[1.0], [2.0]], "spreads": [1.0]}
     ("content", "says"),
     [
         (None, "expected object"),
-        ([], "expected object"),
         ({}, "required field"),
-        ("[" * 50, "expected object"),
         (TREE | {"more": 1}, "other fields"),
         (TREE | {"name": ""}, "name: expected str of length >= 1"),
-        (TREE | {"columns": []}, "length >= 1"),
         (TREE | {"columns": ["x", "x"]}, "limits of each column"),
         (TREE | {"columns": [1]}, "expected str, got int, found 1"),
         (TREE | {"leaves": []}, "spreads has shape"),
@@ -175,12 +172,9 @@ CLUSTERS = TREE | {"leaves": [], "centres": [[1.0], [2.0]], "spreads": [1.0]}
         (CLUSTERS | {"centres": [[float(i)] for i in range(MOST_STATES + 1)]}, "length <= 1000"),
         (CLUSTERS | {"centres": [[1.0], [1.0]]}, "each once"),
         (CLUSTERS | {"centres": [[1.0], [1.0, 2.0]]}, "rectangular"),
-        (CLUSTERS | {"centres": [[1.0, 2.0], [1.0, 3.0]]}, "shape"),
         (CLUSTERS | {"centres": [[1.0], [math.nan]]}, "finite"),
-        (CLUSTERS | {"spreads": []}, "shape"),
         (CLUSTERS | {"spreads": [0.0]}, "spreads.*> 0"),
         (CLUSTERS | {"spreads": [5e-324]}, "finite"),
-        (CLUSTERS | {"spreads": [math.inf]}, "finite"),
     ],
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(content, says):
