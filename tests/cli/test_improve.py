@@ -203,6 +203,7 @@ main(sys.argv[1:], prog_name="surestep")
 """
 
 
+@pytest.mark.slow  # test_ending.py has the signals, test_files.py the folders, test_kills.py both
 def test_ctrl_c_leaves_nothing_behind(logs, tmp_path):
     module, step = "surestep.pipeline.improve", "result_page"
     arguments = ["improve", logs / "log.csv", *PUMPS, *UNTESTED]

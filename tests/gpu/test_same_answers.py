@@ -135,7 +135,7 @@ def test_streams_are_the_same_to_the_bit_and_their_numbers_nearly(shape):
 
 
 def test_batches_are_evaluated_alike():
-    batch = batch_of_models(MANY)
+    batch = batch_of_models(2 if config.ENABLE_CUDASIM else MANY)
     uniform_policy = Policy.uniform(batch.pairs)
     expected, found = both(lambda: evaluate_batch(batch, uniform_policy))
     np.testing.assert_allclose(found.value, expected.value, **NEARLY)
