@@ -1,7 +1,6 @@
 """What states and actions are called decides nothing: numbers follow the order of the log."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

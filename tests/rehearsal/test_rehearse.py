@@ -67,15 +67,19 @@ POSTERIOR = Posterior(starts="known", prior="weight", draws=199)
 # ---- determinism ------------------------------------------------------------------------------
 
 
-def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
-    problem = bandit_problem(30)
-    terms = {
-        "family": (DrawnFromPosterior("jeffreys"), EpisodeBootstrap()),
-        "worlds": 10,
-        "sizes": (1.0,),
-    }
+FAMILY = (DrawnFromPosterior("jeffreys"), EpisodeBootstrap())
+
+
+@pytest.mark.slow  # tests/experiments has two workers too
+def test_the_number_of_workers_decides_nothing():
+    terms = {"family": FAMILY, "worlds": 10, "sizes": (1.0,)}
+    one, two = (run(bandit_problem(30), POSTERIOR, workers=n, **terms) for n in (1, 2))
+    assert one.to_json() == two.to_json()
+
+
+def test_a_seed_decides_everything():
+    problem, terms = bandit_problem(30), {"family": FAMILY, "worlds": 10, "sizes": (1.0,)}
     found = run(problem, POSTERIOR, **terms)
-    assert run(problem, POSTERIOR, workers=2, **terms).to_json() == found.to_json()
     assert run(problem, POSTERIOR, seed=1, **terms).to_json() != found.to_json()
     seeded = rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=0, **terms)
     assert seeded.to_json() == found.to_json()
