@@ -244,21 +244,6 @@ def test_what_are_no_policies_is_refused(policies):
         posterior_gains(problem, policies, Posterior())
 
 
-def test_a_list_of_one_policy_has_its_gains_in_a_row():
-    problem, policy = example()
-    settings = Posterior(draws=9)
-    assert posterior_gains(problem, [policy], settings).tolist() == [
-        posterior_gains(problem, policy, settings).tolist()
-    ]
-
-
-@pytest.mark.parametrize(
-    ("delta", "draws", "rank"), [(0.1, 1000, 100), (0.1, 9, 1), (0.29, 99, 29), (0.999, 1, 1)]
-)
-def test_the_rank_is_a_whole_number_but_for_rounding(delta, draws, rank):
-    assert Posterior(delta=delta, draws=draws).rank == rank
-
-
 def test_a_claim_tells_its_settings_and_what_it_saw(monkeypatch):
     asked = []
 

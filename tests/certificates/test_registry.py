@@ -376,15 +376,6 @@ def test_settings_that_were_given_win():
     )
 
 
-def test_a_policy_is_certified_by_name():
-    counts = Counts.from_dense(np.full((2, 2, 2), 5), rewards=np.eye(2), starts=[1, 0])
-    behavior = Policy.uniform(counts)
-    problem = Problem(counts=counts, behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0))
-    for kind in ("a-priori", "posterior", "robust"):
-        assert certify(problem, behavior, kind) == certify(problem, behavior, make_certifier(kind))
-    assert certify(problem, behavior, "posterior:draws=19").parameters["draws"] == 19
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

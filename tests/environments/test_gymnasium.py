@@ -42,17 +42,6 @@ def test_gymnasium_has_nothing_to_complain_about(env_id):
     check_env(gymnasium.make(env_id).unwrapped)  # warnings are errors here
 
 
-@pytest.mark.parametrize("env_id", TABULAR)
-def test_a_long_run_through_the_wrappers_raises_no_warning(env_id):
-    env = gymnasium.make(env_id)
-    env.reset(seed=1)
-    env.action_space.seed(1)
-    for _ in range(300):
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        if terminated or truncated:
-            env.reset()
-
-
 @pytest.mark.parametrize("env_id", ["surestep/Gridworld-v0", "surestep/ResourceGatheringRagged-v0"])
 def test_steps_come_as_often_as_the_model_says(env_id):
     env = started(env_id)
@@ -145,13 +134,6 @@ def test_a_terminated_episode_has_no_further_step():
         pass
     with pytest.raises(InvalidParameter, match="the episode is over"):
         env.step(0)
-
-
-def test_wrong_parameters_are_refused_as_anywhere():
-    with pytest.raises(InvalidParameter, match="size is 1, expected a whole number"):
-        gymnasium.make("surestep/Gridworld-v0", size=1)
-    with pytest.raises(InvalidParameter, match="gridworld has no parameter 'sise'; did you mean"):
-        gymnasium.make("surestep/Gridworld-v0", sise=5)
 
 
 def test_a_new_interpreter_finds_an_environment_by_its_module():

@@ -328,16 +328,6 @@ def test_estimates_beyond_all_doubles_are_refused(name):
         estimator.estimate(weights, 1.0)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_an_array_without_dimensions_is_a_discount(name):
-    log = long_log(4, 1.0)
-    weights = importance_weights(log, Policy.uniform(log), Policy.uniform(log))
-    estimator = estimators(log.pairs)[name]
-    assert (
-        estimator.estimate(weights, np.array(0.5)).value == estimator.estimate(weights, 0.5).value
-    )
-
-
 @pytest.mark.parametrize("discount", [-0.1, 1.1, math.nan, None, "0.9", True])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_discount_lies_between_zero_and_one(name, discount):

@@ -141,14 +141,6 @@ def test_student_t_is_that_of_a_statistics_package(values, delta):
     assert student_t(values, delta) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-def test_student_t_is_below_the_mean_by_the_quantile_over_the_root_of_n():
-    # 1, 2, 3, 4, 5 has s² = 5/2; the 95 % quantile of t with 4 degrees of freedom is 2.131846786.
-    assert student_t([1, 2, 3, 4, 5], 0.05) == pytest.approx(
-        3 - 2.131846786 / math.sqrt(2), rel=1e-9
-    )
-    assert student_t([1, 2, 3, 4, 5], 0.5) == pytest.approx(3.0, rel=1e-12)
-
-
 # ---- bootstrap --------------------------------------------------------------------------------
 
 
@@ -442,12 +434,6 @@ def test_asymptotic_bounds_of_all_estimators_are_about_right_with_many_episodes(
 
 
 # ---- refusals ---------------------------------------------------------------------------------
-
-
-def test_a_whole_number_is_the_seed_of_a_bootstrap():
-    estimate = MeanEstimate([0.5, 0.6, 0.1, 0.9])
-    drawn = bca_bootstrap(estimate, 0.1, np.random.default_rng(3))
-    assert bca_bootstrap(estimate, 0.1, 3) == drawn
 
 
 @pytest.mark.parametrize(

@@ -100,13 +100,6 @@ def test_an_unknown_action_is_explained():
         PATIENTS.action_index("treet")
 
 
-def test_suggestions_do_not_slow_down_with_the_number_of_states():
-    words = Vocabulary(("x",), ("y",), tuple((str(i),) for i in range(300_000)), (("a",),))
-    assert words.state_index(299_999) == 299_999
-    with pytest.raises(InvalidParameter, match="no state has '-1' in column 'x'"):
-        words.state_index(-1)
-
-
 @given(states=LABELS, actions=LABELS)
 def test_pairs_carry_the_joined_labels(states, actions):
     words = Vocabulary(("a", "b"), ("c", "d"), tuple(states), tuple(actions))
@@ -116,14 +109,6 @@ def test_pairs_carry_the_joined_labels(states, actions):
     }
     enabled = [(s, a) for s in range(len(states)) for a in range(len(actions))]
     assert words.pairs_of(enabled) == Pairs.full(len(states), len(actions), **texts)
-
-
-def test_listed_pairs_in_any_order():
-    enabled = [(3, 0), (1, 1), (0, 0), (1, 0), (2, 1)]
-    pairs = PATIENTS.pairs_of(enabled)
-    listed = list(zip(pairs.state.tolist(), pairs.action.tolist(), strict=True))
-    assert listed == sorted(enabled)
-    assert pairs.action_labels == ("wait", "treat")
 
 
 @pytest.mark.parametrize(
