@@ -70,7 +70,7 @@ POSTERIOR = Posterior(starts="known", prior="weight", draws=199)
 FAMILY = (DrawnFromPosterior("jeffreys"), EpisodeBootstrap())
 
 
-@pytest.mark.slow  # tests/experiments has two workers too
+@pytest.mark.slow  # test_parallel.py has two workers too
 def test_the_number_of_workers_decides_nothing():
     terms = {"family": FAMILY, "worlds": 10, "sizes": (1.0,)}
     one, two = (run(bandit_problem(30), POSTERIOR, workers=n, **terms) for n in (1, 2))
