@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.known_worlds import CAPTIONS
-from surestep import Counts, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts
 from surestep.bounds import (
     BOUNDS,
     BetaBound,
@@ -418,7 +419,5 @@ def test_no_corner_of_the_parameters_overflows_or_warns(
 
 def test_the_size_of_a_problem_has_its_terms():
     counts = Counts.from_dense(np.ones((3, 2, 3), int), rewards=np.zeros((3, 2)))
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-7.0, 2.0)
-    )
+    problem = uniform_problem(counts, 0.5, (-7.0, 2.0))
     assert ProblemSize.of(problem, 0.2) == ProblemSize(3, 2, 0.2, value_bound=7.0, discount=0.5)

@@ -18,6 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surestep.certificates
+from support.problems import uniform_problem
 from support.strategies import problems
 from surestep import Certificate, Counts, Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
@@ -99,9 +100,7 @@ def example():
     """A problem that data says something about, and SPIBB's policy for it."""
     table = np.array([[[50, 10], [10, 90]], [[1, 1], [80, 120]]])
     counts = Counts.from_dense(table, rewards=[[0.0, 1.0], [2.0, 0.0]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 4.0)
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 4.0))
     return problem, SPIBB(n_wedge=2).improve(problem).policy
 
 

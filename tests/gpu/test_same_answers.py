@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numba import config, njit
 
+from support.problems import uniform_problem
 from surestep import (
     Counts,
     FiniteMDP,
@@ -93,9 +94,7 @@ def counted_problem(states=5, seed=0):
         LoggedRewards(rng.random(pairs.num_pairs), "pair", True),
         np.full(states, 2),
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 10.0)
-    )
+    problem = uniform_problem(counts, 0.9, (0.0, 10.0))
     return problem, Policy.deterministic(pairs, np.zeros(states, int))
 
 

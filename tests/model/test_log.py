@@ -16,8 +16,9 @@ from numpy.testing import assert_allclose
 
 from support.frozen import assert_frozen, assert_independent
 from support.junk import JUNK, arguments
+from support.problems import uniform_problem
 from support.strategies import all_pairs, decision_logs
-from surestep import Counts, DecisionLog, Pairs, Policy, Problem, SurestepError, estimate_mdp
+from surestep import Counts, DecisionLog, Pairs, SurestepError, estimate_mdp
 from surestep.errors import InvalidCounts, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.model import LoggedRewards
 
@@ -404,13 +405,7 @@ def test_selections_and_rewards_of_any_kind_are_taken_or_refused(log, junk):
 
 
 def problem(log, counts):
-    return Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=0.9,
-        value_bounds=(0.0, 1.0),
-        log=log,
-    )
+    return uniform_problem(counts, 0.9, (0.0, 1.0), log=log)
 
 
 def rebuilt(counts, **changes):

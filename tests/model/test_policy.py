@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from support.frozen import assert_frozen, assert_independent
+from support.problems import uniform_problem
 from support.strategies import REWARDS, all_pairs, mdps, policies
 from surestep import (
     Counts,
     Pairs,
     Policy,
-    Problem,
     _reprs,
     certify,
     evaluate,
@@ -179,9 +179,7 @@ def test_policies_over_different_actions_do_not_mix():
 
 def test_plans_and_improvements_stand_for_their_policies():
     counts = Counts.from_dense([[[3, 1], [0, 9]], [[0, 2], [5, 5]]], rewards=[[1.0, 0], [0, 2.0]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(-20.0, 20.0)
-    )
+    problem = uniform_problem(counts, 0.9, (-20.0, 20.0))
     model = problem.estimate()
     for found in (optimal(model), SPIBB(n_wedge=2).improve(problem)):
         assert policy_of(found, model) is found.policy

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.known_worlds import ARMS, bandit, bandit_problem
+from support.problems import uniform_problem
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem, evaluate
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import (
@@ -443,9 +444,7 @@ def test_problems_that_cannot_be_rehearsed_are_refused():
     with pytest.raises(InvalidParameter, match=r"rng is 0\.5, expected a numpy"):
         rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=0.5)
     counts = Counts.from_dense(np.zeros((2, 1, 2), int), reward_sums=np.zeros((2, 1)))
-    empty = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    empty = uniform_problem(counts, 0.9, (0.0, 1.0))
     with pytest.raises(InvalidParameter, match="the data has no visits"):
         run(empty, POSTERIOR)
 
