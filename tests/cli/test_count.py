@@ -8,9 +8,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from click.testing import CliRunner
 
-from surestep.cli.main import main
+from support.pump_commands import run_surestep as surestep
 from surestep.io import read_counts
 
 HEADER = "patient,day,ward,severity,decision,gain,done\n"
@@ -20,10 +19,6 @@ COLUMNS = [
     *("--episode", "patient", "--step", "day", "--state", "ward", "--state", "severity"),
     *("--action", "decision", "--reward", "gain"),
 ]
-
-
-def surestep(*arguments):
-    return CliRunner().invoke(main, [str(word) for word in arguments], prog_name="surestep")
 
 
 def test_counting_prints_what_it_understood_and_writes_the_counts(tmp_path):

@@ -22,11 +22,6 @@ DERIVED = tuple(name for name in COLUMNS if name != "next_state")
 KINDS = (".csv", ".jsonl", ".parquet")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("logs")
-
-
 def labelled(pairs):
     return dataclasses.replace(
         pairs,

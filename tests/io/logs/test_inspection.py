@@ -20,11 +20,6 @@ DERIVED = tuple(name for name in COLUMNS if name != "next_state")
 NUMBERS = ("0", "1", "2.5", "-3", "1e3")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("logs")
-
-
 def pairs_of(facts, numbers):
     """The pairs of all rows with one of their numbers."""
     return {

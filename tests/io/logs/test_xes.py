@@ -28,11 +28,6 @@ EVENT = (
 TWO = f"{BEGIN}<trace><event>{EVENT}</event><event>{EVENT}</event></trace></log>"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("xes")
-
-
 def element(tag, key, value, within=""):
     return f"<{tag} key={quoteattr(key)} value={quoteattr(str(value))}>{within}</{tag}>"
 

@@ -23,12 +23,6 @@ def model(P=LOOP, R=((1.0,),), discount=0.9, initial=0, **rest):
     return FiniteMDP.from_dense(P, R, discount, initial, **rest)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """One folder for all examples of a test: each overwrites the last, whatever that was."""
-    return tmp_path_factory.mktemp("models")
-
-
 # ---- round trips ------------------------------------------------------------------------------
 
 
