@@ -482,9 +482,3 @@ def test_a_problem_refuses_the_counts_of_another_log():
         problem(log_of(pairs=Pairs.full(3, 2)), counts)
     with pytest.raises(InvalidParameter, match="log is of type str, expected DecisionLog"):
         problem("log", counts)
-
-
-def test_problems_with_and_without_a_log_differ():
-    log, counts = log_of(), log_of().counts()
-    assert problem(log, counts) == problem(log_of(), log_of().counts())
-    assert problem(log, counts) != problem(None, counts)

@@ -189,13 +189,6 @@ def test_a_number_of_numpy_is_a_discount(discount):
     assert problem.estimate() == estimate_mdp(log, discount)
 
 
-@pytest.mark.parametrize("discount", [np.array(1.5), np.array("0.5"), np.ma.masked, np.array(None)])
-def test_an_array_without_dimensions_that_is_no_discount_is_refused(discount):
-    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
-    with pytest.raises(InvalidParameter, match=r"discount is .*, expected 0 to 1"):
-        problem_of(log, discount=discount)
-
-
 def test_problems_compare_by_value():
     log = Counts.from_dense([[[1]]], rewards=[[0.0]])
     assert problem_of(log) == problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]))
