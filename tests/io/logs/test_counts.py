@@ -201,10 +201,3 @@ def test_every_bad_memory_limit_is_refused():
         read_log({"state": np.array([1])}, memory_limit="much")
     with pytest.raises(InvalidLog, match="no column says what the action and the reward are"):
         read_log({"state": np.array([1])})
-
-
-def test_columns_are_listed_one_below_the_other():
-    row = {"state": "a", "action": "x", "reward": 1, "pscore": 0.5}
-    listed = str(read_log(frame_of([row], [*row])).columns).splitlines()
-    assert listed[-1] == "propensity  pscore"
-    assert all(line[11] == " " != line[12] for line in listed)
