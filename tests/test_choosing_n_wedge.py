@@ -200,18 +200,6 @@ def test_what_cannot_be_chosen_among_is_refused(grid, words):
         chosen_spibb(arms(), Robust(), grid)
 
 
-def test_an_a_priori_bound_does_not_choose():
-    with pytest.raises(InvalidParameter, match="of type APriori, expected Robust or Posterior or"):
-        chosen_spibb(arms(), APriori(), GRID)
-
-
-def test_where_every_candidate_is_refused_so_is_the_choice():
-    problem = arms()
-    per_pair = np.full(problem.counts.pairs.num_pairs, 0.5)
-    with pytest.raises(CertificateRefused, match="a discount for each pair"):
-        chosen_spibb(replace(problem, discount=per_pair), Robust(), GRID)
-
-
 # ---- as an algorithm --------------------------------------------------------------------------
 
 

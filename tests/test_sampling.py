@@ -13,7 +13,7 @@ from support.oracles import trajectories
 from support.strategies import episodic_mdps, mdps, policies
 from surestep import FiniteMDP, Policy, SurestepError, estimate_mdp, sample_counts, sample_log
 from surestep.environments import make
-from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch
+from surestep.errors import InvalidModel, InvalidParameter
 
 LABELS = {"state_labels": ("ward", "home", "out"), "action_labels": ("wait", "treat")}
 
@@ -159,14 +159,7 @@ def test_the_oracle_gives_a_trajectory_the_probability_computed_by_hand():
             "episodes start in state 'out' with probability 0.5, where they are over at once",
         ),
         ({"episodes": 0}, InvalidParameter, "episodes is 0, expected a whole number of 1 or more"),
-        ({"horizon": 2.5}, InvalidParameter, "horizon is 2.5, expected a whole number of 1 or"),
-        ({"policy": None}, InvalidParameter, "policy is of type NoneType, expected Policy"),
         ({"mdp": MIXED}, InvalidParameter, "mdp is of type Policy, expected FiniteMDP"),
-        (
-            {"policy": Policy.uniform(FiniteMDP.from_dense([[[1.0]]], [[0.0]], 0.5))},
-            ShapeMismatch,
-            "the model has 3 states, the policy has 1",
-        ),
     ],
 )
 def test_what_cannot_be_sampled_is_refused_by_name(changes, error, words):

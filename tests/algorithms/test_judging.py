@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import surestep
-from surestep import Counts, Pairs, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts, Pairs, Policy
 from surestep.algorithms import SPIBB, BasicRL, RaMDP, SoftSPIBB
 from surestep.algorithms.contract import improvement_of, tie_of, valued_at_lowest, with_known_reward
 from surestep.errors import InvalidParameter, ShapeMismatch
@@ -25,9 +26,7 @@ def counts_of(values, per, known):
 
 
 def problem_of(counts):
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-7.0, 9.0)
-    )
+    return uniform_problem(counts, 0.5, (-7.0, 9.0))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import pytest
 
 from contract.settings import SETTINGS, needs_log
 from support.known_worlds import GOAL, gridworld, gridworld_table, wet_chicken, wet_chicken_table
-from surestep import Counts, Policy, Problem, optimal, performance
+from support.problems import uniform_problem
+from surestep import Counts, Policy, optimal, performance
 from surestep.algorithms import ALGORITHMS, BasicRL, Promise
 
 GRIDWORLD_ACTIONS = "0000000010000001100011110"
@@ -70,9 +71,7 @@ def test_basic_rl_takes_action_0_where_it_saw_nothing():
     seen[3:] = 0
     rewards = np.broadcast_to(np.arange(25) == GOAL, seen.shape).astype(float)
     counts = Counts.from_dense(seen, rewards=rewards)
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.95, value_bounds=(0.0, 1.0)
-    )
+    problem = uniform_problem(counts, 0.95, (0.0, 1.0))
     assert (BasicRL().improve(problem).policy.dense()[3:, 0] == 1.0).all()
 
 
@@ -80,9 +79,7 @@ def test_basic_rl_takes_the_best_known_reward_where_it_saw_nothing():
     table = np.zeros((25, 5, 25), int)
     rewards = wet_chicken(1).estimate().dense().R
     counts = Counts.from_dense(table, rewards=rewards)
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.95, value_bounds=(0.0, 68.0)
-    )
+    problem = uniform_problem(counts, 0.95, (0.0, 68.0))
     chosen = BasicRL().improve(problem).policy.dense().argmax(axis=1)
     # Left, right and drift earn the same: the first of them is taken.
     assert np.array_equal(chosen, (rewards >= rewards.max(axis=1, keepdims=True) - 1e-9).argmax(1))

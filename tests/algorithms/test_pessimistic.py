@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.problems import uniform_problem
 from surestep import Counts, Policy, Problem
 from surestep.algorithms import SPIBB, PessimisticMBIE, RobustMDP
 from surestep.algorithms.pessimistic import ball_around
@@ -65,12 +66,7 @@ def test_known_rewards_of_transitions_never_seen_count():
     def problem(known):
         told = {"rewards": known} if known is not None else {"reward_sums": rewards * table}
         counts = Counts.from_dense(table, **told, terminal=[False, True, True])
-        return Problem(
-            counts=counts,
-            behavior=Policy.uniform(counts),
-            discount=0.5,
-            value_bounds=(-100.0, 100.0),
-        )
+        return uniform_problem(counts, 0.5, (-100.0, 100.0))
 
     assert PessimisticMBIE().improve(problem(None)).policy.dense()[0].argmax() == 0
     assert PessimisticMBIE().improve(problem(rewards)).policy.dense()[0].argmax() == 1
@@ -97,9 +93,7 @@ def test_known_ends_are_worth_what_is_known():
 
 def test_in_a_single_state_nothing_can_move():
     counts = Counts.from_dense([[[5], [5]]], rewards=[[0.0, 1.0]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0, 2)
-    )
+    problem = uniform_problem(counts, 0.5, (0, 2))
     assert PessimisticMBIE().improve(problem).policy.dense().tolist() == [[0.0, 1.0]]
 
 

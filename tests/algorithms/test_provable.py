@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.problems import uniform_problem
 from support.strategies import problems
 from surestep import Counts, FiniteMDP, Policy, Problem, optimal, performance, sample_log
 from surestep.algorithms import Provable
@@ -155,8 +156,6 @@ def test_without_discount_the_estimate_has_to_end():
     table = np.zeros((2, 1, 2), int)
     table[0, 0, 1] = table[1, 0, 0] = 5
     counts = Counts.from_dense(table, rewards=np.ones((2, 1)))
-    endless = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=1.0, value_bounds=(0.0, 1.0)
-    )
+    endless = uniform_problem(counts, 1.0, (0.0, 1.0))
     with pytest.raises(NeverEnds):
         Provable().improve(endless)

@@ -153,29 +153,6 @@ def test_an_algorithm_is_made_by_name_as_by_its_class(name):
         assert make_algorithm(name, **settings) == algorithm
 
 
-@pytest.mark.parametrize(
-    ("name", "guess"),
-    [
-        ("spib", "spibb or spibb-2s or spibb-beta"),  # three at most
-        ("SPIBB", None),
-        ("lower-spib", "lower-spibb or lower-soft-spibb or spibb"),
-        ("rmn", "rmin or ramdp"),
-    ],
-)
-def test_unknown_names_offer_the_closest_ones(name, guess):
-    with pytest.raises(InvalidParameter, match=f"there is no algorithm '{name}'; ") as refusal:
-        make_algorithm(name)
-    if guess:
-        assert f"; did you mean {guess}? expected" in str(refusal.value)
-    assert str(refusal.value).endswith(f"expected one of {', '.join(ALGORITHMS)}")
-
-
-@pytest.mark.parametrize("name", [None, 3, ["spibb"], ""])
-def test_what_is_no_name_is_refused(name):
-    with pytest.raises(InvalidParameter, match=r"there is no algorithm .*expected one of basic-rl"):
-        make_algorithm(name)
-
-
 def test_unknown_and_missing_settings_are_named():
     with pytest.raises(
         InvalidParameter,

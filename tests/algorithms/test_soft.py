@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from contract.constraints import errors_of as plain_errors
 from contract.constraints import returns_of
+from support.problems import uniform_problem
 from support.strategies import logged_problems, problems
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem, evaluate
 from surestep.algorithms import BasicRL, SoftSPIBB, make_algorithm
@@ -131,9 +132,7 @@ def test_other_steps_are_for_iteration(step):
 def counted(*visits):
     """A problem of one state whose actions have been tried so often."""
     counts = Counts.from_dense([[[n] for n in visits]], rewards=[[0.0] * len(visits)])
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(-1.0, 4.0)
-    )
+    return uniform_problem(counts, 0.9, (-1.0, 4.0))
 
 
 def test_hoeffding():
@@ -165,13 +164,7 @@ def test_bernstein():
         episode_offsets=[0, 2, 3],
     )
     counts = log.counts()
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=0.5,
-        value_bounds=(-1.0, 4.0),
-        log=log,
-    )
+    problem = uniform_problem(counts, 0.5, (-1.0, 4.0), log=log)
     returns = pair_returns(problem)
     assert returns.times.tolist() == [1, 0, 0, 2]
     assert returns.mean.tolist() == [2.0, 0.0, 0.0, 1.0]
@@ -225,9 +218,7 @@ def test_a_bound_needs_a_delta_below_1():
 def test_bernstein_needs_values_that_differ_from_0():
     log = DecisionLog(Pairs.full(1, 1), [0], [0], [0.0], [0], [False], [True], [0, 1])
     counts = log.counts()
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0, 0), log=log
-    )
+    problem = uniform_problem(counts, 0.5, (0, 0), log=log)
     with pytest.raises(InvalidParameter, match=r"value_bounds is \(0, 0\), expected a larger one"):
         SoftSPIBB(epsilon=1.0, error="bernstein").improve(problem)
 
@@ -235,12 +226,6 @@ def test_bernstein_needs_values_that_differ_from_0():
 def test_returns_need_one_discount():
     log = DecisionLog(Pairs.full(1, 1), [0], [0], [0.0], [0], [False], [True], [0, 1])
     counts = log.counts()
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=np.array([0.5]),
-        value_bounds=(0, 1),
-        log=log,
-    )
+    problem = uniform_problem(counts, np.array([0.5]), (0, 1), log=log)
     with pytest.raises(InvalidParameter, match="expected one number as discount"):
         SoftSPIBB(epsilon=1.0, error="bernstein").improve(problem)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from contract.settings import SETTINGS, needs_log
 from support.known_worlds import CAPTIONS
 from support.oracles import brute_force_optimum, largest_gap
+from support.problems import uniform_problem
 from support.strategies import logged_problems, problems
 from surestep import Counts, Policy, Problem, estimate_behavior
 from surestep.algorithms import (
@@ -33,12 +34,7 @@ def ring(states, actions, visits):
     table[np.arange(states), :, (np.arange(states) + 1) % states] = visits
     rewards = np.tile(np.arange(actions, dtype=float), (states, 1))
     counts = Counts.from_dense(table, rewards=rewards)
-    return Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=0.9,
-        value_bounds=(0.0, 10.0 * actions),
-    )
+    return uniform_problem(counts, 0.9, (0.0, 10.0 * actions))
 
 
 @pytest.mark.parametrize(("states", "actions", "spibb", "two_successor", "beta"), CAPTIONS)
@@ -111,9 +107,7 @@ def test_ties_go_to_the_lowest_trusted_action_whatever_the_rounding():
     table = np.full((1, 4, 1), 10)
     table[0, 0] = 1
     counts = Counts.from_dense(table, rewards=[[9.0, 0.3, 0.1 + 0.2, 0.3]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 18.0)
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 18.0))
     for kind in (SPIBB, LowerSPIBB):
         row = kind(n_wedge=5).improve(problem).policy.dense()[0]
         assert row.tolist() == [0.25, 0.75, 0.0, 0.0]
@@ -181,9 +175,7 @@ def test_rmin_looks_ahead_to_scarce_pairs():
     table = np.zeros((2, 2, 2), int)
     table[0, 0, 0], table[0, 1, 1], table[1, :, 1] = 50, 50, 1
     counts = Counts.from_dense(table, rewards=[[0.0, 0.9], [3.0, 3.0]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-2.0, 10.0)
-    )
+    problem = uniform_problem(counts, 0.5, (-2.0, 10.0))
     assert chosen(RMin(n_wedge=0), problem) == 1
     assert chosen(RMin(n_wedge=1), problem) == 0  # 0.9 + ½ · (−2) < 0
 
@@ -194,9 +186,7 @@ def test_known_ends_are_not_scarce(algorithm):
     table = np.zeros((2, 2, 2), int)
     table[0, 0, 0], table[0, 1, 1] = 10**6, 10**6
     counts = Counts.from_dense(table, rewards=[[0.0, 0.0], [7.0, 8.0]], terminal=[False, True])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-99.0, 10.0)
-    )
+    problem = uniform_problem(counts, 0.5, (-99.0, 10.0))
     found = algorithm.improve(problem)
     assert found.policy.dense().argmax(axis=1).tolist() == [1, 1]
     assert found.plan.value == pytest.approx([4.0, 8.0])

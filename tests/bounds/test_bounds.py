@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.known_worlds import CAPTIONS
-from surestep import Counts, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts
 from surestep.bounds import (
     BOUNDS,
     BetaBound,
@@ -48,10 +49,6 @@ def test_the_papers_captions_come_out(states, actions, spibb, two, beta):
         loss = zeta("spibb", spibb, whole, gain=gain)
         assert n_wedge("2s", loss, whole, gain=gain) == two
         assert n_wedge("beta", loss, whole, gain=gain) == beta
-
-
-def test_an_array_without_dimensions_is_a_discount():
-    assert replace(SIZE, discount=np.array(0.95)) == SIZE
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -303,12 +300,6 @@ def test_terms_out_of_range_are_refused_by_name(wrong, message):
         zeta("spibb", 10, replace(SIZE, **wrong))
 
 
-@pytest.mark.parametrize("gain", [math.inf, None])
-def test_a_gain_is_a_number(gain):
-    with pytest.raises(InvalidParameter, match=f"gain is {gain}, expected a number"):
-        zeta("spibb", 10, SIZE, gain=gain)
-
-
 def test_the_ends_of_the_ranges_are_allowed():
     one = replace(SIZE, states=1, actions=1, branching=1)
     assert zeta("spibb", 1, one) == pytest.approx(80 * math.sqrt(2 * math.log(2 * 2 / 0.1)))
@@ -418,7 +409,5 @@ def test_no_corner_of_the_parameters_overflows_or_warns(
 
 def test_the_size_of_a_problem_has_its_terms():
     counts = Counts.from_dense(np.ones((3, 2, 3), int), rewards=np.zeros((3, 2)))
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-7.0, 2.0)
-    )
+    problem = uniform_problem(counts, 0.5, (-7.0, 2.0))
     assert ProblemSize.of(problem, 0.2) == ProblemSize(3, 2, 0.2, value_bound=7.0, discount=0.5)

@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support.oracles import exact_value, solve_exactly
+from support.problems import uniform_problem
 from support.strategies import policies, problems
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, estimate_behavior, performance
 from surestep.algorithms import SPIBB
@@ -402,9 +403,7 @@ def test_value_bounds_that_rewards_contradict_are_refused():
     table = np.zeros((2, 2, 2), int)
     table[0, :, 1] = [30, 40]
     counts = Counts.from_dense(table, rewards=[[0.0, 9.0], [0.0, 0.0]], terminal=[False, True])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 2.0)
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 2.0))
     policy = SPIBB(n_wedge=5).improve(problem).policy
     with pytest.raises(CertificateRefused, match=r"earns 9 to 9, but values between value_bounds"):
         certify(problem, policy, APriori(n_wedge=5))
@@ -413,9 +412,7 @@ def test_value_bounds_that_rewards_contradict_are_refused():
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_change_of_a_rounding_is_none(bound):
     counts = Counts.from_dense(np.full((1, 2, 1), 5), rewards=np.zeros((1, 2)))
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    problem = uniform_problem(counts, 0.9, (0.0, 1.0))
     certifier = APriori(bound=bound)
     assert certifier.covering_n_wedge(problem, np.array([1e-12, 0.0])) is None
     assert certifier.covering_n_wedge(problem, np.array([2e-12, 0.0])) is not None

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from support.bets import lower_limit, lower_limit_in_turn
-from surestep import Counts, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts, Policy
 from surestep.certificates import Stitched, bets, stitched
 from surestep.certificates.bets import (
     Bet,
@@ -464,9 +465,7 @@ def small_problem():
     counts = Counts.from_dense(
         np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)), starts=np.array([3, 1])
     )
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-1.0, 3.0)
-    )
+    return uniform_problem(counts, 0.5, (-1.0, 3.0))
 
 
 def test_a_known_start_is_that_of_the_counts():
@@ -483,9 +482,7 @@ def test_a_set_is_foreseen_from_as_many_times_as_much(per, known):
     sums = np.where(times.sum(axis=2) > 0 if per == "pair" else times > 0, values, 0.0)
     given = {"rewards": values} if known else {"reward_sums": sums}
     counts = Counts.from_dense(times, starts=np.array([3, 1]), **given)
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-9.0, 99.0)
-    )
+    problem = uniform_problem(counts, 0.5, (-9.0, 99.0))
     more = grown(problem, 2.5)
     assert more.counts.visits.tolist() == [10, 0, 12, 10]  # 7.5 is 8, 2.5 is 2, 12.5 is 12
     np.testing.assert_allclose(

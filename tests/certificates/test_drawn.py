@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.problems import uniform_problem
 from surestep import Counts, Pairs, Policy, Problem
 from surestep.certificates import Posterior, drawn
 from surestep.certificates.drawn import RewardDraws
@@ -26,9 +27,7 @@ def models_of(**terms):
     counts = Counts.from_dense(
         TABLE, rewards=np.arange(10.0).reshape(5, 2) / 9, terminal=[False] * 4 + [True]
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.75, value_bounds=(-1.0, 8.0)
-    )
+    problem = uniform_problem(counts, 0.75, (-1.0, 8.0))
     settings = Posterior(prior="weight")
     return replace(model_draws(problem, settings, settings.priors_for(problem)), **terms)
 

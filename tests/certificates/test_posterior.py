@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.posterior_examples import BOUNDS, example, with_sums
+from support.problems import uniform_problem
 from support.strategies import problems
 from surestep import (
     Counts,
@@ -60,9 +61,7 @@ def ending_example(states):
     over = np.arange(states + 2) >= states
     counts = Counts.from_dense(table, rewards=rewards, starts=np.where(over, 0, 1), terminal=over)
     policy = Policy.from_dense(counts, [[0.0, 1.0]] * (states + 2))
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=1.0, value_bounds=(0.0, 1.0)
-    )
+    problem = uniform_problem(counts, 1.0, (0.0, 1.0))
     return problem, policy
 
 
@@ -107,13 +106,7 @@ def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
 def test_models_that_cannot_end_are_refused():
     counts = Counts.from_dense([[[3], [4]]], rewards=[[0.0, 1.0]], starts=[1])
     only_here = Successors(counts.pairs, [0, 1, 2], [0, 0])
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=1.0,
-        value_bounds=(0.0, 1.0),
-        support=only_here,
-    )
+    problem = uniform_problem(counts, 1.0, (0.0, 1.0), support=only_here)
     with pytest.raises(CertificateRefused, match="in a drawn model an episode never ends"):
         posterior_gains(problem, Policy(counts.pairs, [1.0, 0.0]), Posterior())
 
@@ -123,9 +116,7 @@ def test_value_bounds_that_the_data_contradicts_are_refused():
     with pytest.raises(CertificateRefused, match=r"state 2, action 0 earns 2 to 2, but values"):
         certify(problem, policy, Posterior())
     ends = Counts.from_dense([[[0, 3]], [[0, 0]]], rewards=[[0.0], [4.0]], terminal=[False, True])
-    problem = Problem(
-        counts=ends, behavior=Policy.uniform(ends), discount=0.5, value_bounds=(0.0, 3.0)
-    )
+    problem = uniform_problem(ends, 0.5, (0.0, 3.0))
     with pytest.raises(CertificateRefused, match=r"state 1, action 0 earns 4 to 4, but values"):
         certify(problem, problem.behavior, Posterior())
 
@@ -244,21 +235,6 @@ def test_what_are_no_policies_is_refused(policies):
         posterior_gains(problem, policies, Posterior())
 
 
-def test_a_list_of_one_policy_has_its_gains_in_a_row():
-    problem, policy = example()
-    settings = Posterior(draws=9)
-    assert posterior_gains(problem, [policy], settings).tolist() == [
-        posterior_gains(problem, policy, settings).tolist()
-    ]
-
-
-@pytest.mark.parametrize(
-    ("delta", "draws", "rank"), [(0.1, 1000, 100), (0.1, 9, 1), (0.29, 99, 29), (0.999, 1, 1)]
-)
-def test_the_rank_is_a_whole_number_but_for_rounding(delta, draws, rank):
-    assert Posterior(delta=delta, draws=draws).rank == rank
-
-
 def test_a_claim_tells_its_settings_and_what_it_saw(monkeypatch):
     asked = []
 
@@ -297,8 +273,6 @@ def test_where_all_episodes_are_over_at_once_a_gain_is_that_of_the_ends():
     counts = Counts.from_dense(
         np.zeros((1, 2, 1), int), rewards=[[1.0, 3.0]], starts=[2], terminal=[True]
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 4.0)
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 4.0))
     better = Policy.deterministic(counts.pairs, [1])
     assert posterior_gains(problem, better, Posterior(draws=9)) == pytest.approx(1.0, abs=1e-9)

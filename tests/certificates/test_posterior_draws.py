@@ -15,8 +15,9 @@ import scipy.stats
 
 from support.oracles import gains_in_draws
 from support.posterior_examples import BOUNDS, RARE, dense_times, example, with_sums
+from support.problems import uniform_problem
 from support.reward_oracle import unknown_rewards
-from surestep import Counts, Pairs, Policy, Problem, certify
+from surestep import Counts, Pairs, Policy, certify
 from surestep._arrays import run_sums
 from surestep.certificates import Posterior, drawn, posterior, posterior_gains, verify
 from surestep.certificates.posterior import model_draws
@@ -36,9 +37,7 @@ DRAWS = 20_000
 def drawn_rows(name):
     """Drawn rows of the first pair [draws, S], and whether all states are drawn for themselves."""
     counts, prior, weight = ROWS[name]
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 1.0))
     settings = Posterior(prior=prior, prior_weight=weight)
     models = model_draws(problem, settings, settings.priors_for(problem))
     used = np.arange(counts.pairs.num_pairs) == 0
@@ -409,12 +408,7 @@ def test_slow_models_are_evaluated_as_well(name, monkeypatch):
         starts=np.arange(live + ends) == 0,
         terminal=np.arange(live + ends) >= live,
     )
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=discount,
-        value_bounds=(0.0, 1 / (1 - discount)),
-    )
+    problem = uniform_problem(counts, discount, (0.0, 1 / (1 - discount)))
     policy = Policy.deterministic(counts, np.zeros(live + ends, int))
     settings = Posterior(prior_weight=0.01, draws=9)
     near = certify(problem, policy, settings)
@@ -490,9 +484,7 @@ def many_states():
         LoggedRewards(rng.random(pairs.num_pairs), "pair", True),
         starts,
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 2.0)
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 2.0))
     best = counts.rewards.values.reshape(-1, 2).argmax(axis=1)
     return problem, Policy.deterministic(counts, best)
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from support.problems import uniform_problem
 from surestep import Counts, Policy, Problem
 from surestep.certificates import Posterior
 from surestep.certificates.drawn import DrawnQuestion, PriorRows, posteriors_of
@@ -32,13 +33,7 @@ TIMES[0, 0, [0, 2]], TIMES[1, 0, 3], TIMES[2, 0, 3] = [5, 3], 4, 2
 
 def problem_of(support=None):
     counts = Counts.from_dense(TIMES, rewards=np.zeros((4, 1)), terminal=[False] * 3 + [True])
-    return Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=0.5,
-        value_bounds=(0.0, 1.0),
-        support=support,
-    )
+    return uniform_problem(counts, 0.5, (0.0, 1.0), support=support)
 
 
 def supported():
@@ -79,9 +74,7 @@ def exact_base(table, state, weight):
 def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, weight):
     # A row is drawn around (times + c · m) / (n + c).
     counts = Counts.from_dense(table, rewards=np.zeros((3, 2)))
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 1.0))
     prior = prior_of(problem, "pooled", float(weight))
     assert (prior.alpha, prior.total) == (None, float(weight))
     settings = Posterior(prior="pooled")
@@ -279,9 +272,7 @@ def test_what_was_never_seen_earns_what_others_do_on_average_in_the_mean_model()
     times = np.zeros((2, 2, 2), int)
     times[0, 0, 1] = 2
     counts = Counts.from_dense(times, reward_sums=6.0 * (times > 0), terminal=[False, True])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-9.0, 9.0)
-    )
+    problem = uniform_problem(counts, 0.5, (-9.0, 9.0))
     settings = Posterior()
     mdp = mean_model(model_draws(problem, settings, settings.priors_for(problem)))
     assert mdp.expected_reward.tolist() == pytest.approx([3, 3, 0, 0, 0])

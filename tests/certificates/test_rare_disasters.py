@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from support.posterior_examples import RARE
+from support.problems import uniform_problem
 from surestep import Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
@@ -95,9 +96,7 @@ def bandit_of(visits, earned):
     counts = Counts.from_dense(
         times, reward_sums=times * np.array(earned)[:, np.newaxis], terminal=[False, True]
     )
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-100.0, 9.0)
-    )
+    return uniform_problem(counts, 0.5, (-100.0, 9.0))
 
 
 def test_the_worst_end_of_a_range_is_one_more_visit_of_the_pair_that_it_costs_most():

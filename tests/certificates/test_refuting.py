@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surestep import Counts, DecisionLog, Pairs, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts, DecisionLog, Pairs
 from surestep.certificates.refuting import check_reward_bounds, check_values
 from surestep.errors import RefutedBounds
 from surestep.model.counts import LoggedRewards
@@ -22,9 +23,7 @@ def counts_of(rewards, visits=(4, 1, 0)):
 
 
 def problem_of(counts, discount=0.5, bounds=BOUNDS):
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=discount, value_bounds=bounds
-    )
+    return uniform_problem(counts, discount, bounds)
 
 
 def known(pair, reward):

@@ -18,6 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surestep.certificates
+from support.problems import uniform_problem
 from support.strategies import problems
 from surestep import Certificate, Counts, Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB
@@ -99,9 +100,7 @@ def example():
     """A problem that data says something about, and SPIBB's policy for it."""
     table = np.array([[[50, 10], [10, 90]], [[1, 1], [80, 120]]])
     counts = Counts.from_dense(table, rewards=[[0.0, 1.0], [2.0, 0.0]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 4.0)
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 4.0))
     return problem, SPIBB(n_wedge=2).improve(problem).policy
 
 
@@ -374,15 +373,6 @@ def test_settings_that_were_given_win():
     assert Asked.of("posterior:delta=0.2").make(delta=0.1, draws=50) == Posterior(
         delta=0.2, draws=50
     )
-
-
-def test_a_policy_is_certified_by_name():
-    counts = Counts.from_dense(np.full((2, 2, 2), 5), rewards=np.eye(2), starts=[1, 0])
-    behavior = Policy.uniform(counts)
-    problem = Problem(counts=counts, behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0))
-    for kind in ("a-priori", "posterior", "robust"):
-        assert certify(problem, behavior, kind) == certify(problem, behavior, make_certifier(kind))
-    assert certify(problem, behavior, "posterior:draws=19").parameters["draws"] == 19
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
+from support.problems import uniform_problem
 from support.robust_examples import EVERY, STRICT, set_of, small_counts, small_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_counts
 from surestep.algorithms import SPIBB
@@ -138,9 +139,7 @@ def test_the_event_is_not_empty_talk(kind):
         P = np.array([[[0.3, 0.7]], [[0.5, 0.5]]])
         table = np.array([[rng.multinomial(50, P[s, 0])] for s in range(2)])
         counts = Counts.from_dense(table, rewards=np.zeros((2, 1)))
-        problem = Problem(
-            counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(0.0, 1.0)
-        )
+        problem = uniform_problem(counts, 0.5, (0.0, 1.0))
         models = set_of(problem, Robust(strict=False, set=kind, delta=0.9, known_start=True))
         missed += not in_set(models, P[:, 0])
     assert missed > 30

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.problems import uniform_problem
 from support.rollouts import Draw, roll_out
 from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, sample_log
 from surestep.certificates import stacks as module
@@ -83,9 +84,7 @@ def test_a_course_has_the_starts_the_ends_and_what_cuts_count_for():
         rewards=[[0.0, 0.0], [3.0, 5.0]],
         terminal=[False, True],
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-2.0, 6.0)
-    )
+    problem = uniform_problem(counts, 0.5, (-2.0, 6.0))
     policy = Policy.from_dense(counts, [[0.5, 0.5], [0.25, 0.75]])
     course = course_of(problem, policy, (-2.0, 6.0), np.array([1.0, 3.0]))
     assert course.start_chances.tolist() == [0.25, 1.0]

@@ -614,7 +614,3 @@ def test_bounds_of_returns_that_only_rollouts_exceed_are_refused():
 def test_settings_that_mean_nothing_are_refused(given, words):
     with pytest.raises(InvalidParameter, match=words):
         Stitched(**given)
-
-
-def test_the_largest_seed_is_allowed():
-    assert Stitched(seed=2**63 - 1).seed == 2**63 - 1

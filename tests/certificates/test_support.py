@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 from support.oracles import gains_in_draws
+from support.problems import uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_log
 from surestep.algorithms import SPIBB
@@ -59,12 +60,8 @@ def example(*, allowed=ALLOWED, weight=WEIGHT, per="pair", known=True):
         starts=[6, 3, 0, 0],
         terminal=[False, False, False, True],
     )
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=0.8,
-        value_bounds=(-5.0, 10.0),
-        support=successors(counts.pairs, allowed, weight),
+    problem = uniform_problem(
+        counts, 0.8, (-5.0, 10.0), support=successors(counts.pairs, allowed, weight)
     )
     policy = Policy.from_dense(counts, [[0.2, 0.8], [1, 0], [0.7, 0.3], [0.5, 0.5]])
     return problem, policy, rewards
@@ -190,13 +187,7 @@ def one_way():
         rewards=rewards,
         terminal=[False, False, True],
     )
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts),
-        discount=0.5,
-        value_bounds=(0.0, 6.0),
-        support=successors(counts.pairs, allowed),
-    )
+    problem = uniform_problem(counts, 0.5, (0.0, 6.0), support=successors(counts.pairs, allowed))
     policy = Policy.deterministic(counts, [1, 1, 0])
     truth = FiniteMDP.from_dense(allowed * 1.0, rewards, 0.5)
     return problem, policy, performance(truth, policy) - performance(truth, problem.behavior)

@@ -81,9 +81,3 @@ def test_slips_are_told_in_one_line(tmp_path, arguments, words):
     assert words in told.stderr
     assert told.stdout == ""
     assert len(told.stderr.strip().splitlines()) == 1
-
-
-def test_a_table_that_lacks_something_is_told(tmp_path):
-    told = compare(made_run(tmp_path / "run", without=["performance"]))
-    assert told.exit_code == 2
-    assert "has no column 'performance'; expected environment" in told.stderr

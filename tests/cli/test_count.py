@@ -8,9 +8,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from click.testing import CliRunner
 
-from surestep.cli.main import main
+from support.pump_commands import run_surestep as surestep
 from surestep.io import read_counts
 
 HEADER = "patient,day,ward,severity,decision,gain,done\n"
@@ -20,10 +19,6 @@ COLUMNS = [
     *("--episode", "patient", "--step", "day", "--state", "ward", "--state", "severity"),
     *("--action", "decision", "--reward", "gain"),
 ]
-
-
-def surestep(*arguments):
-    return CliRunner().invoke(main, [str(word) for word in arguments], prog_name="surestep")
 
 
 def test_counting_prints_what_it_understood_and_writes_the_counts(tmp_path):
@@ -73,16 +68,6 @@ def test_mistakes_are_told_in_one_line_and_nothing_is_written(tmp_path):
 def test_an_address_is_for_a_cluster_only(tmp_path):
     result = surestep("count", "log.csv", "--address", "auto", "-o", tmp_path / "counts.parquet")
     assert (result.exit_code, "--address is for --engine ray" in result.stderr) == (2, True)
-
-
-def test_a_log_is_not_merged_with_itself(tmp_path):
-    log, counts = tmp_path / "log.csv", tmp_path / "counts.parquet"
-    log.write_text(HEADER + FIRST)
-    assert surestep("count", log, *COLUMNS, "-o", counts).exit_code == 0
-    result = surestep("merge", counts, counts, "-o", tmp_path / "twice.parquet")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "Error: counts 1 and 2 are of the same log (SHA-256 " in result.stderr
-    assert not (tmp_path / "twice.parquet").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only")

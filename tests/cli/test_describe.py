@@ -170,16 +170,6 @@ def test_how_a_file_is_written_is_said_and_then_used(tmp_path):
     assert f"rewards from 0.5 to {max(i % 50 for i in range(0, SIZE, 3))}.5." in text
 
 
-def test_rlds_is_pointed_to_its_recipe(tmp_path):
-    rows = table(
-        "episode,step,state,action,reward,is_last,is_terminal",
-        lambda i: f"{i // 3},{i % 3},s{i % 4},{'xy'[i % 2]},{i % 5},{i % 3 == 2},{i % 6 == 2}",
-    )
-    described(tmp_path, rows)
-    told = run_surestep("inspect", tmp_path / "log.toml")
-    assert (told.exit_code, "docs/recipes.md, RLDS" in told.stderr) == (2, True), told.output
-
-
 def test_nothing_is_written_over_and_nothing_that_was_said_is_lost(tmp_path):
     log = write_lines(tmp_path / "log.csv", LINES[:50])
     (tmp_path / "log.toml").write_text("mine")
@@ -229,10 +219,3 @@ def test_all_keys_are_listed():
     told = run_surestep("describe", "--keys").stdout
     assert all(f"{path}: " in told for path in HELP)
     assert "method.delta: δ: the chance that the claim is wrong.  [default: 0.1]" in told
-
-
-@pytest.mark.parametrize(("given", "advice"), [("2015-01", "%Y-%m"), ("1700000208", "to_timesta")])
-def test_times_of_other_forms_are_refused_with_what_to_do(given, advice, tmp_path):
-    log = write_lines(tmp_path / "log.csv", ["at,state,action,reward", f"{given},a,b,1"])
-    told = run_surestep("count", log, "--time", "at", "-o", tmp_path / "counts.parquet")
-    assert (told.exit_code, advice in told.stderr) == (2, True), told.output

@@ -78,8 +78,6 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
     ("arguments", "words"),
     [
         (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
-        (["--metric", "violation"], "there is no metric 'violation'"),
-        (["--columns", "method"], "there are no panels by 'method'"),
         (["--size", "0", "3"], "a side of 0 inches"),
         (["--size", "1", "1"], "a picture of 1 × 1 inches has no room for its panels"),
         (["--title", r"Costs of $\nothing$"], "has no formula between its dollar signs"),

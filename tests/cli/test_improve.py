@@ -11,14 +11,12 @@ import time
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
 from support.pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
-from surestep.report.stress_test import worlds_words
 
 SHORT = LINES[:151]
 FILES = [
@@ -73,31 +71,6 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("worlds", "sizes", "said"),
-    [(10, [1.0], "10"), (0, [1.0], "0, but for those without any benefit"), (0, [], "0")],
-)
-def test_worlds_of_luck_alone_are_worlds_too(worlds, sizes, said):
-    assert worlds_words(worlds, sizes) == said
-
-
-def test_counts_take_the_place_of_a_log(logs, tmp_path):
-    counts = tmp_path / "counts.parquet"
-    assert run_surestep("count", logs / "log.csv", *PUMPS[:6], "-o", counts).exit_code == 0
-    given = ("--discount", "0.95", *UNTESTED, "-o", tmp_path / "out")
-    result = run_surestep("improve", counts, *given)
-    assert result.exit_code == 0, result.output
-    assert run_surestep("verify", tmp_path / "out", counts).exit_code == 0
-    kinds = ("--kind", "robust", "--kind", "a-priori", "-o", tmp_path / "direct")
-    direct = run_surestep("improve", logs / "log.csv", *PUMPS, *UNTESTED, *kinds)
-    assert direct.exit_code == 0
-    ours, theirs = (surestep.load(tmp_path / name).table for name in ("out", "direct"))
-    assert ours.vocabulary == theirs.vocabulary
-    np.testing.assert_array_equal(ours.visits, theirs.visits)
-    for name in ("probability", "behavior", "q", "advantage"):  # numbers of states differ
-        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), 1e-9, 1e-9)
-
-
 def test_labels_are_data_wherever_they_go(tmp_path):
     """Neither a spreadsheet nor a browser takes a label for something to run."""
     evil = [
@@ -137,39 +110,12 @@ def edited(row, column, value):
     return [*SHORT[:row], ",".join(cells), *SHORT[row + 1 :]]
 
 
-def policy_edited(row, value):
-    cells = POLICY[row].split(",")
-    return [*POLICY[:row], ",".join([*cells[:-1], value]), *POLICY[row + 1 :]]
-
-
-def never(condition, demand, decision):
-    """The policy with one action that it never takes; another one takes over."""
-    given = next(line for line in POLICY if line.startswith(f"{condition},{demand},{decision},"))
-    share = float(given.rsplit(",", 1)[1])
-    found, moved = [], False
-    for line in POLICY:
-        name, _, number = line.rpartition(",")
-        if line == given:
-            found.append(f"{name},0")
-        elif line.startswith(f"{condition},{demand},") and not moved:
-            found.append(f"{name},{float(number) + share!r}")
-            moved = True
-        else:
-            found.append(line)
-    return found
-
-
-FIRST = SHORT[2].split(",")[2:5]  # what the log does in row 2
-LAST_STEP = next(i for i in range(2, 150) if SHORT[i].split(",")[0] != SHORT[i + 1].split(",")[0])
-
 BAD_LOGS = {
     "no reward": (
         [SHORT[0].replace("reward", "rewrad"), *SHORT[1:]],
         ["no column says what the reward is", "'rewrad'", "--reward"],
     ),
     "mixed types": (edited(7, "reward", "many"), ["row 7", "'reward'", "'many'", "finite number"]),
-    "missing steps": ([*SHORT[:3], *SHORT[4:]], ["in episode '1', step 1 is followed by step 3"]),
-    "empty": ([], ["is empty, expected a first line"]),
     "cut row": ([*SHORT[:40], "1,2"], ["log.csv cannot be read", "Line: 41"]),
 }
 
@@ -195,71 +141,13 @@ def assert_refused(folder, arguments, parts, out=None):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "parts"),
-    [
-        ("log.parquet", b"PAR1 no more", ["log.parquet cannot be read"]),
-        (
-            "log.csv",
-            "é,b\n1,2\n".encode("latin-1"),
-            ["line 1 is not UTF-8", "--set reader.encoding=latin-1"],
-        ),
-        (
-            "log.csv",
-            "\n".join(edited(4, "demand", "très")).encode("latin-1"),
-            ["log.csv", "not utf-8"],
-        ),
-        ("log.xls", b"a", ["log.xls has no known ending", "(save a spreadsheet as CSV)"]),
-    ],
-)
-def test_a_broken_file_is_told_in_one_line(name, content, parts, tmp_path):
-    (tmp_path / name).write_bytes(content)
-    assert_refused(tmp_path, (tmp_path / name, *PUMPS), parts)
-
-
-@pytest.mark.parametrize(
-    ("lines", "parts"),
-    [
-        (policy_edited(1, "0.5"), ["sum to", "expected 1"]),
-        (policy_edited(1, "often"), ["found 'often', expected a number from 0 to 1"]),
-        ([POLICY[0], POLICY[1], *POLICY[1:]], ["row 2", "is there again, after row 1"]),
-        (
-            [line for line in POLICY if not line.startswith(f"{FIRST[0]},{FIRST[1]},")],
-            ["row 2: the log has the state", "policy.csv does not have"],
-        ),
-        (
-            never(*FIRST),
-            [
-                "row 2: the log takes action",
-                "gives it probability 0 there; expected a probability above 0",
-            ],
-        ),
-    ],
-)
-def test_a_bad_policy_is_told_in_one_line(lines, parts, logs, tmp_path):
-    (tmp_path / "policy.csv").write_text("\n".join(lines))
-    given = ("--behavior", tmp_path / "policy.csv")
-    assert_refused(tmp_path, (logs / "log.csv", *PUMPS, *given), ["policy.csv", *parts])
-
-
-@pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (("--discount", "1.5"), ["discount is 1.5"]),
         (("--discount", "x"), ["'--discount': 'x' is not a valid float"]),
-        (("--set", "method.n_wedge=5", "--set", "method.zeta=3"), ["both n_wedge and zeta"]),
-        (
-            ("--set", "method.n_wedge=5", "--algorithm", "spibb:n_wedge=6"),
-            ["n_wedge is given beside the N∧ of the algorithm"],
-        ),
         (("--set", "epsilon"), ["--set is 'epsilon', expected KEY=VALUE such as"]),
         (("--set", "stakes.discont=1"), ["no key 'discont' in [stakes]; did you mean discount"]),
-        (("--algorithm", "spib"), ["did you mean spibb"]),
         (("--behavior", "nothing.csv"), ["nothing.csv is no file"]),
         (("--behavior", "propensities"), ["name it with --propensity"]),
-        (
-            ("--set", "bins.conditoin.width=2"),
-            ["no column 'conditoin' to bin; did you mean 'condition'"],
-        ),
     ],
 )
 def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):
@@ -315,6 +203,7 @@ main(sys.argv[1:], prog_name="surestep")
 """
 
 
+@pytest.mark.slow  # test_ending.py has the signals, test_files.py the folders, test_kills.py both
 def test_ctrl_c_leaves_nothing_behind(logs, tmp_path):
     module, step = "surestep.pipeline.improve", "result_page"
     arguments = ["improve", logs / "log.csv", *PUMPS, *UNTESTED]

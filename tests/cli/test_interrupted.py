@@ -1,6 +1,7 @@
 """Stress tests that are killed: the folder stays whole, and the same command goes on."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,16 +11,7 @@ import pytest
 import surestep
 from support.pump_commands import LINES, PUMPS, run_surestep, write_lines
 
-TERMS = (
-    "--set",
-    "method.n_wedge=2",
-    "--kind",
-    "posterior:draws=99",
-    "--worlds",
-    "30",
-    "--workers",
-    "1",
-)
+TERMS = shlex.split("--set method.n_wedge=2 --kind posterior:draws=99 --worlds 30 --workers 1")
 
 
 def contents(folder):

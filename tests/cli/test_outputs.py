@@ -48,9 +48,7 @@ KIND = ("--kind", "a-priori")
     ("words", "output"),
     [
         (("count", "log.csv", *COLUMNS), "log.csv"),
-        (("count", "l*.csv", *COLUMNS), "./log.csv"),
         (("count", ".", *COLUMNS), "log.csv"),
-        (("inspect", "log.csv", *COLUMNS), "log.csv"),
         (("inspect", "log.csv", *COLUMNS, "--behavior", "pays.csv"), "pays.csv"),
         (("merge", "log.parquet", "other.parquet"), "other.parquet"),
         (("certify", "result", "log.csv", *KIND), "log.csv"),
@@ -74,14 +72,6 @@ def test_an_input_is_known_by_its_links_too(link, home):
     assert (told.exit_code, "the same file as the input log.csv" in told.stderr) == (2, True)
     told = run_surestep("merge", "log.parquet", "other.parquet", "-o", "log.parquet")
     assert told.exit_code == 2
-
-
-def test_other_files_are_replaced_as_ever(home):
-    for _ in range(2):
-        told = run_surestep("count", "log.csv", *COLUMNS, "-o", "c.parquet")
-        assert told.exit_code == 0, told.output
-        told = run_surestep("inspect", "log.csv", *COLUMNS, "-o", "log.html")
-        assert told.exit_code == 0, told.output
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")

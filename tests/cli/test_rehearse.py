@@ -52,14 +52,8 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (
-            ("--worlds", "8", "--kind", "posterior"),
-            "worlds is 8, expected 0, or at least 9 of each kind",
-        ),
         (("--sizes", "1,x"), "'1,x' is no list of numbers"),
         (("--sizes", "0"), "sizes"),
-        (("--kind", "posterior", "--kind", "posterior"), "none twice"),
-        (("--set", "method.n_wedge=many"), "n_wedge is 'many', expected another word"),
         (("--running", "0", "1"), "expected 0 to 1 where it goes on and 0 to 0 where it ends"),
     ],
 )

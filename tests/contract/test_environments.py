@@ -248,44 +248,20 @@ def test_a_benchmark_says_what_it_is_and_every_parameter_has_a_default(name):
             "there is no environment 'gridwrld'; did you mean gridworld or gridworld/uniform-data? "
             "expected one of gridworld, gridworld/uniform-data, wet-chicken, ",
         ),
-        ("wet-chicken/heuristics", {}, "did you mean wet-chicken/heuristic or wet-chicken/"),
-        ("zzz", {}, "there is no environment 'zzz'; expected one of gridworld, gridworld/uniform-"),
-        (None, {}, "there is no environment None; "),
-        (["gridworld"], {}, "there is no environment ['gridworld']; did you mean gridworld"),
         (
             "gridworld",
             {"sise": 5},
             "gridworld has no parameter 'sise'; did you mean size? expected",
         ),
-        ("wet-chicken/q-learning", {"q": 1}, "has no parameter 'q'; expected one of seed"),
         ("gridworld", {"size": 1}, "size is 1, expected a whole number from 2 to 1,414"),
-        ("gridworld", {"size": 5.0}, "size is 5.0, expected a whole number"),
-        ("gridworld", {"size": 10**9}, "size is 1000000000, expected a whole number from 2 to"),
         ("wet-chicken", {"length": 0}, "length is 0, expected a whole number from 1 to 2,000,000"),
         (
             "wet-chicken",
             {"length": 5000, "width": 5000},
             "length 5000 and width 5000 make 25000000 states, expected at most 2000000",
         ),
-        (
-            "wet-chicken/heuristic",
-            {"epsilon": 1.5},
-            "epsilon is 1.5, expected a number from 0 to 1",
-        ),
-        (
-            "wet-chicken/q-learning",
-            {"seed": -1},
-            "seed is -1, expected a whole number from 0 to 4,294,9",
-        ),
         ("resource-gathering", {"gold": -1}, "gold is -1, expected a whole number from 0 to"),
-        (
-            "resource-gathering/ragged",
-            {"gold": 1000, "gem": 1000},
-            "gold 1000 and gem 1000 make 94188094 states, expected at most 2000000",
-        ),
-        ("random-mdp", {"ratio": -0.1}, "ratio is -0.1, expected a number from 0 to 1"),
         ("random-mdp/bad-egg", {"seed": 2**32}, "seed is 4294967296, expected a whole number"),
-        ("alike", {"effect": 0.1}, "alike has no parameter 'effect'; expected one of seed"),
         ("nearly-alike", {"states": 2}, "states is 2, expected a whole number from 3 to 1,000"),
         (
             "nearly-alike",
@@ -296,7 +272,6 @@ def test_a_benchmark_says_what_it_is_and_every_parameter_has_a_default(name):
         ("bandit", {"arms": 0}, "arms is 0, expected a whole number from 1 to 10,000"),
         ("disaster", {"chance": -1}, "chance is -1, expected a number from 0 to 1"),
         ("jackpot", {"situations": 0}, "situations is 0, expected a whole number from 1 to 100"),
-        ("jackpot", {"declared": "no"}, "declared is 'no', expected True or False"),
         ("coarse", {"group": 51}, "group is 51, expected a whole number from 1 to 50"),
         ("tiger", {"memory": 4}, "memory is 4, expected a whole number from 0 to 3"),
         (
@@ -304,7 +279,6 @@ def test_a_benchmark_says_what_it_is_and_every_parameter_has_a_default(name):
             {"discount": 0},
             "discount is 0, expected a number above 0 and of at most 1",
         ),
-        ("icu-sepsis", {"ends": "rows"}, "ends is 'rows'; expected one of states, flag"),
     ],
 )
 def test_names_and_parameters_that_do_not_exist_are_refused_by_name(name, parameters, words):
@@ -317,8 +291,6 @@ def test_names_and_parameters_that_do_not_exist_are_refused_by_name(name, parame
     ("changes", "error", "words"),
     [
         ({"mdp": None}, InvalidParameter, "mdp is of type NoneType, expected FiniteMDP"),
-        ({"behavior": None}, InvalidParameter, "behavior is of type NoneType, expected Policy"),
-        ({"collector": 3}, InvalidParameter, "collector is of type int, expected Policy"),
         (
             {"collector": Policy.uniform(make("gridworld", size=2).mdp)},
             ShapeMismatch,

@@ -42,17 +42,6 @@ def test_gymnasium_has_nothing_to_complain_about(env_id):
     check_env(gymnasium.make(env_id).unwrapped)  # warnings are errors here
 
 
-@pytest.mark.parametrize("env_id", TABULAR)
-def test_a_long_run_through_the_wrappers_raises_no_warning(env_id):
-    env = gymnasium.make(env_id)
-    env.reset(seed=1)
-    env.action_space.seed(1)
-    for _ in range(300):
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        if terminated or truncated:
-            env.reset()
-
-
 @pytest.mark.parametrize("env_id", ["surestep/Gridworld-v0", "surestep/ResourceGatheringRagged-v0"])
 def test_steps_come_as_often_as_the_model_says(env_id):
     env = started(env_id)
@@ -147,30 +136,16 @@ def test_a_terminated_episode_has_no_further_step():
         env.step(0)
 
 
-def test_wrong_parameters_are_refused_as_anywhere():
-    with pytest.raises(InvalidParameter, match="size is 1, expected a whole number"):
-        gymnasium.make("surestep/Gridworld-v0", size=1)
-    with pytest.raises(InvalidParameter, match="gridworld has no parameter 'sise'; did you mean"):
-        gymnasium.make("surestep/Gridworld-v0", sise=5)
-
-
 def test_a_new_interpreter_finds_an_environment_by_its_module():
     code = (
         "import gymnasium\n"
         "env = gymnasium.make('surestep.environments.gymnasium_envs:surestep/Gridworld-v0')\n"
-        "print(env.reset(seed=0)[0])"
-    )
-    result = in_new_interpreter(code)
-    assert (result.stdout, result.stderr) == ("0\n", "")
-
-
-def test_importing_the_benchmarks_registers_them():
-    code = (
-        "import surestep.environments, gymnasium\n"
+        "print(env.reset(seed=0)[0])\n"
+        "import surestep.environments\n"  # which registers the others
         "print(gymnasium.make('surestep/WetChicken-v0').reset(seed=0)[0])"
     )
     result = in_new_interpreter(code)
-    assert (result.stdout, result.stderr) == ("0\n", "")
+    assert (result.stdout, result.stderr) == ("0\n0\n", "")
 
 
 def test_without_gymnasium_the_message_ends_with_the_command():

@@ -120,25 +120,6 @@ def test_rows_are_all_there_and_the_same_each_time(plan, tmp_path):
         assert first.setdefault(key, gain) == gain
 
 
-def test_the_gain_is_that_of_the_policy_in_the_true_mdp(plan, tmp_path):
-    plan.write_text(PLAN.replace(RANDOM, ""))
-    columns, _ = run(plan, tmp_path / "run")
-    spec = EnvironmentSpec("gridworld")
-    benchmark = make("gridworld")
-    rng = np.random.default_rng(data_seed(5, spec, 200, 3))
-    problem = counted_problems(benchmark, 200, [rng]).problem(0)
-    policy = AlgorithmSpec("basic-rl").make().improve(problem).policy
-    expected = performance(benchmark.mdp, policy) - benchmark.performance_of_behavior()
-    mine = (
-        (columns["environment"] == "gridworld")
-        & (columns["episodes"] == 200)
-        & (columns["algorithm"] == "basic-rl")
-        & (columns["repetition"] == 3)
-    )
-    assert mine.sum() == 3
-    np.testing.assert_allclose(columns["gain"][mine], expected, atol=1e-9)
-
-
 def table_of(counts):
     """How often each pair led to each state [K, S]."""
     table = np.zeros((counts.pairs.num_pairs, counts.pairs.num_states), int)

@@ -114,16 +114,9 @@ def test_the_comparison_leaves_no_algorithm_out():
     ("old", "new", "message"),
     [
         ("seed = 7", "seed = 0", "experiment.seed: expected int >= 1, found 0"),
-        ("repetitions = 4", "repetitions = 1.5", "repetitions: expected int, got float, found 1.5"),
         ("episodes = [5, 2]", "episodes = []", r"episodes: expected array of length >= 1"),
-        (
-            "episodes = [5, 2]",
-            "episodes = [5, true]",
-            r"episodes\[1\]: expected int, got bool, found True",
-        ),
         ("seed = 7", "seed = 7\nsede = 1", "experiment: object contains unknown field sede"),
         ('"basic-rl"', '"basicrl"', "there is no algorithm 'basicrl'; did you mean basic-rl"),
-        ("delta = [0.5, 1.0]", "delta = [0.5, 2.0]", "delta is 2.0"),
         ("epsilon = [0.1, 1]", "epsilom = [0.1, 1]", "did you mean epsilon"),
         ('[[environments]]\nname = "gridworld"', "", r"object missing required field environments"),
         ('name = "gridworld"', 'called = "gridworld"', "an entry of environments has no name"),

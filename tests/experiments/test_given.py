@@ -189,7 +189,6 @@ class Odd:
     ("part", "entry", "words"),
     [
         ("environments", 3, "an entry of environments is 3, expected a name, a Benchmark, or"),
-        ("environments", dict, "an entry of environments is <class 'dict'>, expected a name"),
         ("environments", lambda: 7, r"<lambda> returns a int, expected a Benchmark"),
         (
             "environments",
@@ -197,11 +196,9 @@ class Odd:
             "the environment 'bandit' holds what a record cannot tell from others: set has no",
         ),
         ("environments", {"arms": 2}, "an entry of environments has no name"),
-        ("algorithms", SPIBB, "an entry of algorithms is <class .*SPIBB'>, expected a name, or an"),
         ("algorithms", Robust(), r"an entry of algorithms is Robust\(.*expected a name, or an"),
         ("algorithms", Bare(), "Bare is no frozen dataclass, and its settings are not known"),
         ("algorithms", Weighted(np.ones(2)), "weights of Weighted is a ndarray, expected a number"),
-        ("algorithms", Weighted((1, [2])), "weights of Weighted is a list, expected a number"),
         ("algorithms", Weighted(rules=Bare()), "rules of Weighted is a Bare, expected a number"),
         ("certifiers", SPIBB(n_wedge=1), "certifier is of type SPIBB, expected"),
     ],

@@ -57,10 +57,14 @@ def run(plan, directory, **settings):
     return run_experiment(experiment, directory, **settings).read_bytes()
 
 
-def test_the_table_does_not_depend_on_workers_or_interruptions(plan, tmp_path):
-    alone = run(plan, tmp_path / "alone")
-    assert run(plan, str(tmp_path / "two"), workers=2) == alone
-    assert read_run(str(tmp_path / "two")).directory == tmp_path / "two"
+@pytest.mark.slow  # test_extensions.py has a smaller run in two workers
+def test_the_table_does_not_depend_on_workers(plan, tmp_path):
+    assert run(plan, tmp_path / "two", workers=2) == run(plan, tmp_path / "alone")
+
+
+def test_the_table_does_not_depend_on_interruptions(plan, tmp_path):
+    alone = run(plan, str(tmp_path / "alone"))
+    assert read_run(str(tmp_path / "alone")).directory == tmp_path / "alone"
     store = Store(tmp_path / "again")
     shutil.copytree(tmp_path / "alone", store.directory)
     for block in sorted((store.directory / "blocks").iterdir())[::2]:

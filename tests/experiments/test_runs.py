@@ -31,12 +31,6 @@ def test_a_table_without_rows_is_refused(tmp_path):
         read_run(made_run(tmp_path, changed=empty, episodes=(10,), repetitions=2))
 
 
-def test_a_run_prints_in_a_line(tmp_path):
-    run = read_run(made_run(tmp_path, repetitions=3))
-    rows = len(run.columns["episodes"])
-    assert repr(run) == f"Run(name={run.name!r}, title={run.title!r}, num_rows={rows})"
-
-
 def test_a_selection_keeps_what_it_names(tmp_path):
     labels = ("gridworld", "random-mdp, ratio=0.5")
     run = read_run(made_run(tmp_path, environments=labels, repetitions=3))

@@ -15,7 +15,7 @@ from surestep._drawing import Look
 from surestep.errors import SurestepError
 from surestep.experiments import Interval, Method, Selection, Summary
 from surestep.figures import curves
-from surestep.figures.curves import COLOURS, PAPERS, layout_of, looks_of, short
+from surestep.figures.curves import COLOURS, layout_of
 from surestep.figures.figure import Request, draw, value_points
 
 OWN = (("halfway", "", 5), ("ramdp", "kappa=0.1", None), ("mine $ 5 %", "n_min=3", None))
@@ -60,16 +60,6 @@ def test_the_legend_lists_what_is_there_and_nothing_else(tmp_path, seen):
     assert len(drawn_thick) == 2 * 3 - 3  # bare points have no line
     drawn(tmp_path / "own", tmp_path, metrics=["mean"], selection=Selection(["ramdp"]))
     assert legend_of(seen[1]) == [NAMES[1], r"$\pi_b$", r"$\pi^{*}$", "95 % interval"]
-
-
-def test_the_papers_methods_keep_their_colours_and_others_take_the_rest():
-    lines = [("basic-rl",), ("spibb",), ("spibb-2s",), ("spibb-beta",), ("ramdp",), ("mine",)]
-    looks = looks_of(lines, ("algorithm",))
-    assert [looks[line]["color"] for line in lines[:4]] == [*PAPERS.values()]
-    assert len({look["color"] for look in looks.values()}) == 6
-    many = looks_of([(i,) for i in range(28)], ("setting",))
-    assert len({(look["color"], look["marker"]) for look in many.values()}) == 28
-    assert {look["color"] for look in many.values()} == set(COLOURS)
 
 
 # Machado, Oliveira and Fernandes (2009), full severity; of linear RGB.
@@ -150,21 +140,6 @@ def test_results_at_one_data_size_are_points_with_their_intervals(tmp_path, seen
         assert (low, high) == pytest.approx((float(row["mean_low"]), float(row["mean_high"])))
 
 
-def test_each_metric_has_panels_of_its_own(tmp_path, seen):
-    run = made_run(tmp_path / "run", METHODS[:1], environments=("gridworld", "wet-chicken"))
-    drawn(run, tmp_path, columns="algorithm", rows="environment")
-    assert [labels(axes)[2].split("\n")[1:] for axes in seen[0].axes] == [
-        [place, metric]
-        for place in ("gridworld", "wet-chicken")
-        for metric in ("mean", "10 % CVaR", "1 % CVaR")
-    ]
-    drawn(run, tmp_path, metrics=["mean", "worse"], selection=Selection(environments=["gridworld"]))
-    assert [labels(axes)[::2] for axes in seen[1].axes] == [
-        ("mean", r"performance $\rho$"),
-        (r"worse than $\pi_b$", "share of repetitions"),
-    ]
-
-
 def test_bands_are_the_intervals_of_the_table_as_light_lines_or_not_there(tmp_path, seen):
     run = made_run(tmp_path / "run", METHODS[:1])
     rows = drawn(run, tmp_path, metrics=["mean"])
@@ -192,13 +167,6 @@ def test_ticks_are_at_the_sizes_that_were_run(sizes, shown, tmp_path, seen):
     assert axes.get_xticks().tolist() == list(sizes)
     assert [label.get_text() for label in axes.get_xticklabels()] == shown
     assert not axes.get_xticks(minor=True).size
-
-
-@pytest.mark.parametrize(
-    ("size", "words"), [(1, "1"), (1000, "1k"), (1500, "1,500"), (2_000_000, "2,000k")]
-)
-def test_data_sizes_are_not_rounded(size, words):
-    assert short(size) == words
 
 
 def test_size_and_fonts_are_as_asked_for_and_fonts_are_in_the_file(tmp_path):
@@ -277,19 +245,6 @@ def test_other_experiments_have_a_column_for_each_environment():
     assert list(both.names.values()) == ["", "N∧ = 10", "N∧ = 20"]
 
 
-def test_a_legend_names_the_settings_of_a_method_also_where_it_has_no_others():
-    several = [result("ramdp", setting="kappa=0.01"), result("spibb", 10), result("basic-rl")]
-    found = layout(several, ("mean",))
-    assert list(found.names.values()) == ["RaMDP, κ = 0.01", "SPIBB, N∧ = 10", "Basic RL"]
-
-
-def test_a_long_row_of_panels_is_broken():
-    many = [result(f"own-{i}") for i in range(9)]
-    found = layout(many, ("mean",), "algorithm")
-    assert found.shape == (3, 4)
-    assert [(panel.row, panel.column) for panel in found.panels][-1] == (2, 0)
-
-
 @given(
     st.lists(
         st.builds(
@@ -331,10 +286,3 @@ def test_every_result_is_on_a_line_of_a_panel_and_names_tell_lines_of_a_panel_ap
 def test_what_cannot_be_drawn_is_refused(arguments, words):
     with pytest.raises(SurestepError, match=words):
         layout(*arguments)
-
-
-def test_panels_have_known_names():
-    with pytest.raises(SurestepError, match=r"no panels by 'metrics'; did you mean metric\?"):
-        layout(AS_PUBLISHED, ("mean",), "metrics")
-    with pytest.raises(SurestepError, match="both by metric"):
-        layout(AS_PUBLISHED, ("mean",), "metric", "metric")

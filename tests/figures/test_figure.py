@@ -6,7 +6,7 @@ import json
 import pytest
 
 from support.coverage_runs import run_with_certifiers
-from support.made_runs import METHODS, made_run
+from support.made_runs import made_run
 from surestep.errors import SurestepError
 from surestep.experiments import Selection, catalog, find_runs, read_experiments, read_run
 from surestep.figures import curves
@@ -70,35 +70,11 @@ def test_several_runs_have_a_picture_each(tmp_path):
     assert all(beside.read_bytes() for beside in drawn)
 
 
-@pytest.mark.usefixtures("unseen")
-def test_of_several_pictures_all_are_written_or_none(tmp_path):
-    for name in catalog():
-        if name.startswith("paper/"):
-            methods = METHODS if name != "paper/wet-chicken" else METHODS[:1]
-            made_run(tmp_path / "runs" / name, methods, name=name, repetitions=2)
-    asked = Request(selection=Selection(["spibb"]), metrics=["mean"])
-    with pytest.raises(SurestepError, match="no algorithm 'spibb' in this run, expected basic-rl"):
-        draw("paper", tmp_path / "runs", tmp_path / "figure.png", asked)
-    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
-
-
 @pytest.mark.parametrize(
     ("name", "directory", "words"),
     [
-        (
-            "paper/girdworld",
-            None,
-            "there is no run 'paper/girdworld'; did you mean paper/gridworld",
-        ),
         ("paper/gridworld", None, "runs/paper/gridworld holds no run; make one with: surestep run"),
-        (
-            "paper",
-            None,
-            "holds no run; make one with: surestep run paper/gridworld -o runs/paper/g",
-        ),
         ("paper/gridworld", "made", "made holds the run 'made', expected 'paper/gridworld'"),
-        ("mine.toml", None, "cannot read the experiment mine.toml"),
-        ("anything", "empty", "empty holds no run"),
         ("n-wedge", "made", "drawn from formulas"),
     ],
 )

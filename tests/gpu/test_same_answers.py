@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numba import config, njit
 
+from support.problems import uniform_problem
 from surestep import (
     Counts,
     FiniteMDP,
@@ -93,9 +94,7 @@ def counted_problem(states=5, seed=0):
         LoggedRewards(rng.random(pairs.num_pairs), "pair", True),
         np.full(states, 2),
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 10.0)
-    )
+    problem = uniform_problem(counts, 0.9, (0.0, 10.0))
     return problem, Policy.deterministic(pairs, np.zeros(states, int))
 
 
@@ -135,7 +134,7 @@ def test_streams_are_the_same_to_the_bit_and_their_numbers_nearly(shape):
 
 
 def test_batches_are_evaluated_alike():
-    batch = batch_of_models(MANY)
+    batch = batch_of_models(2 if config.ENABLE_CUDASIM else MANY)
     uniform_policy = Policy.uniform(batch.pairs)
     expected, found = both(lambda: evaluate_batch(batch, uniform_policy))
     np.testing.assert_allclose(found.value, expected.value, **NEARLY)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from surestep import Counts, FiniteMDP, MDPBatch, Pairs, Policy, Problem, evaluate, performance
+from surestep import Counts, FiniteMDP, MDPBatch, Pairs, Policy, Problem, evaluate
 from surestep.errors import (
     InvalidCounts,
     InvalidModel,
@@ -107,40 +107,15 @@ MISTAKES = {
             "transition probabilities of state 'ward', action 'wait' sum to 0.9, expected 1 "
             f"{ENDS}; 1 of 4 pairs is affected",
         ),
-        (
-            lambda: model(np.full((2, 2, 2), [[[0.5], [0.5]], [[0.6], [0.7]]])),
-            f"transition probabilities of state 1, action 0 sum to 1.2, expected 1 {ENDS}; 2 of 4",
-        ),
         (lambda: model(with_row(0.5, 0.5 + 2e-6)), "state 0, action 1 sum to 1.000002, expected 1"),
         (
             lambda: model(with_row(1.25, -0.25)),
             "probability of state 0, action 1 → state 1 is -0.25, expected 0 or more",
         ),
         (
-            lambda: model(with_row(1.0, -1e-300)),
-            "probability of state 0, action 1 → state 1 is -1e-300, expected 0 or more",
-        ),
-        (
             lambda: model(with_row(1.0, math.nan), **LABELS),
             "probability of state 'ward', action 'treat' → state 'home' is nan, expected a finite "
             "number; 1 of 5 values is affected",
-        ),
-        (
-            lambda: model(with_row(math.inf, -math.inf)),
-            "probability of state 0, action 1 → state 0 is inf, expected a finite number; 2 of 5",
-        ),
-        (lambda: model(with_row(1e308, 1e308)), "state 0, action 1 sum to inf, expected 1"),
-        (
-            lambda: sparse([[0.5, 0.5], [0, 0]], [[0.3, 0.3], [0, 1]], **LABELS),
-            "transition probabilities of state 'ward', action 'treat' sum to 0.6, expected 1",
-        ),
-        (
-            lambda: sparse([[0.5, 0.5], [0, 0]], [[1.0, 0.0], [0, math.nan]]),
-            "probability of state 1, action 1 → state 1 is nan, expected a finite number; 1 of 4",
-        ),
-        (
-            lambda: raw_model(probability=[0.5, 0.5, 0.25, 1.0]),
-            "transition probabilities of state 0, action 1 sum to 0.25, expected 1",
         ),
         (
             lambda: raw_model(probability=[0.5, 0.5, 0.0, 1.0]),
@@ -152,10 +127,6 @@ MISTAKES = {
             "(or 0, to end the episode); 1 of 4 rows is affected",
         ),
         (
-            lambda: batch(((0.5, 0.5, 1.0), (1.5, -0.5, 0.0))),
-            "→ state 1 in model 1 is -0.5, expected 0 or more",
-        ),
-        (
             lambda: batch(((0.5, 0.5, math.nan), (1.0, 0.0, 0.0))),
             "probability[0, 2] is nan, expected a finite number; 1 of 6 values is affected",
         ),
@@ -163,17 +134,6 @@ MISTAKES = {
         (
             lambda: model(R=with_value(-math.inf), **LABELS),
             "R of state 'ward', action 'treat' is -inf, expected a finite number; 1 of 4 values is",
-        ),
-        (
-            lambda: model(R=np.full((2, 2, 2), math.nan)),
-            "reward of state 0, action 0 → state 0 is nan, expected a finite number; 4 of 4 "
-            "values are",
-        ),
-        (
-            lambda: sparse(
-                *GOOD.swapaxes(0, 1), R=[scipy.sparse.csr_array([[math.nan, 1], [1, 1]])] * 2
-            ),
-            "reward of state 0, action 0 → state 0 is nan, expected a finite number; 2 of 4",
         ),
         (
             lambda: model(np.ones((1, 1, 1)) + 1e-13, np.full((1, 1), np.finfo(float).max)),
@@ -184,7 +144,6 @@ MISTAKES = {
             "the ending reward of state 0, action 1 is 2.0, but the pair has successors; "
             "expected 0",
         ),
-        (lambda: model(R=np.zeros((2, 3))), "R has shape (2, 3), expected (2, 2)"),
         (
             lambda: sparse(*GOOD.swapaxes(0, 1), R=[scipy.sparse.eye_array(2)]),
             "R has 1 matrices of 2 states, expected 2 of 2",
@@ -200,20 +159,12 @@ MISTAKES = {
         # discounts
         (lambda: model(discount=1.5), "discount of state 0, action 0 is 1.5, expected 0 to 1"),
         (
-            lambda: model(discount=0.5 - with_value(1.0, at=(1, 0)), **LABELS),
-            "discount of state 'home', action 'wait' is -0.5, expected 0 to 1",
-        ),
-        (lambda: model(discount=math.nan), "discount of state 0, action 0 is nan, expected 0 to 1"),
-        (
             lambda: model(discount=[0.9, 0.9]),
             "discount has shape (2,), expected (2, 2) (states × actions) or (4,) (enabled pairs)",
         ),
         # starts
         (lambda: model(initial=-1), "initial state is -1, expected 0 to 1"),
-        (lambda: model(initial=2), "initial state is 2, expected 0 to 1"),
-        (lambda: model(initial=2**63), "initial state is 9223372036854775808, expected 0 to 1"),
         (lambda: model(initial=0.5), "initial is 0.5, expected a state or a distribution"),
-        (lambda: model(initial=math.nan), "initial is nan, expected a state or a distribution"),
         (
             lambda: model(initial=[0.5, 0.25]),
             "probabilities of the initial distribution sum to 0.75, expected 1",
@@ -226,18 +177,12 @@ MISTAKES = {
             lambda: model(initial=[math.nan, 1.0], **LABELS),
             "initial of state 'ward' is nan, expected a finite number; 1 of 2 values is affected",
         ),
-        (lambda: model(initial=[0.5, 0.5, 0.0]), "initial has shape (3,), expected (2,)"),
         # shapes, pairs and runs
         (
             lambda: model(P=np.zeros((2, 2, 3))),
             "P has shape (2, 2, 3), expected [states, actions, states]",
         ),
-        (
-            lambda: model(P=np.zeros((0, 2, 0))),
-            "P has shape (0, 2, 0), expected [states, actions, states]",
-        ),
         (lambda: model(P="table"), "P holds values of type <U5, expected numbers"),
-        (lambda: model(P=GOOD + 0j), "P holds values of type complex128, expected numbers"),
         (lambda: model(P=[[[1.0, 0.0]], [[1.0]]]), "P is not a rectangular table of numbers"),
         (
             lambda: FiniteMDP.from_sparse([GOOD[:, 0]], [[0.0], [0.0]], 0.9),
@@ -252,20 +197,10 @@ MISTAKES = {
             "action without successors); 1 of 2 states is affected",
         ),
         (
-            lambda: Pairs([0, 0, 1, 1], [0], 1),
-            "state 0 has no action, expected at least one (a state that ends the episode has an "
-            "action without successors); 2 of 3 states are affected",
-        ),
-        (lambda: model(enabled=[[True, False]]), "enabled has shape (1, 2), expected (2, 2)"),
-        (
             lambda: Pairs.from_enabled([[1, 0], [2, 3]]),
             "enabled[1, 0] is 2, expected True or False; 2 of 4 values are affected",
         ),
         (lambda: Pairs([0, 2], [0, 2], 2), "action[1] is 2, expected 0 to 1"),
-        (
-            lambda: Pairs([0, 1, 3], [1, 1, 0], 2, ("ward", "home")),
-            "the actions of state 'home' are not rising: 1 is followed by 0",
-        ),
         (
             lambda: Pairs([0, 2], [1, 1], 2),
             "the actions of state 0 are not rising: 1 is followed by 1",
@@ -321,15 +256,7 @@ MISTAKES = {
             lambda: counts(rewards=np.zeros((2, 2)), starts=[3, -2]),
             "starts of state 1 is -2, expected 0 or more",
         ),
-        (
-            lambda: counts(rewards=np.zeros((2, 2)), starts=[0.5, 0.5]),
-            "starts of state 0 is 0.5, expected a whole number; 2 of 2 values are affected",
-        ),
         # shapes, pairs and runs
-        (
-            lambda: raw_counts(successor=[0, 1, -1]),
-            "successor of state 1, action 0 is -1, expected 0 to 1",
-        ),
         # counts
         (
             lambda: counts(rewards=np.zeros((2, 2)), reward_sums=np.zeros((2, 2))),
@@ -348,14 +275,6 @@ MISTAKES = {
             "C[0, 0, 1] is 0.5, expected a whole number; 1 of 8 values is affected",
         ),
         (
-            lambda: counts([[[1, math.nan], [0, 0]], [[0, 1], [0, 0]]]),
-            "C[0, 0, 1] is nan, expected a whole number; 1 of 8 values is affected",
-        ),
-        (
-            lambda: counts([[[math.inf, 1], [0, 0]], [[0, 1], [0, 0]]]),
-            "C[0, 0, 0] is inf, expected a whole number; 1 of 8 values is affected",
-        ),
-        (
             lambda: counts(np.full((1, 1, 1), 2**63, np.uint64)),
             "C[0, 0, 0] is 9223372036854775808, expected a whole number",
         ),
@@ -371,15 +290,6 @@ MISTAKES = {
             lambda: counts(rewards=with_value(math.inf)),
             "rewards of state 0, action 1 is inf, expected a finite number; 1 of 4 values is "
             "affected",
-        ),
-        (
-            lambda: counts(reward_sums=with_value(math.nan, at=(0, 0))),
-            "reward_sums of state 0, action 0 is nan, expected a finite number; 1 of 4 values is",
-        ),
-        (lambda: counts(rewards=np.zeros((2, 3))), "rewards has shape (2, 3), expected (2, 2)"),
-        (
-            lambda: counts(reward_sums=with_value(3.0, at=(1, 1))),
-            "reward sum of state 1, action 1 is 3.0, but it was never observed; expected 0; 1 of 4",
         ),
         (
             lambda: counts(reward_sums=np.ones((2, 2, 2))),
@@ -400,10 +310,6 @@ MISTAKES = {
             lambda: raw_counts(rewards=LoggedRewards([0.0, 0.0], "pair", "yes")),
             "known is 'yes', expected True or False",
         ),
-        (
-            lambda: raw_counts(rewards=LoggedRewards([0.0, 0.0, 0.0], "pair", True)),
-            "reward has shape (3,), expected (2,)",
-        ),
     ],
     InvalidPolicy: [
         # policies
@@ -413,23 +319,8 @@ MISTAKES = {
             "values is",
         ),
         (
-            lambda: Policy.from_dense(
-                model(enabled=[[True, False], [True, False]], **LABELS), [[0.0, 1.0], [0.0, 1.0]]
-            ),
-            "policy gives 1.0 to state 'ward', action 'treat', which is not enabled; expected 0; "
-            "2 of 4 values are affected",
-        ),
-        (
-            lambda: Policy.deterministic(RAGGED, [1, 0]),
-            "actions gives 1 to state 0, expected one of its enabled actions [0]; 1 of 2 states is",
-        ),
-        (
             lambda: Policy.deterministic(model(**LABELS), [-1, 7]),
             "actions gives -1 to state 'ward', expected one of its enabled actions [0, 1]; 2 of 2",
-        ),
-        (
-            lambda: Policy.deterministic(PAIRS, [0, 0.5]),
-            "actions of state 1 is 0.5, expected a whole number; 1 of 2 values is affected",
         ),
         (
             lambda: Policy.from_dense(model(**LABELS), [[0.5, 0.5], [0.5, 0.25]]),
@@ -444,18 +335,6 @@ MISTAKES = {
             lambda: Policy.from_dense(PAIRS, [[math.nan, 0.5], [0.5, 0.5]]),
             "policy of state 0, action 0 is nan, expected a finite number; 1 of 4 values is "
             "affected",
-        ),
-        (
-            lambda: Policy(PAIRS, [0.5, 0.5, math.inf, 0.0]),
-            "probability of state 1, action 0 is inf, expected a finite number; 1 of 4 values is",
-        ),
-        (
-            lambda: Policy.from_dense(RAGGED, [[1.0, math.nan], [0.5, 0.5]]),
-            "policy gives nan to state 0, action 1, which is not enabled; expected 0",
-        ),
-        (
-            lambda: Policy.from_dense(PAIRS, np.full((3, 2), 0.5)),
-            "policy has shape (3, 2), expected (2, 2) (states × actions) or (4,) (enabled pairs)",
         ),
         (
             lambda: Policy.softmax(PAIRS, with_value(math.inf)),
@@ -474,10 +353,6 @@ MISTAKES = {
             "the first counts has 2 states, the second counts has 3",
         ),
         (
-            lambda: COUNTS + Counts.from_dense(np.ones((2, 1, 2), int), rewards=np.zeros((2, 1))),
-            "the first counts has 2 actions, the second counts has 1",
-        ),
-        (
             lambda: (
                 COUNTS
                 + Counts.from_dense(
@@ -490,15 +365,6 @@ MISTAKES = {
         (
             lambda: evaluate(model(), Policy.uniform(Pairs.full(3, 2))),
             "the model has 2 states, the policy has 3",
-        ),
-        (
-            lambda: performance(model(**LABELS), Policy.uniform(RAGGED)),
-            "the model and the policy enable different actions in state 'ward'; 1 of 2 states is",
-        ),
-        (
-            lambda: Policy.uniform(PAIRS).mix(Policy.uniform(RAGGED), 0.5),
-            "the first policy and the second policy enable different actions in state 0; 1 of 2 "
-            "states",
         ),
         (
             lambda: problem(behavior=Policy.uniform(Pairs.full(2, 3))),

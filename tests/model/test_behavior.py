@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from support.strategies import counts
-from surestep import Counts, Pairs, Policy, Problem, estimate_behavior
-from surestep.errors import InvalidParameter, InvalidPolicy
+from surestep import Counts, Policy, Problem, estimate_behavior
+from surestep.errors import InvalidParameter
 
 SMOOTHING = st.sampled_from([0, 0.5, 1, 7.25, 1e-300, 1e308, np.float32(2)])
 
@@ -67,14 +67,3 @@ def test_smoothing_is_a_finite_number_of_zero_or_more(smoothing):
     log = Counts.from_dense([[[1]]], rewards=[[0.0]])
     with pytest.raises(InvalidParameter, match="expected a finite number of 0 or more"):
         estimate_behavior(log, smoothing)
-
-
-def test_only_counts_show_a_behavior():
-    with pytest.raises(InvalidParameter, match="counts is of type Pairs, expected Counts"):
-        estimate_behavior(Pairs.full(1, 1))
-
-
-@pytest.mark.parametrize("mark", [None, 1, "yes"])
-def test_the_mark_is_true_or_false(mark):
-    with pytest.raises(InvalidPolicy, match=r"estimated is .*, expected True or False"):
-        Policy(Pairs.full(1, 1), [1.0], mark)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from support.frozen import assert_frozen, assert_independent
 from support.strategies import REWARDS, count_tables, counts
 from surestep import Counts, FiniteMDP, Pairs, estimate_mdp
-from surestep.errors import InvalidCounts, InvalidModel, InvalidParameter, ShapeMismatch
+from surestep.errors import InvalidCounts, InvalidParameter, ShapeMismatch
 from surestep.model import LoggedRewards
 
 WHOLE = st.integers(-9, 9).map(float)
@@ -119,13 +119,6 @@ def test_successors_listed_with_count_zero_change_nothing(log):
     assert estimate_mdp(full_runs, 0.9) == estimate_mdp(lean, 0.9)
 
 
-def test_the_estimate_of_a_discount_that_is_none_is_refused():
-    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
-    for discount in (1.5, -0.1, np.nan, None, "0.9", [0.9, 0.9], 10**400):
-        with pytest.raises(InvalidModel, match="discount"):
-            estimate_mdp(log, discount)
-
-
 # ---- tables -----------------------------------------------------------------------------------
 
 
@@ -141,21 +134,6 @@ def test_counts_hold_what_their_tables_say(log):
     assert np.array_equal(found.starts, starts)
     assert not found.terminal.any()
     assert found.rewards.known == (word == "rewards")
-
-
-def test_one_episode_from_state_zero_is_the_default_start():
-    assert Counts.from_dense(np.zeros((3, 1, 3)), rewards=np.zeros((3, 1))).starts.tolist() == [
-        1,
-        0,
-        0,
-    ]
-
-
-def test_disabled_actions_have_no_counts():
-    table = np.array([[[1], [0]]])
-    found = Counts.from_dense(table, reward_sums=[[4.0, 0.0]], enabled=[[True, False]])
-    assert found.pairs == Pairs([0, 1], [0], 2)
-    assert found.visits.tolist() == [1]
 
 
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, np.float16, np.float32, np.float64])
@@ -294,12 +272,6 @@ def test_totals_too_large_to_add_up_are_refused():
         log + log
 
 
-def test_only_counts_are_added_to_counts():
-    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
-    with pytest.raises(TypeError, match="unsupported operand"):
-        log + 1
-
-
 # ---- frozen values ----------------------------------------------------------------------------
 
 
@@ -333,14 +305,6 @@ def test_the_arrays_of_the_caller_stay_the_callers():
         np.array([[1.0], [0.5]]),
         np.array([1, 0]),
     )
-
-
-def test_a_merged_log_does_not_share_its_sums_with_its_parts():
-    sums = np.array([[1.0]])
-    first = Counts.from_dense([[[1]]], reward_sums=sums)
-    merged = first + Counts.from_dense([[[0]]], reward_sums=[[0.0]])
-    sums[:] = 9.0
-    assert merged.rewards.values.tolist() == [1.0]
 
 
 def test_counts_compare_by_value():

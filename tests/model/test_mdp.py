@@ -121,11 +121,6 @@ def test_disabled_actions_do_not_matter_whatever_the_tables_hold_there():
     assert mdp == FiniteMDP(Pairs([0, 1], [0], 2), [0, 1], [0], [1.0], [2.0], [0.5], [1.0])
 
 
-def test_counts_of_states_pairs_and_transitions_are_those_of_the_tables():
-    mdp = FiniteMDP.from_dense([[[0.5, 0.5], [0, 0]], [[0, 1], [1, 0]]], np.zeros((2, 2)), 0.9)
-    assert (mdp.num_states, mdp.num_pairs, mdp.num_transitions) == (2, 4, 4)
-
-
 # ---- sparse matrices --------------------------------------------------------------------------
 
 
@@ -168,13 +163,6 @@ def test_rows_that_sum_to_one_within_rounding_keep_their_bits(weights, nudge):
     assert np.array_equal(mdp.initial, row)
 
 
-def test_ten_tenths_are_kept_although_their_sum_is_not_one():
-    row = np.full(10, 0.1)
-    assert np.cumsum(row)[-1] != 1.0  # added one by one; newer Pythons' `sum` compensates
-    mdp = FiniteMDP.from_dense(np.tile(row, (10, 1, 1)), np.zeros((10, 1)), 0.9)
-    assert set(mdp.probability) == {0.1}
-
-
 @given(weights=st.lists(WEIGHTS, min_size=2, max_size=12))
 def test_rows_of_single_precision_are_rescaled_to_double_precision(weights):
     row = (np.array(weights) / sum(weights)).astype(np.float32)
@@ -197,20 +185,6 @@ def test_a_row_in_need_of_rescaling_leaves_the_others_as_they_are():
 
 
 # ---- discounts and cycles ---------------------------------------------------------------------
-
-
-def test_a_successor_of_probability_zero_closes_no_cycle():
-    mdp = FiniteMDP(
-        Pairs([0, 1, 2], [0, 0], 1),
-        [0, 2, 2],
-        [0, 1],
-        [0.0, 1.0],
-        [5.0, 1.0],
-        [1.0, 1.0],
-        [1.0, 0.0],
-    )
-    assert mdp.num_transitions == 2
-    assert mdp.expected_reward.tolist() == [1.0, 0.0]
 
 
 # ---- frozen values ----------------------------------------------------------------------------
@@ -243,32 +217,6 @@ def test_the_arrays_of_the_caller_stay_the_callers():
     )
 
 
-def test_tables_of_a_model_are_the_callers_to_change():
-    mdp = FiniteMDP.from_dense([[[0.5, 0.5]], [[0, 0]]], [[1.0], [2.0]], 0.9, 1)
-    before = FiniteMDP.from_dense(*mdp.dense())
-    for table in mdp.dense():
-        table[...] = 0
-    assert mdp == before
-
-
-def test_the_order_in_which_arrays_lie_in_memory_does_not_matter():
-    P = np.array([[[0.25, 0.75]], [[1.0, 0.0]]])
-    R = np.array([[1.0], [2.0]])
-    expected = FiniteMDP.from_dense(P, R, 0.9)
-    assert FiniteMDP.from_dense(np.asfortranarray(P), R[::-1][::-1], 0.9) == expected
-    again = FiniteMDP(
-        expected.pairs,
-        expected.offsets,
-        expected.successor,
-        expected.probability,
-        np.repeat(expected.reward, 2)[::2],
-        expected.discount,
-        expected.initial,
-    )
-    assert again == expected
-    assert all(array.flags.c_contiguous for array in (again.reward, again.probability))
-
-
 def test_models_compare_by_value_and_cannot_be_hashed():
     tables_of_one = (np.ones((1, 1, 1)), [[1.0]], 0.9)
     mdp = FiniteMDP.from_dense(*tables_of_one)
@@ -278,18 +226,6 @@ def test_models_compare_by_value_and_cannot_be_hashed():
     assert mdp != "a model"
     with pytest.raises(TypeError, match="unhashable"):
         hash(mdp)
-
-
-def test_labels_of_states_and_actions_are_kept():
-    mdp = FiniteMDP.from_dense(
-        np.ones((1, 1, 1)), [[1.0]], 0.9, state_labels=["ward"], action_labels=["wait"]
-    )
-    assert mdp.pairs.pair_name(0) == "state 'ward', action 'wait'"
-    matrix = scipy.sparse.eye_array(1)
-    again = FiniteMDP.from_sparse(
-        [matrix], [[1.0]], 0.9, state_labels=["ward"], action_labels=["wait"]
-    )
-    assert again == mdp
 
 
 # ---- the same model but for one thing -----------------------------------------------------------
@@ -308,14 +244,6 @@ def test_another_discount_or_other_rewards_make_the_model_of_those_tables(given_
     assert mdp.with_rewards(rewards) == expected
     if rewards.ndim == 2:
         assert mdp.with_rewards(rewards[mdp.pairs.state, mdp.pairs.action]) == expected
-
-
-def test_what_is_no_discount_and_no_rewards_is_refused():
-    mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[1.0]], 0.9)
-    with pytest.raises(InvalidModel, match=r"discount of state 0, action 0 is 1\.5, expected 0 to"):
-        mdp.with_discount(1.5)
-    with pytest.raises(InvalidModel, match=r"R has shape \(2,\), expected"):
-        mdp.with_rewards([1.0, 2.0])
 
 
 # ---- labels of states ---------------------------------------------------------------------------

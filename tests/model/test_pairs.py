@@ -80,27 +80,12 @@ def test_memory_that_others_can_write_to_is_copied():
     assert second.offsets.tolist() == [0, 1, 2]
 
 
-def test_names_use_labels_where_there_are_some():
-    assert LABELLED.state_name(1) == "state 'home'"
-    assert LABELLED.action_name(0) == "action 'wait'"
-    assert [LABELLED.pair_name(k) for k in range(3)] == [
-        "state 'ward', action 'wait'",
-        "state 'ward', action 'send'",
-        "state 'home', action 'treat'",
-    ]
-
-
 def test_labels_are_kept_as_tuples_and_count_for_equality():
     listed = Pairs([0, 2, 3], [0, 2, 1], 3, ["ward", "home"], ["wait", "treat", "send"])
     assert listed == LABELLED
     assert listed.state_labels == ("ward", "home")
     assert Pairs([0, 2, 3], [0, 2, 1], 3) != LABELLED
     assert LABELLED != "pairs"
-
-
-def test_pairs_cannot_be_hashed_because_they_compare_by_value():
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(LABELLED)
 
 
 def test_the_pairs_of_anything_built_on_them_are_found():

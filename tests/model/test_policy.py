@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from support.frozen import assert_frozen, assert_independent
-from support.strategies import REWARDS, WEIGHTS, all_pairs, mdps, policies
+from support.problems import uniform_problem
+from support.strategies import REWARDS, all_pairs, mdps, policies
 from surestep import (
     Counts,
-    FiniteMDP,
     Pairs,
     Policy,
-    Problem,
     _reprs,
     certify,
     evaluate,
@@ -24,7 +23,7 @@ from surestep import (
     performance,
 )
 from surestep.algorithms import SPIBB
-from surestep.errors import InvalidParameter, InvalidPolicy, MissingExtra, ShapeMismatch
+from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.policy import policy_of
 
 TWO_BY_TWO = Pairs.full(2, 2)
@@ -110,11 +109,6 @@ def test_softmax_is_right_where_gaps_are_larger_than_any_double():
     assert Policy.softmax(TWO_BY_TWO, q, 1e-300).dense().tolist() == [[1.0, 0.0], [0.5, 0.5]]
 
 
-def test_softmax_has_temperature_one_unless_told_otherwise():
-    q = [[1.0, 0.0], [0.0, 2.0]]
-    assert Policy.softmax(TWO_BY_TWO, q) == Policy.softmax(TWO_BY_TWO, q, 1)
-
-
 @given(data=st.data(), weight=st.floats(0, 1))
 def test_a_mixture_is_the_weighted_mean_of_its_parts(data, weight):
     pairs = data.draw(all_pairs())
@@ -132,20 +126,6 @@ def test_weights_of_a_mixture_may_have_any_precision(kind):
     weight = kind(0.3)
     share = float(weight)
     assert first.mix(second, weight).dense()[0].tolist() == [1 - share, share]
-
-
-@given(weights=st.lists(WEIGHTS, min_size=2, max_size=9), nudge=st.floats(-1e-13, 1e-13))
-def test_probabilities_that_sum_to_one_within_rounding_keep_their_bits(weights, nudge):
-    row = np.array(weights) / sum(weights) * (1 + nudge)
-    assert np.array_equal(Policy(Pairs.full(1, row.size), row).probability, row)
-
-
-@given(weights=st.lists(WEIGHTS, min_size=2, max_size=9))
-def test_probabilities_of_single_precision_are_rescaled(weights):
-    row = (np.array(weights) / sum(weights)).astype(np.float32)
-    found = Policy.from_dense(Pairs.full(1, row.size), row[np.newaxis]).probability
-    assert abs(found.sum() - 1) <= 1e-12
-    assert_allclose(found, row, rtol=1e-6)
 
 
 @given(data=st.data())
@@ -194,20 +174,12 @@ def test_policies_over_different_actions_do_not_mix():
         Policy.uniform(RAGGED).mix(Policy.uniform(wider), 0.5)
 
 
-def test_a_policy_for_one_model_serves_another_with_the_same_actions():
-    first = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), 0.9)
-    second = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), np.ones((2, 2)), 0.8)
-    assert Policy.uniform(first).mix(Policy.uniform(second), 0.5) == Policy.uniform(first)
-
-
 # ---- what has a policy --------------------------------------------------------------------------
 
 
 def test_plans_and_improvements_stand_for_their_policies():
     counts = Counts.from_dense([[[3, 1], [0, 9]], [[0, 2], [5, 5]]], rewards=[[1.0, 0], [0, 2.0]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(-20.0, 20.0)
-    )
+    problem = uniform_problem(counts, 0.9, (-20.0, 20.0))
     model = problem.estimate()
     for found in (optimal(model), SPIBB(n_wedge=2).improve(problem)):
         assert policy_of(found, model) is found.policy
@@ -230,32 +202,6 @@ def test_a_table_of_probabilities_stands_for_its_policy(data):
         assert (evaluate(mdp, table) == evaluate(mdp, policy)).all()
         assert performance(mdp, table) == performance(mdp, policy)
         assert (occupancy(mdp, table) == occupancy(mdp, policy)).all()
-
-
-def test_a_table_is_certified_as_its_policy():
-    counts = Counts.from_dense([[[3, 1], [0, 9]], [[0, 2], [5, 5]]], rewards=[[1.0, 0], [0, 2.0]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(-20.0, 20.0)
-    )
-    table = np.array([[0.25, 0.75], [0.0, 1.0]])
-    same = certify(problem, Policy.from_dense(counts, table), "robust")
-    assert certify(problem, table, "robust") == same
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        (np.full((2, 3), 1 / 3), "policy gives 0.333.* to state 0, action 1, which is not enabled"),
-        ([[0.5, 0.0, 0.4], [0.0, 1.0, 0.0]], "probabilities of state 0 sum to 0.9, expected 1"),
-        (np.array([0, 1]), r"policy has shape \(2,\), expected \(2, 3\) \(states × actions\)"),
-        (np.array([["a"]]), "policy holds values of type <U1, expected numbers"),
-    ],
-)
-def test_a_table_that_is_no_policy_of_the_model_is_refused(table, words):
-    mdp = FiniteMDP.from_dense(np.full((2, 3, 2), 0.5), np.zeros((2, 3)), 0.9, 0, RAGGED.enabled())
-    for verb in (evaluate, performance, occupancy):
-        with pytest.raises(InvalidPolicy, match=words):
-            verb(mdp, table)
 
 
 # ---- a policy as a table in memory ---------------------------------------------------------------
@@ -282,9 +228,3 @@ def test_a_frame_has_a_row_a_pair(library, monkeypatch):
         }
         assert values == expected | {"probability": [0.25, 0.75, 1.0]}
         assert names == ["state", "action", "probability"]
-
-
-def test_without_any_library_there_is_a_command(monkeypatch):
-    monkeypatch.setattr(_reprs, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install pandas$"):
-        Policy.uniform(RAGGED).to_frame()

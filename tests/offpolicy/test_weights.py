@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from support.strategies import decision_logs, policies
 from surestep import DecisionLog, Pairs, Policy, SurestepError
-from surestep.errors import InvalidLog, InvalidParameter, ShapeMismatch, UnsupportedPolicy
+from surestep.errors import InvalidLog, UnsupportedPolicy
 from surestep.offpolicy import importance_weights, unsupported_pairs
 
 LABELS = {"state_labels": ("ward", "out"), "action_labels": ("wait", "treat")}
@@ -110,26 +110,6 @@ def test_weights_too_small_for_a_double_are_zero():
             ),
             UnsupportedPolicy,
             "the importance weight of episode 0, step 0 is too large for a double",
-        ),
-        (
-            lambda: importance_weights(log_of(0), policy_of(0.5), Policy.uniform(Pairs.full(2, 3))),
-            ShapeMismatch,
-            "the log has 2 actions, the behavior policy has 3",
-        ),
-        (
-            lambda: importance_weights(log_of(0), Policy.uniform(Pairs.full(3, 2)), policy_of(0.5)),
-            ShapeMismatch,
-            "the log has 2 states, the policy has 3",
-        ),
-        (
-            lambda: importance_weights("log", policy_of(0.5), policy_of(0.5)),
-            InvalidParameter,
-            "log is of type str, expected DecisionLog",
-        ),
-        (
-            lambda: unsupported_pairs(policy_of(0.5), None),
-            InvalidParameter,
-            "behavior is of type NoneType, expected Policy",
         ),
     ],
 )

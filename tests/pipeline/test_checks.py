@@ -1,6 +1,5 @@
 """Checks of assumptions in results and inspections: what cannot be checked says why."""
 
-import json
 from collections import Counter
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import surestep
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
-from support.pump_commands import run_surestep
 from surestep import read_log
 from surestep.checks import aside
 from surestep.errors import InvalidLog
@@ -92,22 +90,6 @@ def test_loose_transitions_and_refused_logs_say_why(tmp_path):
     assert {check.why for check in inspect(read_log(twice)).checks[:-1]} == {"refused"}
 
 
-def test_the_terminal_and_json_have_a_line_each(log):
-    columns = [f"--{role}={name}" for role, names in COLUMNS.items() for name in flat(names)]
-    shown = run_surestep("inspect", log, *columns)
-    assert shown.exit_code == 0, shown.output
-    assert "Can the claim rest on this log?" in shown.output
-    assert "Decisions depended only on the recorded situation" in shown.output
-    told = run_surestep("inspect", log, *columns, "--json")
-    content = json.loads(told.stdout)["checks"]
-    assert [each["code"] for each in content][:2] == ["markov-next-state", "markov-reward"]
-    assert 0 < content[0]["p_value"] <= 1
-
-
-def flat(names):
-    return [names] if isinstance(names, str) else names
-
-
 @pytest.fixture(scope="module")
 def drifting():
     """Visits of which the later half go on otherwise, sorted by a name that means nothing."""
@@ -186,14 +168,3 @@ def test_practice_that_stays_or_was_given_does_not_fail():
         source = read_log(practice_rows(changed, "abcdef"))
         found = found_in(surestep.improve(source, **PRACTICE, **terms).record.checks)
         assert (found["practice-changed"].outcome, found["practice-changed"].why) == told
-
-
-def test_the_screen_names_the_gain_over_recent_practice(tmp_path):
-    rows = practice_rows(changed=True)
-    table = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
-    path = write_table(tmp_path / "log.csv", table, tuple(rows))
-    terms = ("--discount", "0.9", "--worlds", "0", "--kind", "stitched", "--ending", "0", "1")
-    done = run_surestep("improve", path, *terms, "-o", tmp_path / "result")
-    said = " ".join(done.stdout.split())
-    assert "Practice has changed" in said
-    assert "Over recent practice it gains an estimated" in said

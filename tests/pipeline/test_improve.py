@@ -29,7 +29,6 @@ DISCOUNTS = st.sampled_from([0.3, 0.9])
 N_WEDGES = st.integers(1, 12)
 RULES = st.sampled_from(["terminal", "pessimistic"])
 BOUNDS = (-40.0, 40.0)
-REWARDS = (-9.0, 9.0)
 
 
 def improve(source, *algorithm, **terms):
@@ -344,17 +343,6 @@ def labelled_pairs(each):
     return words.pairs_of(np.stack([pairs.state, pairs.action], axis=1))
 
 
-def test_a_last_step_that_leads_nowhere_is_left_out():
-    rows = world(1).rows
-    source = source_of(rows, DERIVED)
-    log, counts = source.load(), source.counts()
-    lost = sum(row["truncated"] and not row["terminated"] for row in rows)
-    assert lost > 0
-    assert log.state.size == len(rows) - lost == counts.transitions.times.sum()
-    last = log.episode_offsets[1:] - 1
-    assert (log.terminated[last] | log.truncated[last]).all()
-
-
 def one_of_each_form():
     """The names of algorithms with different settings: a command has these, and no more of them."""
     forms = {
@@ -473,25 +461,6 @@ def test_what_the_policy_never_does_is_refused():
     frame = frame_of(gone, tuple(gone[0]))
     with pytest.raises(ShapeMismatch, match=r"the log takes action .*, but the dict does not list"):
         improve(source_of(rows), discount=0.9, behavior=frame)
-
-
-def test_a_state_decided_only_at_the_end_of_a_recording_must_be_in_the_table():
-    rows = [
-        {"episode": 1, "step": 0, "state": "a", "action": "x", "reward": 1.0},
-        {"episode": 1, "step": 1, "state": "b", "action": "x", "reward": 1.0},
-    ]
-    policy = {"state": np.array(["a"], object), "action": np.array(["x"], object)}
-    policy["probability"] = np.array([1.0])
-    log = read_log(frame_of(rows, tuple(rows[0])), ends="clock")
-    with pytest.raises(ShapeMismatch, match="the log has the state 'b'"):
-        improve(log, discount=0.9, behavior=policy)
-
-
-def test_tables_of_pandas_and_others_are_behavior_policies():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(world(1).table)
-    result = improve(source_of(world(1).rows), discount=0.9, behavior=frame)
-    assert result.record.parameters.behavior == "table"
 
 
 # ---- terms ------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """What an inspection says about coverage and overlap, against plain Python."""
 
-import json
 from collections import Counter
 
 import numpy as np
@@ -13,7 +12,6 @@ from surestep.errors import InvalidParameter
 from surestep.io import read_log
 from surestep.pipeline import Terms
 from surestep.pipeline.inspect import inspect
-from surestep.results.inspection import as_json
 
 STATES, ACTIONS = ("s", "t", "u"), ("x", "y")
 TAKEN = st.dictionaries(
@@ -137,14 +135,6 @@ def test_settings_out_of_range_are_refused():
     for wrong in (-1, True, 1.5):
         with pytest.raises(InvalidParameter, match="n_wedge is"):
             inspect(log, n_wedge=wrong)
-
-
-def test_an_inspection_is_json():
-    found = inspect(log_of({("s", "x"): 30, ("s", "y"): 1}))
-    again = json.loads(json.dumps(as_json(found)))
-    assert again["actions"][0] == {"action": ["x"], "visits": 30, "states": 1, "trusted_states": 1}
-    assert again["columns"]["next_state"] == ["next_state"]
-    assert again["coverage"]["visits_trusted"] == 30
 
 
 def test_a_column_of_many_numbers_should_be_binned():

@@ -208,14 +208,11 @@ def test_at_most_it_is_believed(problem):
 @pytest.mark.parametrize(
     ("kinds", "believed"),
     [
-        ([Shy(), "posterior"], 1),
         ([Toy(), "posterior"], 1),
         ([Parting(), "posterior"], 0),
         ([ShyParting(), "posterior"], None),  # it is rehearsed, but nobody should believe it
         (["stitched", Parting()], None),
         (["stitched", Parting(), "posterior"], 2),
-        (["posterior", "posterior:prior=jeffreys"], 0),
-        (["posterior:train_share=0", "posterior"], 1),
         (["posterior:train_share=0", "stitched"], None),
         (["stitched", "posterior:train_share=0", "posterior:prior=jeffreys", "posterior"], 2),
     ],

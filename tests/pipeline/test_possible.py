@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surestep
-from support.pump_commands import run_surestep
+from support.pump_commands import run_surestep, write_lines
 from surestep import load
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.pipeline import explain, in_words, verify_result
@@ -35,15 +35,10 @@ def log_rows():
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("possible")
-    write(folder / "log.csv", log_rows())
-    write(folder / "possible.csv", pairs({"a": ACTIONS, "b": ACTIONS[:2]}))
-    write(folder / "allowed.csv", pairs({"a": ACTIONS[:2], "b": ACTIONS}))
+    write_lines(folder / "log.csv", log_rows())
+    write_lines(folder / "possible.csv", pairs({"a": ACTIONS, "b": ACTIONS[:2]}))
+    write_lines(folder / "allowed.csv", pairs({"a": ACTIONS[:2], "b": ACTIONS}))
     return folder
-
-
-def write(path, lines):
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def pairs(actions_of):
@@ -104,7 +99,7 @@ def test_the_best_that_is_allowed_is_recommended(home, tmp_path):
     ],
 )
 def test_bad_limits_are_refused(lines, message, home, tmp_path):
-    file = write(tmp_path / "bad.csv", lines)
+    file = write_lines(tmp_path / "bad.csv", lines)
     result = run_surestep(
         "improve", home / "log.csv", *TERMS, "--set", f"limits.allowed={file}", "-o", tmp_path / "o"
     )
@@ -213,7 +208,7 @@ def test_declared_pairs_are_the_pairs(home, tmp_path):
     ],
 )
 def test_a_log_with_other_pairs_is_refused(lines, message, home, tmp_path):
-    file = write(tmp_path / "narrow.csv", lines)
+    file = write_lines(tmp_path / "narrow.csv", lines)
     given = ("--set", f"limits.possible={file}", "-o", tmp_path / "o")
     result = run_surestep("improve", home / "log.csv", *TERMS, *given)
     assert result.exit_code == 2
@@ -273,7 +268,7 @@ def test_the_command_makes_it_again_and_verify_confirms(given, files, home, tmp_
 
 def test_other_limits_are_no_confirmation(home, tmp_path):
     improved(home, tmp_path / "out", "--set", f"limits.allowed={home / 'allowed.csv'}")
-    other = write(tmp_path / "allowed.csv", pairs({"a": ("left",), "b": ("left",)}))
+    other = write_lines(tmp_path / "allowed.csv", pairs({"a": ("left",), "b": ("left",)}))
     assert verify_result(tmp_path / "out", home / "log.csv", allowed=other).level == "refuted"
     with pytest.raises(surestep.errors.ResultMismatch):
         verify_result(tmp_path / "out", home / "log.csv", possible=other)

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from support.problems import uniform_problem
 from support.pump_commands import write_lines
-from surestep import Counts, Policy, Problem, certify, improve, read_log
+from surestep import Counts, certify, improve, read_log
 from surestep.certificates import Posterior, Robust
 from surestep.errors import RefutedBounds
 from surestep.pipeline import certify_result, rehearse_log
@@ -108,9 +109,7 @@ def test_a_refusal_is_saved_without_a_claim_and_the_page_is_loud(home, tmp_path)
 
 def test_certifiers_refuse_them_in_python_too():
     counts = Counts.from_dense([[[3, 1], [0, 2]], [[0, 5], [1, 4]]], rewards=[[0, 1], [1, 0]])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-0.1, 0.1)
-    )
+    problem = uniform_problem(counts, 0.5, (-0.1, 0.1))
     for certifier in ("a-priori", Posterior(), Robust(reward_low=0, reward_high=1)):
         with pytest.raises(RefutedBounds, match="value_bounds"):
             certify(problem, problem.behavior, certifier)

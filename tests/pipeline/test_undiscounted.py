@@ -12,7 +12,6 @@ from surestep import (
     Policy,
     estimate_behavior,
     estimate_mdp,
-    evaluate,
     performance,
     read_log,
     sample_log,
@@ -92,22 +91,6 @@ def test_a_gain_in_survival_is_proved_by_default(log):
     assert 0 < result.certificate.lower < GAIN
 
 
-def test_n_wedge_is_chosen_without_a_discount(log):
-    terms = {"discount": 1, "ending": (0, 1), "worlds": 0}
-    result = surestep.improve(read_log(log(survival(300))), certificates=["posterior"], **terms)
-    assert result.record.parameters.n_wedge_chosen_by == "posterior"
-    assert result.certificate.lower > 0
-
-
-def test_where_all_episodes_end_the_estimate_earns_what_the_log_did(log):
-    rows = survival(200, seed=3)
-    result = surestep.improve(
-        read_log(log(rows)), discount=1, ending=(0, 1), n_wedge=5, certificates=["robust"], worlds=0
-    )
-    home = sum(row.endswith("home") for row in rows)
-    assert result.record.estimates["behavior"] == pytest.approx(home / 200, abs=1e-12)
-
-
 @settings(max_examples=30)
 @given(mdp=episodic_mdps(), seed=st.integers(0, 10**6), episodes=st.integers(1, 20))
 def test_the_estimate_of_ended_episodes_earns_their_mean_return(mdp, seed, episodes):
@@ -142,20 +125,3 @@ def test_an_estimate_in_which_nothing_ends_is_refused_with_the_state(log, tmp_pa
     assert "state 'hall' (with 1 other state) never ends under the policy" in found.output
     with pytest.raises(NeverEnds, match="state 'hall'"):
         surestep.improve(read_log(path), discount=1, ending=(0, 1), n_wedge=5)
-
-
-def test_what_the_improved_policy_earns_is_its_total(log):
-    result = surestep.improve(
-        read_log(log(survival(300, seed=5))),
-        discount=1,
-        returns=(0, 1),
-        n_wedge=20,
-        certificates=["robust"],
-        worlds=0,
-    )
-    table = result.table
-    counts = read_log(log(survival(300, seed=5))).counts().to_counts(table.pairs)
-    mdp = estimate_mdp(counts, 1.0)
-    policy = Policy(table.pairs, table.probability)
-    expected = float(mdp.initial @ evaluate(mdp, policy))
-    assert result.record.estimates["policy"] == pytest.approx(expected, abs=1e-9)

@@ -372,7 +372,7 @@ def measured(tmp_path_factory):
     return log
 
 
-@pytest.mark.parametrize("state", ["condition", ["condition", "state"], ["state", "condition"]])
+@pytest.mark.parametrize("state", ["condition", ["state", "condition"]])
 def test_learnt_states_are_learnt_again_and_judged(state, measured, tmp_path):
     made = surestep.improve(measured, columns={"state": state}, certificates=JUDGES, **LEARNT)
     made.save(tmp_path / "out")

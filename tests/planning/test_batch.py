@@ -24,11 +24,9 @@ from surestep import (
     optimal_batch,
 )
 from surestep.errors import (
-    InvalidParameter,
     InvalidPolicy,
     NeverEnds,
     NotConverged,
-    ShapeMismatch,
 )
 from surestep.planning import batch, evaluate_with_bound
 from surestep.planning.batch import plan_elimination, plan_for_edges, proven_errors
@@ -116,13 +114,6 @@ def test_models_too_large_for_the_compiled_loop_go_one_by_one():
         np.testing.assert_allclose(plans.value[b], optimal(model).value, atol=1e-7)
 
 
-def test_a_row_of_zeros_ends_the_episode_in_that_model_only():
-    ends = FiniteMDP.from_dense(np.zeros((1, 1, 1)), [[2.0]], 0.5)
-    stays = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[2.0]], 0.5)
-    batch = MDPBatch.from_models([ends, stays])
-    np.testing.assert_allclose(evaluate_batch(batch, Policy.uniform(ends)).value[:, 0], [2.0, 4.0])
-
-
 def test_the_whole_batch_is_the_same_bit_for_bit_as_its_parts():
     mdp = FiniteMDP.from_dense(np.full((25, 4, 25), 1 / 25), np.zeros((25, 4)), 0.95)
     models = variants(mdp, 64, seed=9)
@@ -201,26 +192,6 @@ def test_values_too_large_for_doubles_are_refused():
         evaluate_batch(batch, Policy.uniform(huge))
     with pytest.raises(NotConverged, match="the values of model 0 are too large for doubles"):
         optimal_batch(batch)
-
-
-def test_models_of_different_shape_and_policies_that_are_none_are_refused():
-    small = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[2.0]], 0.5)
-    large = FiniteMDP.from_dense(np.full((2, 1, 2), 0.5), [[2.0], [1.0]], 0.5)
-    other = FiniteMDP.from_dense(np.ones((1, 1, 1)), [[2.0]], 0.6)
-    with pytest.raises(ShapeMismatch, match="model 0 has 1 states, model 1 has 2"):
-        MDPBatch.from_models([small, large])
-    with pytest.raises(ShapeMismatch, match="model 1 has another discount than model 0"):
-        MDPBatch.from_models([small, other])
-    batch = MDPBatch.from_models([large, large])
-    with pytest.raises(ShapeMismatch, match="the batch has 2 states, the policy has 1"):
-        evaluate_batch(batch, Policy.uniform(small))
-    with pytest.raises(InvalidPolicy, match=r"of state 0 in policy 1 sum to 0.5, expected 1"):
-        evaluate_batch(batch, np.array([[1.0, 1.0], [0.5, 1.0]]))
-    for wrong in (None, small):
-        with pytest.raises(InvalidParameter, match="expected MDPBatch"):
-            evaluate_batch(wrong, Policy.uniform(small))
-        with pytest.raises(InvalidParameter, match="expected MDPBatch"):
-            optimal_batch(wrong)
 
 
 def test_policies_in_single_precision_are_rescaled_and_discounts_too_near_1_refused():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.known_worlds import ARMS, bandit, bandit_problem
+from support.problems import uniform_problem
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem, evaluate
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import (
@@ -67,15 +68,19 @@ POSTERIOR = Posterior(starts="known", prior="weight", draws=199)
 # ---- determinism ------------------------------------------------------------------------------
 
 
-def test_a_seed_decides_everything_and_the_number_of_workers_nothing():
-    problem = bandit_problem(30)
-    terms = {
-        "family": (DrawnFromPosterior("jeffreys"), EpisodeBootstrap()),
-        "worlds": 10,
-        "sizes": (1.0,),
-    }
+FAMILY = (DrawnFromPosterior("jeffreys"), EpisodeBootstrap())
+
+
+@pytest.mark.slow  # test_parallel.py has two workers too
+def test_the_number_of_workers_decides_nothing():
+    terms = {"family": FAMILY, "worlds": 10, "sizes": (1.0,)}
+    one, two = (run(bandit_problem(30), POSTERIOR, workers=n, **terms) for n in (1, 2))
+    assert one.to_json() == two.to_json()
+
+
+def test_a_seed_decides_everything():
+    problem, terms = bandit_problem(30), {"family": FAMILY, "worlds": 10, "sizes": (1.0,)}
     found = run(problem, POSTERIOR, **terms)
-    assert run(problem, POSTERIOR, workers=2, **terms).to_json() == found.to_json()
     assert run(problem, POSTERIOR, seed=1, **terms).to_json() != found.to_json()
     seeded = rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=0, **terms)
     assert seeded.to_json() == found.to_json()
@@ -407,11 +412,8 @@ def test_bounds_that_a_world_breaks_are_reported():
         ({"sizes": ()}, "expected multiples of the data"),
         ({"sizes": (2.0, 1.0)}, "expected multiples of the data that rise"),
         ({"sizes": (0.0, 1.0)}, "expected multiples of the data that rise"),
-        ({"sizes": (float("inf"),)}, "expected multiples of the data that rise"),
-        ({"sizes": ("1",)}, "expected multiples of the data"),
         ({"family": ()}, r"family is \(\), expected at least one kind of world, and none twice"),
         ({"family": (Completed("uniform"),) * 2}, "and none twice"),
-        ({"family": ("uniform",)}, r"family is \('uniform',\), expected at least one kind"),
         ({"algorithm": "spibb"}, "algorithm is 'spibb'"),
         ({"workers": 0}, "workers is 0"),
     ],
@@ -442,9 +444,7 @@ def test_problems_that_cannot_be_rehearsed_are_refused():
     with pytest.raises(InvalidParameter, match=r"rng is 0\.5, expected a numpy"):
         rehearse(problem, SPIBB(n_wedge=3), POSTERIOR, rng=0.5)
     counts = Counts.from_dense(np.zeros((2, 1, 2), int), reward_sums=np.zeros((2, 1)))
-    empty = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    empty = uniform_problem(counts, 0.9, (0.0, 1.0))
     with pytest.raises(InvalidParameter, match="the data has no visits"):
         run(empty, POSTERIOR)
 

@@ -39,14 +39,6 @@ def rehearsal(claim, gain=None, calibrated=None, sizes=(0.5, 1.0, 2.0, 5.0)):
     )
 
 
-def test_it_prints_in_a_line():
-    text = repr(rehearsal(np.zeros((40, 3))))
-    assert text.startswith(
-        "Rehearsal(kind='posterior', delta=0.1, sizes=(0.5, 1, 2), shape=(40, 3)"
-    )
-    assert len(text) <= 200
-
-
 @settings(max_examples=60)
 @given(total=st.integers(1, 30), data=st.data())
 def test_intervals_of_rates_are_clopper_and_pearsons(total, data):

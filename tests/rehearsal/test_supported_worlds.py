@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surestep import Counts, Pairs, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts, Pairs
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LoggedRewards
 from surestep.model.successors import Successors
@@ -27,9 +28,7 @@ def problem_of(*unseen):
     counts = Counts.from_dense(
         TIMES, rewards=REWARDS, enabled=ENABLED, terminal=[False] * 3 + [True, False]
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-9.0, 9.0)
-    )
+    problem = uniform_problem(counts, 0.5, (-9.0, 9.0))
     if not unseen:
         return problem
     rows = [[1, 2], *unseen, [3], [3], [], [4]]
@@ -123,11 +122,7 @@ def pooled(per, values, times):
         [1, 0],
         [False, False],
     )
-    return actions_alike(
-        Problem(
-            counts=counts, behavior=Policy.uniform(counts), discount=0.5, value_bounds=(-9.0, 9.0)
-        )
-    )
+    return actions_alike(uniform_problem(counts, 0.5, (-9.0, 9.0)))
 
 
 def test_actions_alike_have_what_was_seen_of_all_together():

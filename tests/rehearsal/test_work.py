@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surestep import Counts, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust, Stitched
 from surestep.choosing_n_wedge import AutoNWedge
@@ -26,9 +27,7 @@ def ring(states, visits=80):
     counts = Counts.from_dense(
         times, rewards=np.zeros((states, 1)), terminal=here == states - 1, starts=here == 0
     )
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    return uniform_problem(counts, 0.9, (0.0, 1.0))
 
 
 def test_a_step_is_a_nanosecond():
@@ -112,9 +111,7 @@ def test_a_truth_has_the_transitions_that_its_rule_gives_it():
     counts = Counts.from_dense(
         times, rewards=np.zeros((3, 2)), terminal=[False, False, True], starts=[1, 0, 0]
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    problem = uniform_problem(counts, 0.9, (0.0, 1.0))
     sizes = {
         Completed("self-loop"): 4 + 2,
         Completed("uniform"): 4 + 2 * 3,

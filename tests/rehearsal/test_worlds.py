@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from support.problems import uniform_problem
 from support.strategies import logged_problems, problems
 from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy, Problem, evaluate, sample_log
 from surestep.certificates import Posterior, Robust
@@ -204,9 +205,7 @@ def test_drawn_worlds_have_the_mean_of_the_posterior():
     table[0, 0] = [3, 5, 0]
     table[1, 0] = [0, 0, 4]
     counts = Counts.from_dense(table, rewards=np.zeros((3, 2)), terminal=[False, False, True])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    problem = uniform_problem(counts, 0.9, (0.0, 1.0))
     rng, kind = np.random.default_rng(0), DrawnFromPosterior("weight", 6.0)
     draws = np.stack([kind.world(problem, rng).truth.dense().P for _ in range(500)])
     rows = (table + 2.0) / (table.sum(axis=2, keepdims=True) + 6.0)
@@ -233,9 +232,7 @@ def one_state(visits):
     """A state with two actions, visited so often."""
     table = np.array(visits).reshape(1, 2, 1)
     counts = Counts.from_dense(table, rewards=np.zeros((1, 2)))
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    return uniform_problem(counts, 0.9, (0.0, 1.0))
 
 
 def names(problem, certifier):
@@ -358,9 +355,7 @@ def test_ends_that_nobody_reached_stay_ends():
         Pairs.full(3, 1), [0, 2, 2, 2], [1, 2], [5, 0],
         LoggedRewards(np.array([1.0, 2.0]), "transition", True), [5, 0, 0], [False, True, True],
     )  # fmt: skip
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 2.0)
-    )
+    problem = uniform_problem(counts, 0.9, (0.0, 2.0))
     truth = completed(problem, "self-loop")
     for times, terminal in (([3, 0], [False, True, True]), ([0, 0], [False, False, True])):
         data = Data(np.array(times), np.zeros(2), np.array([3, 0, 0]))
@@ -379,9 +374,7 @@ def leaving(chance):
     counts = Counts.from_dense(
         table, rewards=np.zeros((2, 1)), starts=[round(1000 * chance), 0], terminal=[False, True]
     )
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    return uniform_problem(counts, 0.9, (0.0, 1.0))
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.25, 0.5])
@@ -395,9 +388,7 @@ def test_without_a_log_episodes_last_as_long_as_makes_their_mean_length(chance):
 
 def test_episodes_that_never_end_last_their_mean_length():
     counts = Counts.from_dense(np.full((1, 1, 1), 60), rewards=[[1.0]], starts=[5])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 10.0)
-    )
+    problem = uniform_problem(counts, 0.9, (0.0, 10.0))
     assert size_of(problem) == (5, 12)
     assert horizon_for(completed(problem, "uniform"), problem.behavior, 0.2) == 1
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from surestep import Counts, Policy, Problem, improve, performance, read_log
+from support.problems import uniform_problem
+from surestep import Counts, Policy, improve, performance, read_log
 from surestep.algorithms import SPIBB
 from surestep.environments import make
 from surestep.report.answer import estimate_key
@@ -48,9 +49,7 @@ def test_that_nothing_comes_after_an_end_is_no_doubt():
     """Nobody decides at an end, so that it has no visits and yet is known."""
     times = [[[0, 10**6], [0, 10**6]], [[0, 0]] * 2]
     counts = Counts.from_dense(times, rewards=[[0, 1], [0, 0]], terminal=[False, True])
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0, 1)
-    )
+    problem = uniform_problem(counts, 0.9, (0, 1))
     found = gain_interval(problem, Policy.from_dense(counts, [[0, 1], [0.9, 0.1]]), 0.1)
     assert found == pytest.approx((0.5, 0.5, 0.5), abs=1e-4)
 

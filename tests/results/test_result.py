@@ -1,13 +1,10 @@
 """A saved result comes back, is refused once touched, and acts as its policy says."""
 
-import csv
 import dataclasses
-import hashlib
 import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -56,13 +53,6 @@ def saved(result, tmp_path):
     return tmp_path / "out"
 
 
-def test_it_prints_in_a_line(result):
-    for noun in (result, result.table, result.record):
-        assert len(repr(noun)) <= 200
-    assert repr(result).startswith("Result(num_states=")
-    assert f"lower={result.certificate.lower:.3g}"[:9] in repr(result)
-
-
 def test_it_stands_for_its_policy(result):
     pairs = result.policy.pairs
     table = np.ones((pairs.num_states, pairs.num_actions, pairs.num_states)) / pairs.num_states
@@ -81,10 +71,6 @@ def test_it_comes_back_equal_by_value_and_bytes(result, saved):
     # People read these: one value a line, two spaces a level.
     for name, begin in (("run.json", '{\n  "'), ("certificates.json", '[\n  {\n    "')):
         assert found.files()[name].decode().startswith(begin)
-
-
-def test_the_same_log_gives_the_same_bytes(result):
-    assert made().files() == result.files()
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -151,36 +137,6 @@ def test_any_change_of_the_record_is_read_or_refused(place, value, altered):
         found.act(state, np.random.default_rng(1))
     except SurestepError:
         return
-
-
-def rewritten(folder, name, change):
-    """Changes a file and its digest, as a careful forger would."""
-    content = change((folder / name).read_text())
-    (folder / name).write_text(content)
-    record = json.loads((folder / "run.json").read_text())
-    record["outputs"][name] = hashlib.sha256(content.encode()).hexdigest()
-    (folder / "run.json").write_text(json.dumps(record))
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("probability", "2.0", "action probabilities"),
-        ("behavior_probability", "-1.0", "probabilit"),
-        ("visits", "1.5", "'1.5'"),
-        ("visits", "-1", "column visits holds what is no number of its kind"),
-        ("q", "inf", "column q holds"),
-    ],
-)
-def test_a_forged_table_that_is_no_policy_is_refused(column, value, message, saved):
-    def change(text):
-        rows = list(csv.reader(text.splitlines()))
-        rows[1][rows[0].index(column)] = value
-        return "\n".join(",".join(row) for row in rows)
-
-    rewritten(saved, "policy.csv", change)
-    with pytest.raises(InvalidResult, match=message):
-        surestep.load(saved)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"kind": "robust"}', "3", "null", "["])
@@ -303,10 +259,7 @@ def test_rows_and_tables_of_libraries_act_like_their_labels(result):
     ("state", "message"),
     [
         (("p0", "7"), r"no state has '7' in column 'level'; known are '0', '1'"),
-        (("pO", "1"), r"no state has 'pO' in column 'place'; did you mean 'p0'\?|known are"),
         ("p0", "has 1 values, expected 2: place, level"),
-        ({"place": "p0", "levle": "1"}, "column 'level' is missing.*did you mean 'levle'"),
-        ({"place": None, "level": "1"}, "column 'place' is None"),
         (("p2", "0"), "nothing is ever decided in state"),
     ],
 )
@@ -338,31 +291,3 @@ def test_raw_numbers_are_binned_before_acting(tmp_path):
 
 
 # ---- saving -----------------------------------------------------------------------------------
-
-
-def test_nothing_is_overwritten_and_nothing_is_left_half(result, saved, tmp_path, monkeypatch):
-    with pytest.raises(FileFailure, match="is not empty; name a new folder"):
-        result.save(saved)
-    (tmp_path / "file").write_text("here")
-    with pytest.raises(FileFailure, match="expected the name of a new folder"):
-        result.save(tmp_path / "file")
-    with pytest.raises(FileFailure, match=r"cannot be (used|written): Not a directory"):
-        result.save(tmp_path / "file" / "out")
-    (tmp_path / "empty").mkdir()
-    result.save(tmp_path / "empty")
-    assert surestep.load(tmp_path / "empty") == result
-    result.save(tmp_path / "new" / "deep" / "out")
-    assert surestep.load(tmp_path / "new" / "deep" / "out") == result
-
-    def full(self, mode="r", *arguments, **options):
-        if "x" in mode:
-            raise OSError(28, "No space left on device")
-        return opened(self, mode, *arguments, **options)
-
-    opened = Path.open
-    before = sorted(tmp_path.rglob("*"))
-    monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(FileFailure, match="No space left on device"):
-        result.save(tmp_path / "other" / "out")
-    monkeypatch.undo()
-    assert sorted(tmp_path.rglob("*")) == before

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from support.problems import uniform_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, sample_log
 
 GOAL = 24
@@ -99,9 +100,7 @@ def wet_chicken(tries: int) -> Problem:
     table = wet_chicken_table()
     far = np.arange(25) // 5
     counts = Counts.from_dense(tries * table, rewards=(table @ far) / table.sum(axis=2))
-    return Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.95, value_bounds=(0.0, 68.0)
-    )
+    return uniform_problem(counts, 0.95, (0.0, 68.0))
 
 
 # |S|, |A|, N∧^SPIBB, N∧^2s, N∧^β: the captions of the paper's Figures 4 to 6.

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import scipy.stats
 
-from surestep import Counts, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts, Policy
 
 RARE = 1e-6
 
@@ -25,9 +26,7 @@ def example(**changes):
     counts = Counts.from_dense(
         table, rewards=rewards, starts=[6, 3, 0, 0], terminal=[False, False, False, True]
     )
-    problem = Problem(
-        counts=counts, behavior=Policy.uniform(counts), discount=0.8, value_bounds=(-5.0, 10.0)
-    )
+    problem = uniform_problem(counts, 0.8, (-5.0, 10.0))
     policy = Policy.from_dense(counts, [[0.2, 0.8], [1, 0], [0.7, 0.3], [0.5, 0.5]])
     return replace(problem, **changes), policy
 

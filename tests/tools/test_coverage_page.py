@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coverage_page import NOT_JUDGED, from_size, rate, write_coverage_page, write_verdicts
+from coverage_page import write_coverage_page, write_verdicts
 from judged_results import JudgedResult, verdict_counts
 from support.coverage_runs import run_with_certifiers
 from surestep.errors import SurestepError
@@ -50,20 +50,6 @@ def test_the_page_keeps_what_stands_outside_of_the_marks(small_run, tmp_path):
     assert page.read_bytes() == again
 
 
-def test_what_breaks_an_assumption_is_shown_and_not_judged(small_run, tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(f"{BEGIN}\nkept\n{END}\n<!-- hard: begin --><!-- hard: end -->\n")
-    write_coverage_page(page, [], tmp_path / "pictures", block="hard", beside=[small_run])
-    text = page.read_text()
-    assert text.startswith(f"{BEGIN}\nkept\n{END}\n<!-- hard: begin -->\n")
-    assert "each MDP" not in text  # no verdict
-    assert f"![a small one](pictures/small.svg)\n\n{NOT_JUDGED}\n\n| certifier |" in text
-    assert "\n| posterior | posterior | 4 | " in text
-    write_coverage_page(page, [small_run], tmp_path / "pictures", block="hard")
-    assert NOT_JUDGED not in page.read_text()
-    assert "| posterior | each MDP | 4 | 3 |" in page.read_text()
-
-
 def test_a_page_without_marks_is_refused_and_left_alone(small_run, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"{END} {BEGIN}")
@@ -72,15 +58,6 @@ def test_a_page_without_marks_is_refused_and_left_alone(small_run, tmp_path):
     assert page.read_text() == f"{END} {BEGIN}"
     with pytest.raises(SurestepError, match="cannot read"):
         write_coverage_page(Path(tmp_path / "missing.md"), [small_run], tmp_path)
-
-
-def test_sizes_of_many_mdps_are_a_median():
-    assert from_size([100]) == "100"
-    assert from_size([None]) == "none of these"
-    assert from_size([10, 1000, None]) == "median 1,000; 2 of 3 MDPs at all"
-    assert from_size([10, None, None]) == "median none of these; 1 of 3 MDPs at all"
-    assert from_size([None, None]) == "none of these, in 2 MDPs"
-    assert (rate(0.12345), rate(float("nan"))) == ("12.3 %", "–")
 
 
 def test_the_page_says_how_often_better_is_wrong(tmp_path):

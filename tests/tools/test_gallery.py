@@ -1,7 +1,6 @@
 """Every page of the gallery runs in its quick form, and says what its code prints."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -229,18 +228,3 @@ def test_what_the_quick_form_prints_is_kept_beside(tmp_path, monkeypatch, capsys
     assert gallery.main() == 1
     assert "page.md: -3\npage.md: +2\n" in capsys.readouterr().err
     assert path.read_text() == other
-
-
-def test_a_page_without_its_package_stays_as_it_is(tmp_path, monkeypatch, capsys):
-    path = tmp_path / "page.md"
-    path.write_text("<!-- needs: surestep_of_tomorrow -->\n")
-    monkeypatch.setattr(sys, "argv", ["gallery.py", str(path)])
-    assert gallery.main() == 0
-    assert "without surestep_of_tomorrow" in capsys.readouterr().out
-
-
-def test_a_picture_that_nobody_drew_is_told(tmp_path, monkeypatch, capsys):
-    Path(tmp_path / "page.md").write_text("![a picture](nowhere.svg)\n")
-    monkeypatch.setattr(sys, "argv", ["gallery.py", str(tmp_path / "page.md")])
-    assert gallery.main() == 1
-    assert "shows nowhere.svg, but does not make it" in capsys.readouterr().err

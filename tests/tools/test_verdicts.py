@@ -1,9 +1,7 @@
 """What stands at the top of results, held against the truth."""
 
-import csv
 import importlib.util
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,6 @@ from judged_results import (
     refuted_verdicts,
     verdict_counts,
 )
-from support.stand_in_ray import stand_in
 from surestep import performance
 from surestep.environments import make
 
@@ -76,18 +73,6 @@ def test_verdicts_are_refuted_as_claims_are():
     assert refuted_verdicts(counted(25), 0.1) == counted(25)
 
 
-def test_rows_are_read_as_they_were_written(tmp_path):
-    rows = [said("proved better", lower=0.1, gain=0.25), said("nothing changed", repetition=1)]
-    path = tmp_path / "verdicts.csv"
-    assert read_verdicts(path) == []
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([JudgedResult._fields, *rows])
-    assert str(read_verdicts(path)) == str(rows)  # NaN is not equal to itself
-
-
-FACTS = ("verdict", "lower", "belief", "gain", "behavior_performance")
-
-
 @pytest.fixture(scope="module")
 def tool():
     """The script, as a module."""
@@ -128,15 +113,6 @@ def test_a_user_declares_ranges_where_the_world_has_them_and_nothing_where_nobod
     assert tool.declared_in(make("bandit")) == {"returns": (0.0, 1.0)}
 
 
-def test_another_seed_makes_other_data(tool, monkeypatch):
-    first, second = (tool.missing_cases(Path("none"), 1, 0, seed)[0] for seed in (1, 2))
-    assert (first.seed, second) == (1, first._replace(seed=2))
-    monkeypatch.setattr(
-        tool, "verdict_of", lambda _, log, __: dict.fromkeys(FACTS, float(log.num_steps))
-    )
-    assert tool.judged(first).gain != tool.judged(second).gain
-
-
 def test_a_run_goes_on_where_it_stopped(tool, monkeypatch, tmp_path):
     cells = list(tool.families())
     assert {members[0].name for members, _ in cells} >= {"alike", "noisy", "hidden-cause"}
@@ -153,21 +129,3 @@ def test_a_run_goes_on_where_it_stopped(tool, monkeypatch, tmp_path):
     assert {row.family for row in rows} == {"alike"}
     tool.run(path, 9, 0, -1.0)
     assert read_verdicts(path) == rows
-
-
-def test_a_cluster_adds_the_same_rows(tool, monkeypatch, tmp_path):
-    cells = list(tool.families())
-    monkeypatch.setattr(tool, "families", lambda: iter(cells[:2]))
-    facts = {"verdict": "nothing changed", "lower": 0.0, "belief": 0.0, "behavior_performance": 1.0}
-    monkeypatch.setattr(
-        tool, "verdict_of", lambda benchmark, log, worlds: facts | {"gain": float(log.num_steps)}
-    )
-    monkeypatch.setitem(sys.modules, tool.__name__, tool)  # tasks are pickled
-    paths = {engine: tmp_path / engine / "verdicts.csv" for engine in ("local", "ray")}
-    stand_in(monkeypatch)
-    for engine, path in paths.items():
-        tool.run(path, 3, 0, math.inf, engine=engine)
-    alone, there = map(read_verdicts, paths.values())
-    assert len(alone) == 6
-    assert there != alone  # as they get done
-    assert sorted(there) == sorted(alone)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from support.oracles import solve_exactly
 from support.strategies import counts, mdps, policies
-from surestep import Counts, FiniteMDP, Pairs, Policy, estimate_mdp, evaluate, optimal
+from surestep import Counts, FiniteMDP, Pairs, Policy, estimate_mdp, evaluate
 from surestep._arrays import run_lengths
 from surestep.errors import InvalidModel, SurestepError
 from surestep.kernels import splits
@@ -118,22 +118,6 @@ def exact_values(pairs, offsets, successor, probability, expected, mdp, policy):
             weight = taken * Fraction(float(mdp.discount[pair])) * probability[t]
             matrix[state][int(successor[t])] -= weight
     return solve_exactly(matrix, right)
-
-
-@given(st.data(), mdps(), SHAPES)
-def test_values_and_best_values_agree_in_doubles(data, mdp, k):
-    policy = data.draw(policies(mdp.pairs))
-    split = k_successor(mdp, k)
-    states = slice(mdp.num_states)
-    scale = 1 + np.abs(mdp.reward).max(initial=0) + np.abs(mdp.ending_reward).max()
-    value = evaluate(split.mdp, split.lift(policy))[states]
-    np.testing.assert_allclose(value, evaluate(mdp, policy), atol=1e-8 * scale)
-    np.testing.assert_allclose(
-        optimal(split.mdp).value[states], optimal(mdp).value, atol=1e-6 * scale
-    )
-    np.testing.assert_allclose(
-        split.mdp.expected_reward[: mdp.num_pairs], mdp.expected_reward, atol=1e-12 * scale
-    )
 
 
 @given(mdps(), SHAPES)

@@ -21,11 +21,6 @@ REWARDS = st.one_of(
 DERIVED = tuple(name for name in COLUMNS if name != "next_state")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("shards")
-
-
 def bytes_of(counts, path):
     write_counts(counts, path)
     return path.read_bytes()

@@ -29,11 +29,6 @@ MEMORY = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("behavior")
-
-
 @st.composite
 def behaviors(draw):
     return draw(policies(draw(all_pairs())))

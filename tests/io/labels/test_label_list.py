@@ -16,11 +16,6 @@ WORDS = st.text(
 )
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("lists")
-
-
 @settings(max_examples=15)
 @given(
     labels=st.lists(WORDS, min_size=1, max_size=6, unique=True),

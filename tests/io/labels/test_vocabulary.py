@@ -79,19 +79,14 @@ def test_raw_values_are_turned_into_the_text_of_a_table():
     ("given_state", "message"),
     [
         ({"ward": "3"}, "column 'age' is missing, expected age, ward"),
-        ({"Age": 3, "ward": 3}, "column 'age' is missing, expected age, ward; did you mean 'Age'"),
         ({"age": 3, "ward": "4"}, "no state has '4' in column 'ward'; known are '3', 'true'"),
         ({"age": 3, "ward": "tru"}, "no state has 'tru' in column 'ward'; did you mean 'true'"),
         ({"age": 3, "ward": float("nan")}, "column 'ward' is NaN"),
-        ({"age": float("nan"), "ward": 3}, "column 'age' is NaN"),
         ({"age": float("inf"), "ward": 3}, "column 'age' is inf, expected a finite number to bin"),
-        ({"age": "1e999", "ward": 3}, "column 'age' is '1e999', expected a finite number"),
         ({"age": 10**400, "ward": 3}, "column 'age' is 1000.*, expected a text, a number"),
         ({"age": "old", "ward": 3}, "no state has 'old' in column 'age'"),
-        ({"age": None, "ward": 3}, "column 'age' is None, expected a text"),
         ({"age": 3, "ward": [3]}, r"column 'ward' is \[3\], expected a text"),
         ("3", "state '3' has 1 values, expected 2: age, ward"),
-        (("3",), "has 1 values, expected 2"),
         (None, "has 1 values, expected 2"),
     ],
 )
@@ -105,13 +100,6 @@ def test_an_unknown_action_is_explained():
         PATIENTS.action_index("treet")
 
 
-def test_suggestions_do_not_slow_down_with_the_number_of_states():
-    words = Vocabulary(("x",), ("y",), tuple((str(i),) for i in range(300_000)), (("a",),))
-    assert words.state_index(299_999) == 299_999
-    with pytest.raises(InvalidParameter, match="no state has '-1' in column 'x'"):
-        words.state_index(-1)
-
-
 @given(states=LABELS, actions=LABELS)
 def test_pairs_carry_the_joined_labels(states, actions):
     words = Vocabulary(("a", "b"), ("c", "d"), tuple(states), tuple(actions))
@@ -121,14 +109,6 @@ def test_pairs_carry_the_joined_labels(states, actions):
     }
     enabled = [(s, a) for s in range(len(states)) for a in range(len(actions))]
     assert words.pairs_of(enabled) == Pairs.full(len(states), len(actions), **texts)
-
-
-def test_listed_pairs_in_any_order():
-    enabled = [(3, 0), (1, 1), (0, 0), (1, 0), (2, 1)]
-    pairs = PATIENTS.pairs_of(enabled)
-    listed = list(zip(pairs.state.tolist(), pairs.action.tolist(), strict=True))
-    assert listed == sorted(enabled)
-    assert pairs.action_labels == ("wait", "treat")
 
 
 @pytest.mark.parametrize(
@@ -164,12 +144,10 @@ def test_a_vocabulary_is_a_value():
     ("change", "message"),
     [
         ({"state_columns": ()}, "expected names, each once"),
-        ({"state_columns": "x"}, "state columns are 'x', expected names, each once"),
         ({"state_columns": ("x", "x")}, "expected names, each once"),
         ({"names": {"z": {"1": "low"}}}, "column 'z' has names, but is neither"),
         ({"states": (("a", "b"),)}, "label of state 0 is .*, expected 1 text, one a column"),
         ({"states": (("a",), "b")}, "label of state 1 is 'b', expected 1 text"),
-        ({"states": ((1,),)}, "label of state 0 is"),
         ({"states": (("a",), ("a",))}, "state label 'a' is given twice, again at 1"),
         ({"states": ()}, "there is no state"),
         ({"binnings": {"z": AGES}}, "column 'z' is binned, but is neither"),

@@ -22,11 +22,6 @@ DERIVED = tuple(name for name in COLUMNS if name != "next_state")
 KINDS = (".csv", ".jsonl", ".parquet")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("logs")
-
-
 def labelled(pairs):
     return dataclasses.replace(
         pairs,
@@ -206,10 +201,3 @@ def test_every_bad_memory_limit_is_refused():
         read_log({"state": np.array([1])}, memory_limit="much")
     with pytest.raises(InvalidLog, match="no column says what the action and the reward are"):
         read_log({"state": np.array([1])})
-
-
-def test_columns_are_listed_one_below_the_other():
-    row = {"state": "a", "action": "x", "reward": 1, "pscore": 0.5}
-    listed = str(read_log(frame_of([row], [*row])).columns).splitlines()
-    assert listed[-1] == "propensity  pscore"
-    assert all(line[11] == " " != line[12] for line in listed)

@@ -33,7 +33,6 @@ def pandas_frame(**types):
 
 FRAMES = {
     "pandas": pandas_frame,
-    "pandas with objects": lambda: pandas_frame(state=object, next_state=object),
     "pandas with nullable strings": lambda: pandas_frame(state="string", next_state="string"),
     "pandas with categories": lambda: pandas_frame(
         state="category", next_state="category", action="category", episode="category"
@@ -42,19 +41,12 @@ FRAMES = {
         action="Int64", step="Int32", episode="Int64", reward="Float64", terminated="boolean"
     ),
     "pandas of Arrow": lambda: pandas.DataFrame(plain()).convert_dtypes(dtype_backend="pyarrow"),
-    "pandas with another index": lambda: pandas_frame().set_index(pandas.Index([5, 3, 3, 1, 0])),
     "polars": lambda: polars.DataFrame(plain()),
     "polars, lazy": lambda: polars.LazyFrame(plain()),
     "polars with categories": lambda: polars.DataFrame(plain()).with_columns(
         polars.col("state", "next_state").cast(polars.Categorical)
     ),
     "Arrow": lambda: pyarrow.table(plain()),
-    "Arrow with a dictionary": lambda: pyarrow.table(
-        {
-            name: pyarrow.array(values).dictionary_encode() if name == "state" else values
-            for name, values in plain().items()
-        }
-    ),
     "arrays": lambda: {
         name: np.array(values, object if isinstance(values[0], str) else None)
         for name, values in plain().items()
@@ -90,7 +82,6 @@ def test_a_table_in_memory_counts_as_its_csv(kind, expected):
 
 MISSING = {
     "pandas": pandas.DataFrame,
-    "pandas with objects": lambda table: pandas.DataFrame(table).astype({"next_state": object}),
     "pandas with NaN": lambda table: pandas.DataFrame(
         {**table, "next_state": pandas.Series(table["next_state"], dtype=object).fillna(np.nan)}
     ),

@@ -59,11 +59,6 @@ TYPES = (
 )
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("fuzz")
-
-
 def attempt(path, **options):
     """Counts and loads a log as far as that goes; what is refused names the file."""
     for verb in (lambda log: log.counts().to_counts(), lambda log: log.load()):

@@ -20,11 +20,6 @@ DERIVED = tuple(name for name in COLUMNS if name != "next_state")
 NUMBERS = ("0", "1", "2.5", "-3", "1e3")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("logs")
-
-
 def pairs_of(facts, numbers):
     """The pairs of all rows with one of their numbers."""
     return {
@@ -238,15 +233,6 @@ def test_a_next_state_that_is_not_the_next_steps_state_is_shown():
     assert broken.examples == (Example(None, 1, "e", "0", says),)
 
 
-def test_an_episode_without_any_usable_step_has_no_place_of_its_own(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("episode,step,state,action,reward\na,x,s,x,1\nb,0,s,x,1\nb,1,s,x,1\n")
-    facts = inspect_log(read_log(path))
-    (endless,) = [s for s in facts.suspicions if s.kind == "episode without end"]
-    assert endless.says == "2 episodes without an end: no column says whether an episode is over"
-    assert endless.examples == (Example(str(path), 3, "b", "1", "last step"),)
-
-
 def test_flags_are_read_in_many_ways():
     words = {"true": True, "T": True, " Yes": True, "1": True, "1.0": True, "TRUE ": True}
     words |= {"false": False, "F": False, "no": False, "0": False, "0.0": False, " False": False}
@@ -257,24 +243,6 @@ def test_flags_are_read_in_many_ways():
     facts = inspect_log(read_log(frame_of(rows, tuple(rows[0]))))
     assert facts.episodes.terminated == sum(words.values())
     assert found_in(facts)["unusable value"] == 2
-
-
-@pytest.mark.parametrize("scattered", [False, True])
-def test_chains_are_followed_however_rows_lie(scattered):
-    rows = [
-        {"episode": e, "step": t, "state": t, "action": "x", "reward": 0, "next_state": t + 1}
-        for e in ("e", "f")
-        for t in range(5)
-    ]
-    rows[7]["next_state"] = 9
-    ordered = sorted(rows, key=lambda row: -row["step"]) if scattered else rows
-    facts = inspect_log(read_log(frame_of(ordered, tuple(rows[0]))))
-    (broken,) = [s for s in facts.suspicions if s.kind == "broken chain"]
-    (example,) = broken.examples
-    assert example[1:] == (
-        *(ordered.index(rows[7]) + 1, "f", "2"),
-        "next state 9, but the next step is in 3",
-    )
 
 
 def test_labels_with_quotes_and_steps_beyond_all_bounds_are_only_text(tmp_path):
@@ -349,12 +317,3 @@ def test_what_cannot_be_read_at_all_is_refused(tmp_path):
     path.write_text('episode,step,state,action,reward\na,0,s,x\na,1,"s\n')
     with pytest.raises(InvalidLog, match=r"Line: 2; .*: 5 Found: 4"):
         inspect_log(read_log(path))
-
-
-@settings(max_examples=2)
-@given(log=decision_logs(rewards=CENTS))
-def test_a_memory_limit_changes_nothing(log):
-    frame = frame_of(rows_of(log), DERIVED)
-    limited, free = (inspect_log(read_log(frame, memory_limit=x)) for x in ("100MB", None))
-    assert limited.suspicions == free.suspicions
-    np.testing.assert_array_equal(limited.visits, free.visits)

@@ -34,11 +34,6 @@ NAMES = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("orders")
-
-
 @st.composite
 def tables(draw):
     """Rows of whole episodes, in order; labels are numbers or texts, and episodes of any name."""

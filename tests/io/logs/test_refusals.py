@@ -15,11 +15,6 @@ HEADER = "episode,step,state,action,reward,terminated,truncated"
 ROW = {"episode": "1", "step": 0, "state": "a", "action": "x", "reward": 1.0}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("refused")
-
-
 def counting(folder, *lines, header=HEADER):
     path = folder / "log.csv"
     path.write_text("\n".join([header, *lines, ""]), encoding="utf-8")

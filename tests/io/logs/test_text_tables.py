@@ -23,11 +23,6 @@ LINES = [HEADER, "a,x,1,b", "b,y,2,a"]
 SIGNS = {".csv": ",;|\t", ".txt": ",;|\t", ".tsv": "\t", ".psv": "|"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("text")
-
-
 def write(path, rows, delimiter=","):
     """Rows of texts as a file, compressed as its name says."""
     out = io.StringIO()

@@ -28,11 +28,6 @@ EVENT = (
 TWO = f"{BEGIN}<trace><event>{EVENT}</event><event>{EVENT}</event></trace></log>"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("xes")
-
-
 def element(tag, key, value, within=""):
     return f"<{tag} key={quoteattr(key)} value={quoteattr(str(value))}>{within}</{tag}>"
 
@@ -105,7 +100,6 @@ def test_columns_are_named_by_keys(folder):
     [
         ("", "trace 0: found no element found"),
         (TWO[: TWO.rindex("<event>") + 9], "found unclosed token.*; copy or export it again"),
-        (TWO[:-6], "trace 1: found no element found"),
         ("state,action\n", "found syntax error: line 1, column 0"),
         (TWO.replace("</event>", "", 1), "mismatched tag"),
         (TWO.replace('"a"', '"&a;"'), "undefined entity"),
@@ -115,7 +109,6 @@ def test_columns_are_named_by_keys(folder):
         (f"{BEGIN}</log>", "found no trace, expected at least one"),
         (TWO.replace("<trace>", "<event/><trace>"), "trace 1: found events outside of traces"),
         (TWO.replace('"action"', '"state"'), "found 'state' twice, or in other letters"),
-        (TWO.replace('"action"', '"Step"'), "found 'Step' twice, or in other letters"),
     ],
 )
 def test_what_is_no_event_log_is_refused(content, message, folder):

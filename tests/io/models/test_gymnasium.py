@@ -83,11 +83,6 @@ def test_our_own_environments_give_their_model_back(env_id):
     assert replace(other, discount=model.discount, initial=model.initial) == model
 
 
-def test_one_without_a_finite_model_is_refused():
-    with pytest.raises(InvalidModel, match="CartPole-v1 has no table P"):
-        from_gymnasium(gymnasium.make("CartPole-v1"), 0.9)
-
-
 def test_terminating_into_a_dead_end_needs_no_further_state():
     env = gymnasium.make("FrozenLake-v1", is_slippery=True)
     mdp = from_gymnasium(env, 0.99)
@@ -141,32 +136,6 @@ def test_any_table_has_the_values_that_its_flags_say(P, discount):
     assert_allclose(values[:size], flag_based(P, discount, uniform), atol=1e-9)
 
 
-def test_a_state_may_be_entered_both_at_the_end_and_not():
-    P = {
-        0: {0: [(0.5, 1, 1.0, True), (0.5, 1, 1.0, False)]},
-        1: {0: [(1.0, 0, 2.0, False)]},
-    }
-    mdp = from_gymnasium(Table(P, [1.0, 0.0]), 0.5)
-    value = evaluate(mdp, Policy.uniform(mdp))
-    # V(0) = 1 + 0.5 · 0.5 V(1) and V(1) = 2 + 0.5 V(0)
-    assert_allclose(value, [12 / 7, 20 / 7, 0.0], rtol=1e-9)
-
-
-def test_repeated_successors_add_up_and_their_rewards_average():
-    P = [[[(0.25, np.int64(1), 4.0, False), (0.25, 1, 0.0, False), (0.5, 0, 1.0, False)]], [[]]]
-    mdp = from_gymnasium(Table(P, np.array([1.0, 0.0])), 0.5)
-    assert mdp.successor.tolist() == [0, 1]
-    assert mdp.probability.tolist() == [0.5, 0.5]
-    assert mdp.reward.tolist() == [1.0, 2.0]
-
-
-def test_successors_of_probability_zero_are_left_out():
-    P = [[[(1.0, 0, 1.0, False), (0.0, 1, 9.0, True)]], [[(1.0, 1, 0.0, True)]]]
-    mdp = from_gymnasium(Table(P, 0), 0.5)
-    assert mdp.num_states == 2
-    assert mdp.successor.tolist() == [0]
-
-
 def test_states_may_have_actions_of_their_own():
     P = {0: {2: [(1.0, 1, 1.0, False)], 0: [(1.0, 0, 0.0, False)]}, 1: {1: [(1.0, 1, 0.0, True)]}}
     mdp = from_gymnasium(Table(P, 0), 0.5)
@@ -180,38 +149,19 @@ def test_the_start_can_be_chosen():
     assert mdp.initial.tolist() == [0.25, 0.75, 0.0]
 
 
-def test_reading_a_table_leaves_it_as_it_is():
-    start = np.array([1.0, 0.0])
-    P = {0: {0: [(1.0, 1, 1.0, True)]}, 1: {0: [(1.0, 0, 3.0, False)]}}
-    from_gymnasium(Table(P, start), 0.5)
-    assert P == {0: {0: [(1.0, 1, 1.0, True)]}, 1: {0: [(1.0, 0, 3.0, False)]}}
-    assert start.tolist() == [1.0, 0.0]
-
-
 GOOD = (1.0, 0, 1.0, False)
 REFUSED = {
     "no table": (Table(None), "Table has no table P of transitions, expected a tabular"),
-    "an empty table": (Table({}), "Table has no table P of transitions"),
-    "a number as table": (Table(5), "Table has no table P of transitions"),
     "a state that is missing": (Table({1: {0: [GOOD]}}, 0), "P of Table is malformed at state 0"),
     "a row with three entries": (
         Table({0: {0: [GOOD]}, 1: {0: [(1.0, 0, 1.0)]}}, 0),
         "P of Table is malformed at state 1",
     ),
-    "a row that is none": (Table({0: {0: None}}, 0), "P of Table is malformed at state 0"),
-    "a state that is none": (Table([None], 0), "P of Table is malformed at state 0"),
-    "words": (Table({0: {0: [("p", 0, 1.0, False)]}}, 0), "P of Table is malformed at state 0"),
     "an action that is a word": (Table({0: {"up": [GOOD]}}, 0), "malformed at state 0"),
     "a negative action": (Table({0: {-1: [GOOD]}}, 0), "malformed at state 0: action -1 is not"),
-    "a huge action": (Table({0: {2**80: [GOOD]}}, 0), "malformed at state 0"),
-    "half a successor": (Table({0: {0: [(1.0, 0.5, 1.0, False)]}}, 0), "malformed at state 0"),
     "a successor out of range": (
         Table({0: {0: [GOOD], 1: [(1.0, 7, 1.0, False)]}}, 0),
         "the table P of Table leads from state 0, action 1 to state 7, expected 0 to 0",
-    ),
-    "a negative successor": (
-        Table({0: {0: [(1.0, -1, 1.0, False)]}}, 0),
-        "the table P of Table leads from state 0, action 0 to state -1, expected 0 to 0",
     ),
     "a huge successor": (
         Table({0: {0: [(1.0, 2**80, 1.0, False)]}}, 0),
@@ -220,14 +170,6 @@ REFUSED = {
     "a negative probability that would be left out": (
         Table({0: {0: [GOOD, (-0.3, 0, 0.0, False)]}}, 0),
         "a probability of state 0, action 0 in the table P of Table is -0.3, expected 0 or more",
-    ),
-    "NaN as probability": (
-        Table({0: {0: [GOOD, (np.nan, 0, 0.0, False)]}}, 0),
-        "a probability of state 0, action 0 in the table P of Table is nan, expected 0 or more",
-    ),
-    "an infinite probability": (
-        Table({0: {0: [(np.inf, 0, 0.0, False)]}}, 0),
-        "a probability of state 0, action 0 in the table P of Table is inf, expected 0 or more",
     ),
     "an infinite reward": (
         Table({0: {0: [GOOD, (0.0, 0, np.inf, False)]}}, 0),
@@ -238,17 +180,9 @@ REFUSED = {
         "probabilities of state 0, action 3 in the table P of Table sum to 0.5, expected 1; "
         "1 of 2 pairs is affected",
     ),
-    "probabilities that do not sum to 1 where nothing happens": (
-        Table({0: {0: [(0.5, 0, 0.0, False)]}}, 0),
-        "probabilities of state 0, action 0 in the table P of Table sum to 0.5, expected 1",
-    ),
     "no start": (Table({0: {0: [GOOD]}}), "Table does not say where episodes start; give a state"),
     "a state without actions": (Table({0: {}}, 0), "state 0 has no action"),
     "a start out of range": (Table({0: {0: [GOOD]}}, 3), "initial state is 3, expected 0 to 0"),
-    "a start of the wrong shape": (
-        Table({0: {0: [(1.0, 0, 1.0, True)]}}, [[1.0]]),
-        "initial has shape (1, 1), expected (1,)",
-    ),
 }
 
 
@@ -268,12 +202,6 @@ def test_environments_are_named_as_gymnasium_names_them():
     env.spec = types.SimpleNamespace(id="Corridor-v0")
     with pytest.raises(InvalidModel, match="Corridor-v0 does not say where episodes start"):
         from_gymnasium(env, 0.9)
-
-
-@pytest.mark.parametrize("discount", [1.5, -0.5, np.nan, None, "0.9", [0.9, 0.9]])
-def test_discounts_that_are_none_are_refused(discount):
-    with pytest.raises(InvalidModel, match="discount"):
-        from_gymnasium(Table({0: {0: [GOOD]}}, 0), discount)
 
 
 def test_a_start_in_the_extra_end_state_is_refused():

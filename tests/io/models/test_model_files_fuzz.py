@@ -37,11 +37,6 @@ VALUES = st.one_of(
 )
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("fuzz")
-
-
 def attempt(path, discount=0.9, **options):
     """Reads a file and checks what comes out, or sees it refused."""
     try:

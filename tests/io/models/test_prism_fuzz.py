@@ -45,73 +45,13 @@ PROGRAMS = [  # and what they need
     (WALK, {"constants": "p=0.5", "reward": "way", "discount": 0.9}),
     (DIE, {"initial": "uniform", "discount": 0.9}),
 ]
-PIECES = (
-    *("0", "1", "-1", "0.5", "1/0", "1e999", "1e-400", "2147483648", "99999999999999999999"),
-    *(
-        "x",
-        "s",
-        "x'",
-        "true",
-        "false",
-        "!",
-        "&",
-        "|",
-        "=>",
-        "?",
-        ":",
-        ";",
-        ",",
-        "..",
-        "=",
-        "<",
-        ">",
-    ),
-    *(
-        "+",
-        "-",
-        "*",
-        "/",
-        "(",
-        ")",
-        "[",
-        "]",
-        '"',
-        "'",
-        "//",
-        "/*",
-        "#",
-        "\\",
-        "\n",
-        "\0",
-        "é",
-        "🙂",
-    ),
-    *(
-        "mdp",
-        "dtmc",
-        "ctmc",
-        "ma",
-        "pomdp",
-        "smg",
-        "pta",
-        "const",
-        "formula",
-        "module",
-        "endmodule",
-    ),
-    *(
-        "init",
-        "endinit",
-        "rewards",
-        "endrewards",
-        "label",
-        "system",
-        "endsystem",
-        "global",
-        "clock",
-    ),
-    *("mod(x,0)", "floor(0.5)", "pow(2,99)", "log(0,0)", "min()", "func(max,1,2)", "bool", "int"),
-)
+WORDS = """\
+0 1 -1 0.5 1/0 1e999 1e-400 2147483648 99999999999999999999 x s x' true false ! & | => ? : ; , .. =
+< > + - * / ( ) [ ] " ' // /* # \\ é 🙂 mdp dtmc ctmc ma pomdp smg pta const formula module
+endmodule init endinit rewards endrewards label system endsystem global clock mod(x,0) floor(0.5)
+pow(2,99) log(0,0) min() func(max,1,2) bool int
+"""
+PIECES = ("\n", "\0", *WORDS.split())
 OPTIONS = {
     "constants": [None, "p=0.5", "p=0", "p=1", "p=2", "p=-1", "p=nan", "p=", "q=1", {"p": 0.3}],
     "reward": [None, "way", "steps", "", "none", "\ud800"],

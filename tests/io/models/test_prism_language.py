@@ -43,9 +43,7 @@ def write(folder, text):
 # ---- models by hand ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "constants", [{"wear": 0.25}, "wear=0.25", "wear=1/4", {"wear": np.float64(0.25)}]
-)
+@pytest.mark.parametrize("constants", ["wear=1/4", {"wear": np.float64(0.25)}])
 def test_a_machine(tmp_path, constants):
     mdp = from_prism(write(tmp_path, MACHINE), 0.9, constants)
     P, R = np.zeros((3, 2, 3)), np.zeros((3, 2))
@@ -330,7 +328,7 @@ def test_a_die_takes_eleven_thirds_of_a_coin_flip(tmp_path, end):
     assert optimal(mdp).value[0] == pytest.approx(11 / 3, rel=1e-12)
 
 
-@pytest.mark.parametrize("goal", ["goal", "end", "start"])
+@pytest.mark.parametrize("goal", ["goal", "end"])
 def test_a_label_ends_episodes_and_to_miss_it_is_infinite(tmp_path, goal):
     mdp = from_prism(write(tmp_path, GOAL.format(goal=goal, behind=1)), 1.0, end=goal)
     assert mdp.pairs.state_labels == ("(s=0)", "(s=1)", "(s=2)")
@@ -386,17 +384,10 @@ REFUSED = {
         {},
         'Parsing error at 8:1: expecting "endmodule"',
     ),
-    "no text": (b"mdp \xff\xfe\x00", {}, "Storm says: "),
-    "an unknown variable": ("mdp module m [] y=0 -> true; endmodule", {}, "Storm says: "),
     "a constant without a value": (
         MACHINE,
         {},
         "no value is given for the constants wear, expected one for each, such as constants={'we",
-    ),
-    "two constants without a value": (
-        "mdp const int N; const double p; " + BODY,
-        {},
-        "no value is given for the constants N, p, expected one for each",
     ),
     "a constant that does not exist": (
         MACHINE,
@@ -408,7 +399,6 @@ REFUSED = {
         {"constants": {"wear": True}},
         "Storm says: InvalidArgumentException: Illegal type of expression defining constant 'wear'",
     ),
-    "constants that are no definitions": (MACHINE, {"constants": "wear"}, "Storm says: "),
     "a probability above 1": (MACHINE, {"constants": "wear=2"}, "Storm says: "),
     "probabilities that sum to 0.9": (
         "mdp module m x : [0..1] init 0; [] true -> 0.9 : (x'=1); endmodule",
@@ -430,11 +420,6 @@ REFUSED = {
         {"reward": "b"},
         "reward is 'b', expected one of the program's reward structures: 'a'",
     ),
-    "no reward structure": (
-        f"mdp {BODY}",
-        {"reward": "a"},
-        "reward is 'a', expected one of the program's reward structures: there are none",
-    ),
     "a label that does not exist": (
         f'mdp {BODY} label "home" = x=1;',
         {"end": "hom"},
@@ -449,11 +434,6 @@ REFUSED = {
         "ctmc module m x : [0..1] init 0; <> true -> 3 : (x'=1-x); endmodule",
         {},
         "the model is of type 'ctmc', expected 'mdp' or 'dtmc'",
-    ),
-    "a timed automaton": (
-        "pta module m x : clock; [a] x=0 -> (x'=0); endmodule",
-        {},
-        "Storm says: ",
     ),
 }
 
@@ -488,11 +468,10 @@ def test_files_that_are_not_there(tmp_path):
         from_prism(write(tmp_path, MACHINE), 2)
 
 
-@pytest.mark.parametrize("divided", ["1/0-0.5", "0.5/(N-2)", "0.5 + mod(1,0)"])
-def test_a_program_that_ends_storm_is_refused_like_any_other(tmp_path, divided):
+def test_a_program_that_ends_storm_is_refused_like_any_other(tmp_path):
     program = (
         "mdp const int N; module m x : [0..1] init 0; "
-        f"[] true -> 0.5 : (x'=1) + {divided} : (x'=0); endmodule"
+        "[] true -> 0.5 : (x'=1) + 0.5/(N-2) : (x'=0); endmodule"
     )
     # Some processors stop at a whole number divided by zero; others give a number for it.
     refusal = (

@@ -1,7 +1,6 @@
 """Files that we write, as Storm reads them: the same model, and the same values."""
 
 import numpy as np
-import pytest
 import stormpy
 from hypothesis import given
 from numpy.testing import assert_allclose
@@ -11,11 +10,6 @@ from surestep import FiniteMDP, Policy, evaluate, optimal
 from surestep.io import write_mdp
 
 DISCOUNTS = (0.3, 0.9)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("models")
 
 
 def build(mdp, path):

@@ -98,7 +98,6 @@ ARCHIVES = {
     "an empty file": (b"", "the file is no archive, or damaged or cut off before byte 512, expect"),
     "text": (b"2 3 4\n" * 200, "the file is no archive"),
     "gzip of nothing": (COMPRESSIONS["gzip"](b""), "the file is no archive, or damaged or cut off"),
-    "gzip of text": (COMPRESSIONS["gzip"](b"2 3 4\n" * 200), "the file is no archive"),
     "gzip that breaks off": (
         COMPRESSIONS["gzip"](b"x" * 99)[:-1],
         "the compressed data is cut off",
@@ -241,7 +240,6 @@ OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
         header_of(REWARDS, kind=tarfile.SYMTYPE),
         "values.bin is of type b'2' in the archive, expected plain files and folders",
     ),
-    "a hard link": (header_of("x", kind=tarfile.LNKTYPE), "x is of type b'1' in the archive"),
     "a device": (header_of("x", kind=tarfile.CHRTYPE), "x is of type b'3' in the archive"),
     "a name of two lines": (header_of("x\ny", kind=tarfile.CHRTYPE), DAMAGED),
     "a file with holes": (
@@ -249,20 +247,14 @@ OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
         "values.bin is of type b'S' in the archive",
     ),
     "another name": (extended(b"11 path=ab\n"), "index.json is missing in the archive"),
-    "another long name": (
-        extended(b"ab\0", tarfile.GNUTYPE_LONGNAME),
-        "index.json is missing in the archive",
-    ),
     "another size": (extended(b"18 size=999999999\n"), DAMAGED),
     "a size beyond all files": (extended(b"29 size=99999999999999999999\n"), DAMAGED),
     "a size that is none": (extended(b"11 size=-1\n"), DAMAGED),
-    "a size that is no number": (extended(b"10 size=x\n"), DAMAGED),
     "holes": (
         extended(b"27 GNU.sparse.realsize=999\n"),
         "index.json is of type b'0' with holes in the archive, expected plain files and folders",
     ),
     "records that are cut off": (extended(b"15 path=ab\n"), DAMAGED),
-    "records that go nowhere": (extended(b"0 path=ab\n"), DAMAGED),
     "records longer than memory": (extended(b"99999999999999999999 path=ab\n"), DAMAGED),
     "records without an end": (extended(b"path"), DAMAGED),
     "records that are told twice": (extended(b"11 path=ab\n11 path=cd\n"), DAMAGED),

@@ -71,17 +71,6 @@ def test_storms_exports_are_read(tmp_path, compression):
     assert replace(built, pairs=replace(built.pairs, state_labels=None)) == mdp
 
 
-def test_a_chain_of_storms_has_a_single_action(tmp_path):
-    chain = (
-        "dtmc\nmodule m\n x : [0..1] init 0;\n [go] x=0 -> 0.5 : (x'=1) + 0.5 : true;\nendmodule"
-    )
-    mdp = read_mdp(export(build(tmp_path, chain), tmp_path / "m.umb"), 0.9)
-    assert mdp.pairs.action_labels is None
-    assert mdp.pairs.num_actions == 1
-    assert np.diff(mdp.offsets).tolist() == [2, 0]  # Storm calls the last state a deadlock
-    assert not mdp.reward.any()
-
-
 SHIPPED = Path(stormpy.examples.__file__).parent / "files"
 EXPLICIT = {  # .tra, .lab and the rewards that Storm ships as examples of its dialect
     "a chain": ("die", "die", {"transition_rewards": "die.coin_flips.trans.rew"}),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from support.model_files import DOUBLE, bits, offsets, write_umb
+from support.model_files import DOUBLE, offsets, write_umb
 from support.umb_parts import (
     REWARD,
     SYSTEM,
@@ -19,35 +19,18 @@ from surestep.io import read_mdp
 REFUSED = [
     (lambda i, f: i.clear(), "index.json: object missing required field format-version"),
     (entry(2, "format-version"), "index.json.format-version: expected int <= 1, found 2"),
-    (entry(None, SYSTEM), "index.json: object missing required field transition-system"),
     (entry([], SYSTEM), "index.json.transition-system: expected object, got array"),
-    (entry(None, SYSTEM, "#states"), "transition-system: object missing required field #states"),
-    (entry("2", SYSTEM, "#states"), "transition-system.#states: expected int, got str, found '2'"),
-    (entry(True, SYSTEM, "#states"), "#states: expected int, got bool, found True"),
     (entry(2.5, SYSTEM, "#states"), "#states: expected int, got float, found 2.5"),
-    (entry(-1, SYSTEM, "#states"), "#states: expected int >= 0, found -1"),
     (entry(0, SYSTEM, "#states"), "the model has 0 states, expected 1 to 2147483647"),
     (
         entry(10**400, SYSTEM, "#states"),
         "#states: expected int <= 9223372036854775807, found 10000",
     ),
     (
-        entry(2**31 - 1, SYSTEM, "#states"),
-        "state-to-choices.bin has 24 bytes, expected 17179869184 (2147483648 × 8)",
-    ),
-    (
         entry(10**18, SYSTEM, "#branches"),
         "branch-to-probability.bin has 32 bytes, expected 8000000000000000000",
     ),
     (entry(2, SYSTEM, "#players"), "2 players and 0 observations, expected discrete time"),
-    (
-        entry(None, SYSTEM, "branch-probability-type"),
-        "transition-system: object missing required field branch-probability-type",
-    ),
-    (
-        entry({"type": "uint"}, SYSTEM, "branch-probability-type"),
-        "branch-to-probability.bin: values are of type 'uint', expected double, of 64",
-    ),
     (
         entry({"type": "double", "size": 32}, SYSTEM, "branch-probability-type"),
         "values are of type 'double', expected double, of 64 bits",
@@ -77,10 +60,6 @@ REFUSED = [
         "successor of state 0, choice 1 is 2, expected 0 to 1",
     ),
     (
-        file("branch-to-target.bin", np.array([0, 1, 2**64 - 1, 1], "<u8").tobytes()),
-        "successor of state 0, choice 1 is 18446744073709551615",
-    ),
-    (
         file("branch-to-probability.bin", doubles(0.25, 0.65, 1, 1)),
         "probabilities of state 0, choice 0 sum to 0.9, expected 1",
     ),
@@ -88,15 +67,7 @@ REFUSED = [
         file("branch-to-probability.bin", doubles(0.25, 0.75, np.nan, 1)),
         "the probability of branch 2 is nan, expected 0 or more",
     ),
-    (
-        file("branch-to-probability.bin", doubles(-0.25, 1.25, 1, 1)),
-        "the probability of branch 0 is -0.25, expected 0 or more",
-    ),
     (file("state-is-initial.bin", None), "no state is marked as 'init', expected one to start in"),
-    (
-        file("state-is-initial.bin", bits([True, True])),
-        "2 states (0, 1, …) are marked as 'init', expected one initial state; initial='uniform'",
-    ),
     (
         file("annotations/rewards/r/choices/values.bin", doubles(1, np.nan, 3)),
         "reward of state 0, choice 1 is nan, expected a finite number",
@@ -109,10 +80,8 @@ REFUSED = [
         entry(["players"], *REWARD, "applies-to"),
         "applies to ['players'] and may be random, expected fixed rewards of states, choices, bran",
     ),
-    (entry([[]], *REWARD, "applies-to"), "applies to [[]] and may be random"),
     (entry(DOUBLE, *REWARD, "probability-type"), "['choices'] and may be random"),
     (entry(None, *REWARD, "type"), "rewards/r: values are of type ''"),
-    (entry([], "annotations"), "index.json.annotations: expected object, got array"),
     (
         file("actions/choices/values.bin", np.array([0, 2, 0], "<u4").tobytes()),
         "the action of choice 1 is 2, expected 0 to 1",
@@ -138,10 +107,6 @@ REFUSED = [
             }
         ),
         "actions/choices/strings.bin is not valid UTF-8",
-    ),
-    (
-        entry({"tool": "surestep", "parameters": {"state-labels": ["a", "b", "c"]}}, "file-data"),
-        "state-labels has 3 entries for 2 states",
     ),
     (
         entry({"tool": "surestep", "parameters": {"state-labels": ["a", "a"]}}, "file-data"),
