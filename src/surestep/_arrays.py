@@ -88,12 +88,10 @@ def whole_numbers(
         wrong = array > np.iinfo(np.int64).max
     else:
         return array.astype(np.int64, copy=False)
-    refuse_where(
-        wrong,
-        lambda i: f"{name}{at(array, i, describe)} is {array.flat[i]}, expected a whole number",
-        "value",
-        error,
-    )
+    for i, others in first_where(wrong, "value"):
+        raise error(
+            f"{name}{at(array, i, describe)} is {array.flat[i]}, expected a whole number{others}"
+        )
     return array.astype(np.int64, copy=False)
 
 
@@ -102,12 +100,8 @@ def booleans(name: str, values: object, shape: tuple[int, ...], error: ErrorType
     array = shaped(name, numbers(name, values, error), shape, error)
     if array.dtype == np.bool_:
         return array
-    refuse_where(
-        (array != 0) & (array != 1),
-        lambda i: f"{name}{at(array, i)} is {array.flat[i]}, expected True or False",
-        "value",
-        error,
-    )
+    for i, others in first_where((array != 0) & (array != 1), "value"):
+        raise error(f"{name}{at(array, i)} is {array.flat[i]}, expected True or False{others}")
     return array.astype(np.bool_, copy=False)
 
 
@@ -147,12 +141,10 @@ def check_within(
     expected = f"{least} or more{finite}" if most >= LARGEST_DOUBLE else f"{least} to {most}"
     if least == -LARGEST_DOUBLE:
         expected = "a finite number"
-    refuse_where(
-        ~((array >= least) & (array <= most)),
-        lambda i: f"{name}{at(array, i, describe)} is {array.flat[i]}, expected {expected}",
-        "value",
-        error,
-    )
+    for i, others in first_where(~((array >= least) & (array <= most)), "value"):
+        raise error(
+            f"{name}{at(array, i, describe)} is {array.flat[i]}, expected {expected}{others}"
+        )
 
 
 def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: ErrorType) -> AnyArray:
@@ -169,15 +161,20 @@ def at(array: AnyArray, flat_index: int, describe: Callable[[int], str] | None =
     return str([int(i) for i in np.unravel_index(flat_index, array.shape)]) if array.ndim else ""
 
 
+def first_where(wrong: AnyArray, noun: str) -> list[tuple[int, str]]:
+    """Returns, where any entry is wrong, the first of them, and how many there are in words.
+
+    `for i, others in first_where(…): raise …` refuses it.
+    """
+    return [(int(np.argmax(wrong)), affected(wrong, noun))] if wrong.any() else []
+
+
 def refuse_where(
-    wrong: AnyArray,
-    message: Callable[[int], str],
-    noun: str,
-    error: Callable[[str], SurestepError],
+    wrong: AnyArray, message: Callable[[int], str], noun: str, error: ErrorType
 ) -> None:
     """Raises, where any entry is wrong: the message of the first, and how many there are."""
-    if wrong.any():
-        raise error(message(int(np.argmax(wrong))) + affected(wrong, noun))
+    for i, others in first_where(wrong, noun):
+        raise error(f"{message(i)}{others}")
 
 
 def affected(wrong: AnyArray, noun: str) -> str:
@@ -367,12 +364,10 @@ def read_offsets(name: str, values: object, items: int, total: int, error: Error
     offsets = whole_numbers(name, values, (items + 1,), error)
     if offsets[0] != 0 or offsets[-1] != total:
         raise error(f"{name} runs from {offsets[0]} to {offsets[-1]}, expected from 0 to {total}")
-    refuse_where(
-        offsets[1:] < offsets[:-1],
-        lambda i: f"{name} falls from {offsets[i]} to {offsets[i + 1]} at position {i + 1}",
-        "run",
-        error,
-    )
+    for i, others in first_where(offsets[1:] < offsets[:-1], "run"):
+        raise error(
+            f"{name} falls from {offsets[i]} to {offsets[i + 1]} at position {i + 1}{others}"
+        )
     return offsets
 
 
@@ -501,15 +496,11 @@ def normalised_runs(
     gap = np.abs(sums - 1.0)
     if zeros_allowed:
         gap[sums == 0] = 0.0
-    refuse_where(
-        gap > SUM_TOLERANCE,
-        lambda i: (
+    for i, others in first_where(gap > SUM_TOLERANCE, words.noun):
+        raise error(
             f"{words.what} of {words.name(i % filled.size)}{layer(i // filled.size)} sum to "
-            f"{sums.flat[i]:.10g}, expected 1{words.remedy}"
-        ),
-        words.noun,
-        error,
-    )
+            f"{sums.flat[i]:.10g}, expected 1{words.remedy}{others}"
+        )
     rescale = gap > ROUNDING_SLACK
     if not rescale.any():
         return probability

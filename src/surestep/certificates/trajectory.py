@@ -26,6 +26,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+import surestep._arrays as arrays
 import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
@@ -296,18 +297,10 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
 
 def check_rewards(log: DecisionLog, low: float, high: float) -> None:
     """Refuses a log with a reward outside of its bounds."""
-    common.refuse_where(
-        "rewards-beyond-bounds",
-        (log.reward < low) | (log.reward > high),
-        "step",
-        lambda i: {
-            "what": f"the reward of {row_name(log.episode_offsets, i)}",
-            "reward": log.reward[i],
-            "low": low,
-            "high": high,
-        },
-        RefutedBounds,
-    )
+    for i, others in arrays.first_where((log.reward < low) | (log.reward > high), "step"):
+        what, reward = f"the reward of {row_name(log.episode_offsets, i)}", log.reward[i]
+        said = {"what": what, "reward": reward, "low": low, "high": high, "others": others}
+        raise RefutedBounds(Statement("rewards-beyond-bounds", said))
 
 
 def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None, DecisionLog]:

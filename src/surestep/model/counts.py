@@ -139,15 +139,12 @@ class Counts:
             raise InvalidCounts(f"{given} of rewards and reward_sums given, expected exactly one")
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         lost = cube.any(axis=2) & ~pairs.enabled()
-        arrays.refuse_where(
-            lost,
-            lambda i: (
+        for i, others in arrays.first_where(lost, "pair"):
+            raise InvalidCounts(
                 f"C counts visits of {pairs.state_name(i // pairs.num_actions)}, "
-                f"{pairs.action_name(i % pairs.num_actions)}, which is not enabled; expected 0"
-            ),
-            "pair",
-            InvalidCounts,
-        )
+                f"{pairs.action_name(i % pairs.num_actions)}, which is not enabled; expected "
+                f"0{others}"
+            )
         rows = cube[pairs.state, pairs.action]  # [K, S]
         known = rewards is not None
         name = "rewards" if known else "reward_sums"
@@ -251,29 +248,27 @@ def merge(first: Counts, second: Counts) -> Counts:
 
     if ours.known:
         here, there = both(ours.values, theirs.values, np.nan)
-        arrays.refuse_where(
-            (here != there) & ~np.isnan(here) & ~np.isnan(there),
-            lambda i: (
+        for i, others in arrays.first_where(
+            (here != there) & ~np.isnan(here) & ~np.isnan(there), ours.per
+        ):
+            raise ShapeMismatch(
                 "the known reward of "
                 f"{name_of_reward(first.pairs, ours.per, offsets, successor, i)} is {here[i]} in "
-                f"the first counts and {there[i]} in the second"
-            ),
-            ours.per,
-            ShapeMismatch,
-        )
+                f"the first counts and {there[i]} in the second{others}"
+            )
         values = np.where(np.isnan(here), there, here)
     else:
         with np.errstate(over="ignore"):  # an infinite sum is refused by name below
             values = np.add(*both(ours.values, theirs.values, 0.0))
     ends = list[FloatArray]()
     if ours.least is not None:
-        for least, others, sign in zip(
+        for ours_end, theirs_end, sign in zip(
             first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True
         ):
             # What was never observed is beyond every reward: the other one counts.
             here, there = (
                 np.where(part.observed > 0, sign * end, np.inf)
-                for part, end in ((first, least), (second, others))
+                for part, end in ((first, ours_end), (second, theirs_end))
             )
             end = np.minimum(*both(here, there, np.inf))
             ends.append(np.where(np.isinf(end), 0.0, sign * end))
@@ -320,14 +315,11 @@ def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
     what = "reward" if rewards.known else "reward sum"
     values = arrays.floats(what, rewards.values, observed.shape, InvalidCounts, name)
     if not rewards.known:
-        arrays.refuse_where(
-            (observed == 0) & (values != 0),
-            lambda i: (
-                f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected 0"
-            ),
-            "value",
-            InvalidCounts,
-        )
+        for i, others in arrays.first_where((observed == 0) & (values != 0), "value"):
+            raise InvalidCounts(
+                f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected "
+                f"0{others}"
+            )
     ends = read_ends(rewards, values, observed, name)
     return LoggedRewards(arrays.freeze(values), rewards.per, bool(rewards.known), *ends)
 
@@ -345,26 +337,22 @@ def read_ends(
         arrays.floats(what, end, observed.shape, InvalidCounts, name)
         for what, end in (("least reward", rewards.least), ("greatest reward", rewards.greatest))
     )
-    arrays.refuse_where(
-        (observed == 0) & ((least != 0) | (greatest != 0)),
-        lambda i: (
+    for i, others in arrays.first_where(
+        (observed == 0) & ((least != 0) | (greatest != 0)), "value"
+    ):
+        raise InvalidCounts(
             f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, but it was never "
-            "observed; expected 0"
-        ),
-        "value",
-        InvalidCounts,
-    )
+            f"observed; expected 0{others}"
+        )
     mean = values / np.maximum(observed, 1)
     slack = MEAN_SLACK * np.maximum(np.abs(least), np.abs(greatest))
-    arrays.refuse_where(
-        (least > greatest) | (mean < least - slack) | (mean > greatest + slack),
-        lambda i: (
+    for i, others in arrays.first_where(
+        (least > greatest) | (mean < least - slack) | (mean > greatest + slack), "value"
+    ):
+        raise InvalidCounts(
             f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, and their mean is "
-            f"{mean.flat[i]}; expected it between them"
-        ),
-        "value",
-        InvalidCounts,
-    )
+            f"{mean.flat[i]}; expected it between them{others}"
+        )
     return arrays.freeze(least), arrays.freeze(greatest)
 
 
@@ -382,10 +370,10 @@ def read_terminal(pairs: Pairs, visits: IntArray, values: object) -> BoolArray:
     if values is None:
         return np.zeros(pairs.num_states, np.bool_)
     terminal = arrays.booleans("terminal", values, (pairs.num_states,), InvalidCounts)
-    arrays.refuse_where(
-        terminal & (arrays.run_sums(visits, pairs.offsets) > 0),
-        lambda s: f"{pairs.state_name(s)} is marked as terminal, but decisions were made there",
-        "state",
-        InvalidCounts,
-    )
+    for s, others in arrays.first_where(
+        terminal & (arrays.run_sums(visits, pairs.offsets) > 0), "state"
+    ):
+        raise InvalidCounts(
+            f"{pairs.state_name(s)} is marked as terminal, but decisions were made there{others}"
+        )
     return terminal

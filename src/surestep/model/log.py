@@ -70,15 +70,11 @@ class DecisionLog(Remembering):
 
         state, action = column("state", pairs.num_states), column("action", pairs.num_actions)
         pair = pairs.find(state, action)
-        arrays.refuse_where(
-            pair < 0,
-            lambda i: (
+        for i, others in arrays.first_where(pair < 0, "step"):
+            raise InvalidLog(
                 f"{pairs.action_name(int(action[i]))} of {name(i)} is not enabled in "
-                f"{pairs.state_name(int(state[i]))}"
-            ),
-            "step",
-            InvalidLog,
-        )
+                f"{pairs.state_name(int(state[i]))}{others}"
+            )
         order = self.order
         if order is not None:
             order = arrays.whole_numbers("order", order, shape, InvalidLog, name)
@@ -246,12 +242,8 @@ def read_episodes(values: object, num_steps: int) -> IntArray:
     if num_episodes < 1:
         raise InvalidLog("the log has no episode, expected at least one")
     offsets = arrays.read_offsets("episode_offsets", values, num_episodes, num_steps, InvalidLog)
-    arrays.refuse_where(
-        arrays.run_lengths(offsets) == 0,
-        lambda e: f"episode {e} has no step, expected at least one",
-        "episode",
-        InvalidLog,
-    )
+    for e, others in arrays.first_where(arrays.run_lengths(offsets) == 0, "episode"):
+        raise InvalidLog(f"episode {e} has no step, expected at least one{others}")
     return offsets
 
 
@@ -262,15 +254,11 @@ def read_propensity(
     if values is None:
         return None
     propensity = arrays.floats("propensity", values, shape, InvalidLog, name)
-    arrays.refuse_where(
-        ~((propensity > 0) & (propensity <= 1)),
-        lambda i: (
+    for i, others in arrays.first_where(~((propensity > 0) & (propensity <= 1)), "step"):
+        raise InvalidLog(
             f"the propensity of {name(i)} is {propensity[i]}, expected above 0 and at most 1: it "
-            "is that of an action that was taken"
-        ),
-        "step",
-        InvalidLog,
-    )
+            f"is that of an action that was taken{others}"
+        )
     return propensity
 
 
@@ -285,16 +273,12 @@ def check_order(log: DecisionLog) -> None:
     offsets = log.episode_offsets
     torn = log.next_state[:-1] != log.state[1:]
     torn[offsets[1:-1] - 1] = False  # the next row belongs to the next episode
-    arrays.refuse_where(
-        torn,
-        lambda i: (
+    for i, others in arrays.first_where(torn, "step"):
+        raise InvalidLog(
             f"{row_name(offsets, i)} leads to {log.pairs.state_name(int(log.next_state[i]))}, but "
             f"the next step begins in {log.pairs.state_name(int(log.state[i + 1]))}; expected the "
-            "steps of an episode in the order of time, without gaps"
-        ),
-        "step",
-        InvalidLog,
-    )
+            f"steps of an episode in the order of time, without gaps{others}"
+        )
 
 
 def check_flags(log: DecisionLog) -> None:
@@ -304,37 +288,25 @@ def check_flags(log: DecisionLog) -> None:
     last = offsets[1:] - 1
     misplaced = unknown.copy()
     misplaced[last] &= flagged[last]
-    arrays.refuse_where(
-        misplaced,
-        lambda i: (
+    for i, others in arrays.first_where(misplaced, "step"):
+        raise InvalidLog(
             f"next_state of {row_name(offsets, i)} is {UNKNOWN}, unknown; expected the state that "
-            "it led to, but at a last step that is neither terminated nor truncated"
-        ),
-        "step",
-        InvalidLog,
-    )
+            f"it led to, but at a last step that is neither terminated nor truncated{others}"
+        )
     early = flagged.copy()
     early[last] = False
-    arrays.refuse_where(
-        early,
-        lambda i: (
+    for i, others in arrays.first_where(early, "step"):
+        raise InvalidLog(
             f"{row_name(offsets, i)} is {'terminated' if log.terminated[i] else 'truncated'}, but "
             "another step follows; expected the flag at the last step (begin a new episode after "
-            "it)"
-        ),
-        "step",
-        InvalidLog,
-    )
-    arrays.refuse_where(
-        ~flagged[last] & ~unknown[last],
-        lambda e: (
+            f"it){others}"
+        )
+    for e, others in arrays.first_where(~flagged[last] & ~unknown[last], "episode"):
+        raise InvalidLog(
             f"{row_name(offsets, int(last[e]))} is the last step, but neither terminated nor "
             "truncated; expected one of them (truncated, if only the recording stopped), or the "
-            f"next state {UNKNOWN} where nobody knows it"
-        ),
-        "episode",
-        InvalidLog,
-    )
+            f"next state {UNKNOWN} where nobody knows it{others}"
+        )
 
 
 def check_ranks(log: DecisionLog) -> None:
@@ -347,16 +319,12 @@ def check_ranks(log: DecisionLog) -> None:
     early[1:] = order[1:] <= order[:-1]
     early[offsets[:-1]] = False
     early[first[1:]] = order[first[1:]] <= order[first[:-1]]
-    arrays.refuse_where(
-        early,
-        lambda i: (
+    for i, others in arrays.first_where(early, "step"):
+        raise InvalidLog(
             f"order of {row_name(offsets, i)} is {order[i]}, not above that of the step before it, "
             "or of the first step of the episode before it; expected steps, and episodes, in the "
-            "order in which they began"
-        ),
-        "step",
-        InvalidLog,
-    )
+            f"order in which they began{others}"
+        )
 
 
 def chosen_episodes(which: object, num_episodes: int) -> IntArray:
@@ -391,15 +359,12 @@ def ends_of(log: DecisionLog) -> BoolArray:
     over[log.next_state[log.terminated]] = True
     decided = np.zeros(pairs.num_states, np.bool_)
     decided[log.state] = True
-
-    def conflict(state: int) -> str:
+    for state, others in arrays.first_where(over & decided, "state"):
         end = int(np.argmax(log.terminated & (log.next_state == state)))
         decision = int(np.argmax(log.state == state))
-        return (
+        raise InvalidLog(
             f"{row_name(log.episode_offsets, end)} terminates in {pairs.state_name(state)}, but "
             f"{row_name(log.episode_offsets, decision)} takes an action there; expected an end "
-            "without decisions (give terminated steps a next state of their own)"
+            f"without decisions (give terminated steps a next state of their own){others}"
         )
-
-    arrays.refuse_where(over & decided, conflict, "state", InvalidLog)
     return arrays.own(over)

@@ -238,15 +238,11 @@ class FiniteMDP:
         if np.array_equal(np.repeat(per_pair, lengths), self.reward):
             rewards = pairs.dense(per_pair)
         else:
-            arrays.refuse_where(
-                (lengths == 0) & (per_pair != 0),
-                lambda k: (
+            for k, others in arrays.first_where((lengths == 0) & (per_pair != 0), "pair"):
+                raise InvalidModel(
                     f"{pairs.pair_name(k)} ends the episode with reward {per_pair[k]} while other "
-                    "pairs have a reward per successor: no one table holds both"
-                ),
-                "pair",
-                InvalidModel,
-            )
+                    f"pairs have a reward per successor: no one table holds both{others}"
+                )
             rewards = dense_cube(pairs, self.offsets, self.successor, self.reward)
         return DenseMDP(
             dense_cube(pairs, self.offsets, self.successor, self.probability),
@@ -402,12 +398,10 @@ def expected_rewards(
         with np.errstate(over="ignore"):
             sums = arrays.run_sums(probability[rows] * reward[rows], starts - rows.start)
             expected[part] = sums + ending[part]
-    arrays.refuse_where(
-        ~np.isfinite(expected),
-        lambda k: f"the expected reward of {pairs.pair_name(k)} is too large for a double",
-        "pair",
-        InvalidModel,
-    )
+    for k, others in arrays.first_where(~np.isfinite(expected), "pair"):
+        raise InvalidModel(
+            f"the expected reward of {pairs.pair_name(k)} is too large for a double{others}"
+        )
     return expected
 
 
@@ -430,15 +424,11 @@ def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> Float
     ending = arrays.floats(
         "ending reward", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name
     )
-    arrays.refuse_where(
-        (ending != 0) & (arrays.run_lengths(offsets) > 0),
-        lambda k: (
+    for k, others in arrays.first_where((ending != 0) & (arrays.run_lengths(offsets) > 0), "pair"):
+        raise InvalidModel(
             f"the ending reward of {pairs.pair_name(k)} is {ending[k]}, but the pair has "
-            "successors; expected 0 (its rewards are those of its transitions)"
-        ),
-        "pair",
-        InvalidModel,
-    )
+            f"successors; expected 0 (its rewards are those of its transitions){others}"
+        )
     return ending
 
 

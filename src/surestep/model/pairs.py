@@ -57,24 +57,16 @@ class Pairs:
             state_labels=read_labels("state", self.state_labels, num_states),
             action_labels=read_labels("action", self.action_labels, num_actions),
         )
-        arrays.refuse_where(
-            arrays.run_lengths(offsets) == 0,
-            lambda s: (
+        for s, others in arrays.first_where(arrays.run_lengths(offsets) == 0, "state"):
+            raise InvalidModel(
                 f"{self.state_name(s)} has no action, expected at least one "
-                "(a state that ends the episode has an action without successors)"
-            ),
-            "state",
-            InvalidModel,
-        )
-        arrays.refuse_where(
-            arrays.not_rising(action, offsets),
-            lambda k: (
+                f"(a state that ends the episode has an action without successors){others}"
+            )
+        for k, others in arrays.first_where(arrays.not_rising(action, offsets), "pair"):
+            raise InvalidModel(
                 f"the actions of {self.state_name(arrays.owner(offsets, k))} are not rising: "
-                f"{action[k - 1]} is followed by {action[k]}"
-            ),
-            "pair",
-            InvalidModel,
-        )
+                f"{action[k - 1]} is followed by {action[k]}{others}"
+            )
 
     @classmethod
     def full(
@@ -164,17 +156,13 @@ class Pairs:
         if values.ndim == 2 and values.shape == dense_shape:
             if zero_elsewhere:
                 disabled = ~self.enabled() & (values != 0)
-                arrays.refuse_where(
-                    disabled,
-                    lambda i: (
+                for i, others in arrays.first_where(disabled, "value"):
+                    raise error(
                         f"{name} gives {values.flat[i]} to "
                         f"{self.state_name(i // self.num_actions)}, "
                         f"{self.action_name(i % self.num_actions)}, which is not enabled; "
-                        "expected 0"
-                    ),
-                    "value",
-                    error,
-                )
+                        f"expected 0{others}"
+                    )
             values = values[self.state, self.action]
         elif values.shape != (self.num_pairs,):
             raise error(
@@ -223,14 +211,11 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
     differs = first.num_pairs != second.num_pairs or not np.array_equal(first.action, second.action)
     if differs or not np.array_equal(first.offsets, second.offsets):
         differing = np.any(first.enabled() != second.enabled(), axis=1)
-        arrays.refuse_where(
-            differing,
-            lambda s: (
-                f"{first_name} and {second_name} enable different actions in {first.state_name(s)}"
-            ),
-            "state",
-            ShapeMismatch,
-        )
+        for s, others in arrays.first_where(differing, "state"):
+            raise ShapeMismatch(
+                f"{first_name} and {second_name} enable different actions in "
+                f"{first.state_name(s)}{others}"
+            )
     for what, ours, theirs in (
         ("state", first.state_labels, second.state_labels),
         ("action", first.action_labels, second.action_labels),
@@ -319,15 +304,11 @@ def read_successors(
         error,
         lambda t: pairs.pair_name(arrays.owner(starts, t)),
     )
-    arrays.refuse_where(
-        arrays.repeated_in_run(states, starts),
-        lambda t: (
+    for t, others in arrays.first_where(arrays.repeated_in_run(states, starts), "transition"):
+        raise error(
             f"successor {states[t]} of {pairs.pair_name(arrays.owner(starts, t))} is listed twice; "
-            "expected each successor once (add the probabilities or counts up)"
-        ),
-        "transition",
-        error,
-    )
+            f"expected each successor once (add the probabilities or counts up){others}"
+        )
     return arrays.freeze(starts), arrays.freeze(states)
 
 

@@ -71,15 +71,13 @@ class Policy:
             "actions", actions, (pairs.num_states,), InvalidPolicy, pairs.state_name
         )
         hit = pairs.action == np.repeat(chosen, arrays.run_lengths(pairs.offsets))
-        arrays.refuse_where(
-            arrays.run_sums(hit.astype(np.int64), pairs.offsets) == 0,
-            lambda s: (
+        for s, others in arrays.first_where(
+            arrays.run_sums(hit.astype(np.int64), pairs.offsets) == 0, "state"
+        ):
+            raise InvalidPolicy(
                 f"actions gives {chosen[s]} to {pairs.state_name(s)}, expected one of its enabled "
-                f"actions {pairs.action[pairs.offsets[s] : pairs.offsets[s + 1]].tolist()}"
-            ),
-            "state",
-            InvalidPolicy,
-        )
+                f"actions {pairs.action[pairs.offsets[s] : pairs.offsets[s + 1]].tolist()}{others}"
+            )
         return cls(pairs, hit.astype(np.float64))
 
     @classmethod

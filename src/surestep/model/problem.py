@@ -297,15 +297,11 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     times = spread(logged.times, places[1])
     must_agree("count", transition, spread(counts.times, places[0]), times)
     must_agree("starts", pairs.state_name, counts.starts, logged.starts)
-    arrays.refuse_where(
-        logged.terminal & ~counts.terminal,
-        lambda s: (
+    for s, others in arrays.first_where(logged.terminal & ~counts.terminal, "state"):
+        raise ShapeMismatch(
             f"episodes of the log terminate in {pairs.state_name(s)}, which the counts do not mark "
-            "as terminal"
-        ),
-        "state",
-        ShapeMismatch,
-    )
+            f"as terminal{others}"
+        )
     if counts.rewards.known:
         return
     slack = SUM_SLACK * float(np.abs(log.reward).max())
@@ -336,11 +332,8 @@ def must_agree(
     """Refuses counts that say something else than the log, naming the first difference."""
     with np.errstate(over="ignore"):  # an infinite difference is one too
         differs = np.abs(counted - expected) > slack
-    arrays.refuse_where(
-        differs,
-        lambda i: (
-            f"{what} of {name(i)} is {counted[i]} in the counts, but {expected[i]} in the log"
-        ),
-        "value",
-        ShapeMismatch,
-    )
+    for i, others in arrays.first_where(differs, "value"):
+        raise ShapeMismatch(
+            f"{what} of {name(i)} is {counted[i]} in the counts, but {expected[i]} in the "
+            f"log{others}"
+        )

@@ -41,12 +41,10 @@ class Successors:
         def name(transition: int) -> str:
             return transition_name(pairs, offsets, successor, transition)
 
-        arrays.refuse_where(
-            arrays.not_rising(successor, offsets),
-            lambda t: f"{name(t)} is listed after {name(t - 1)}; expected successors that rise",
-            "successor",
-            InvalidModel,
-        )
+        for t, others in arrays.first_where(arrays.not_rising(successor, offsets), "successor"):
+            raise InvalidModel(
+                f"{name(t)} is listed after {name(t - 1)}; expected successors that rise{others}"
+            )
         weight = self.weight
         if weight is not None:
             weight = arrays.floats(
@@ -98,21 +96,18 @@ def check_support(counts: Counts, support: Successors) -> None:
     """Refuses successors that the counts contradict: an observed one is missing, or all are."""
     pairs = counts.pairs
     check_same_pairs("the counts", pairs, "the support", support.pairs)
-    arrays.refuse_where(
-        (counts.times > 0) & (support.places(counts) < 0),
-        lambda t: (
+    for t, others in arrays.first_where(
+        (counts.times > 0) & (support.places(counts) < 0), "transition"
+    ):
+        raise ShapeMismatch(
             f"{transition_name(pairs, counts.offsets, counts.successor, t)} was observed "
-            f"{counts.times[t]} times, but is not in the support; expected all that may come"
-        ),
-        "transition",
-        ShapeMismatch,
-    )
-    arrays.refuse_where(
-        (support.sizes == 0) & ~counts.terminal[pairs.state],
-        lambda k: (
+            f"{counts.times[t]} times, but is not in the support; expected all that may "
+            f"come{others}"
+        )
+    for k, others in arrays.first_where(
+        (support.sizes == 0) & ~counts.terminal[pairs.state], "pair"
+    ):
+        raise ShapeMismatch(
             f"the support of {pairs.pair_name(k)} is empty, but its state is not marked as "
-            "terminal; expected at least one successor, or an end of episodes"
-        ),
-        "pair",
-        ShapeMismatch,
-    )
+            f"terminal; expected at least one successor, or an end of episodes{others}"
+        )

@@ -130,16 +130,12 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
 
 def refuse_several_discounts(mdp: FiniteMDP) -> None:
     """Refuses discounts that differ: no file holds any, so the reader gives one for all pairs."""
-    arrays.refuse_where(
-        mdp.discount != mdp.discount[0],
-        lambda k: (
+    for k, others in arrays.first_where(mdp.discount != mdp.discount[0], "pair"):
+        raise InvalidModel(
             f"the discount of {mdp.pairs.pair_name(k)} is {mdp.discount[k]}, that of "
             f"{mdp.pairs.pair_name(0)} is {mdp.discount[0]}; model files hold no discounts, so "
-            "only a model with a single one can be written"
-        ),
-        "pair",
-        InvalidModel,
-    )
+            f"only a model with a single one can be written{others}"
+        )
 
 
 # ---- from a checker's model to ours -----------------------------------------------------------
