@@ -270,6 +270,9 @@ def freeze(array: Kind) -> Kind:
     One that is read-only already, down to the memory it owns or the file that it is mapped from, is
     taken as it is; any other one is copied, so that the caller's array stays the caller's.
     """
+    flags = array.flags
+    if array.base is None and not flags.writeable and flags.c_contiguous:
+        return array
     owner: object = array
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
         owner = owner.base
@@ -458,7 +461,6 @@ class RunWords(NamedTuple):
     what: str  # 'transition probabilities'
     noun: str  # 'pair': what a run belongs to
     name: Callable[[int], str]  # of the item that owns a run
-    entry_name: Callable[[int], str]  # of one entry
     remedy: str = ""
     layer: str = ""  # 'model': what a leading axis numbers
 
@@ -473,19 +475,12 @@ def normalised_runs(
 ) -> FloatArray:
     """Probabilities [N] or [B, N] of which each non-empty run sums to 1 (or to 0, where allowed).
 
-    A sum within rounding of 1 leaves its run untouched, one within `SUM_TOLERANCE` is rescaled,
-    any other one is refused.
+    None is below 0. A sum within rounding of 1 leaves its run untouched, one within `SUM_TOLERANCE`
+    is rescaled, any other one is refused.
     """
     lengths = run_lengths(offsets)
     filled = lengths > 0
 
-    def layer(number: int) -> str:
-        return f" in {words.layer} {number}" if probability.ndim == 2 else ""
-
-    def entry(i: int) -> str:
-        return f"{words.entry_name(i % probability.shape[-1])}{layer(i // probability.shape[-1])}"
-
-    check_within("probability", probability, 0, math.inf, error, entry)
     with np.errstate(over="ignore"):
         if filled.all() and filled.size:  # so it mostly is, and masks cost more than the sums
             sums = np.add.reduceat(probability, offsets[:-1], axis=-1)
@@ -496,14 +491,15 @@ def normalised_runs(
     gap = np.abs(sums - 1.0)
     if zeros_allowed:
         gap[sums == 0] = 0.0
-    for i, others in first_where(gap > SUM_TOLERANCE, words.noun):
-        raise error(
-            f"{words.what} of {words.name(i % filled.size)}{layer(i // filled.size)} sum to "
-            f"{sums.flat[i]:.10g}, expected 1{words.remedy}{others}"
-        )
     rescale = gap > ROUNDING_SLACK
     if not rescale.any():
         return probability
+    for i, others in first_where(gap > SUM_TOLERANCE, words.noun):
+        layer = f" in {words.layer} {i // filled.size}" if probability.ndim == 2 else ""
+        raise error(
+            f"{words.what} of {words.name(i % filled.size)}{layer} sum to {sums.flat[i]:.10g}, "
+            f"expected 1{words.remedy}{others}"
+        )
     divisor = np.repeat(np.where(rescale, sums, 1.0), lengths, axis=-1)
     rescaled: FloatArray = probability / divisor
     return rescaled

@@ -122,12 +122,12 @@ MISTAKES = {
         ),
         (
             lambda: model(with_row(1.0, math.nan), **LABELS),
-            "probability of state 'ward', action 'treat' → state 'home' is nan, expected a finite "
-            "number; 1 of 5 values is affected",
+            "probability of state 'ward', action 'treat' → state 'home' is nan, expected 0 or "
+            "more, and finite; 1 of 5 values is affected",
         ),
         (
             lambda: model(with_row(math.inf, -math.inf)),
-            "probability of state 0, action 1 → state 0 is inf, expected a finite number; 2 of 5",
+            "probability of state 0, action 1 → state 0 is inf, expected 0 or more, and finite",
         ),
         (lambda: model(with_row(1e308, 1e308)), "state 0, action 1 sum to inf, expected 1"),
         (
@@ -136,7 +136,7 @@ MISTAKES = {
         ),
         (
             lambda: sparse([[0.5, 0.5], [0, 0]], [[1.0, 0.0], [0, math.nan]]),
-            "probability of state 1, action 1 → state 1 is nan, expected a finite number; 1 of 4",
+            "probability of state 1, action 1 → state 1 is nan, expected 0 or more, and finite; 1",
         ),
         (
             lambda: raw_model(probability=[0.5, 0.5, 0.25, 1.0]),
@@ -153,11 +153,11 @@ MISTAKES = {
         ),
         (
             lambda: batch(((0.5, 0.5, 1.0), (1.5, -0.5, 0.0))),
-            "→ state 1 in model 1 is -0.5, expected 0 or more",
+            "probability[1, 1] is -0.5, expected 0 or more",
         ),
         (
             lambda: batch(((0.5, 0.5, math.nan), (1.0, 0.0, 0.0))),
-            "probability[0, 2] is nan, expected a finite number; 1 of 6 values is affected",
+            "probability[0, 2] is nan, expected 0 or more, and finite; 1 of 6 values is affected",
         ),
         # rewards
         (
@@ -181,8 +181,7 @@ MISTAKES = {
         ),
         (
             lambda: raw_model(ending_reward=[0.0, 2.0, 3.0, 0.0]),
-            "the ending reward of state 0, action 1 is 2.0, but the pair has successors; "
-            "expected 0",
+            "ending_reward of state 0, action 1 is 2.0, but the pair has successors; expected 0",
         ),
         (lambda: model(R=np.zeros((2, 3))), "R has shape (2, 3), expected (2, 2)"),
         (
@@ -220,11 +219,11 @@ MISTAKES = {
         ),
         (
             lambda: model(initial=[1.5, -0.5], **LABELS),
-            "probability of starting in state 'home' is -0.5, expected 0 or more",
+            "initial of state 'home' is -0.5, expected 0 or more",
         ),
         (
             lambda: model(initial=[math.nan, 1.0], **LABELS),
-            "initial of state 'ward' is nan, expected a finite number; 1 of 2 values is affected",
+            "initial of state 'ward' is nan, expected 0 or more, and finite",
         ),
         (lambda: model(initial=[0.5, 0.5, 0.0]), "initial has shape (3,), expected (2,)"),
         # shapes, pairs and runs
@@ -341,7 +340,7 @@ MISTAKES = {
         ),
         (
             lambda: counts([[[1, -2], [0, 0]], [[0, -1], [0, 0]]]),
-            "count of state 0, action 0 → state 1 is -2, expected 0 or more",
+            "times of state 0, action 0 → state 1 is -2, expected 0 or more",
         ),
         (
             lambda: counts([[[1, 0.5], [0, 0]], [[0, 1], [0, 0]]]),
@@ -394,7 +393,7 @@ MISTAKES = {
         (lambda: raw_counts(rewards=[0.0, 0.0]), "rewards is of type list, expected LoggedRewards"),
         (
             lambda: raw_counts(rewards=LoggedRewards([0.0, 0.0], "state", True)),
-            "rewards are per 'state', expected 'pair' or 'transition'",
+            "per is 'state'; expected one of pair, transition",
         ),
         (
             lambda: raw_counts(rewards=LoggedRewards([0.0, 0.0], "pair", "yes")),
@@ -447,7 +446,7 @@ MISTAKES = {
         ),
         (
             lambda: Policy(PAIRS, [0.5, 0.5, math.inf, 0.0]),
-            "probability of state 1, action 0 is inf, expected a finite number; 1 of 4 values is",
+            "probability of state 1, action 0 is inf, expected 0 or more, and finite; 1 of 4",
         ),
         (
             lambda: Policy.from_dense(RAGGED, [[1.0, math.nan], [0.5, 0.5]]),

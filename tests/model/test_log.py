@@ -291,7 +291,7 @@ MISTAKES = {
         ),
         (lambda: log_of(reward=[0.0, 1.0]), "reward has shape (2,), expected (3,)"),
         (lambda: log_of(action=[1, 0, 0, 0]), "action has shape (4,), expected (3,)"),
-        (lambda: log_of(state=[[0, 1, 0]]), "state has shape (1, 3), expected (3,)"),
+        (lambda: log_of(state=[[0, 1, 0]]), "state has 2 dimensions, expected a flat array"),
         (
             lambda: log_of(next_state=[0, 2, 0]),
             "episode 0, step 0 leads to state 'ward', but the next step begins in state 'home'; "
@@ -509,7 +509,7 @@ def test_a_problem_refuses_the_counts_of_another_log():
         problem(log, rebuilt(counts, rewards=LoggedRewards([0.5, -1.0, 0.0, 0.0], "pair", False)))
     with pytest.raises(ShapeMismatch, match="the counts and the log enable different actions"):
         problem(log_of(pairs=Pairs.full(3, 2)), counts)
-    with pytest.raises(InvalidParameter, match="log is of type str, expected DecisionLog"):
+    with pytest.raises(InvalidParameter, match="log is 'log', expected DecisionLog or None"):
         problem("log", counts)
 
 

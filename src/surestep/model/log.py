@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, Remembering
 from surestep._reprs import short_repr
+from surestep._settings import Each
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.pairs import Pairs
+from surestep.model.pairs import Pairs, read_noun
 
 UNKNOWN = -1  # the next state of a row of which nobody knows where it led
 
@@ -34,65 +36,40 @@ class DecisionLog(Remembering):
     """
 
     pairs: Pairs
-    state: IndexArray  # [N]
-    action: IndexArray  # [N]
-    reward: FloatArray  # [N]
-    next_state: IndexArray  # [N] −1 where nobody knows it
-    terminated: BoolArray  # [N]
-    truncated: BoolArray  # [N]
+    state: Annotated[IndexArray, Each("N", 0, below="S")]
+    action: Annotated[IndexArray, Each("N", 0, below="A")]
+    reward: Annotated[FloatArray, Each("N")]
+    next_state: Annotated[IndexArray, Each("N", UNKNOWN, below="S")]  # −1 where nobody knows it
+    terminated: Annotated[BoolArray, Each("N")]
+    truncated: Annotated[BoolArray, Each("N")]
     episode_offsets: IntArray  # [E+1]
-    propensity: FloatArray | None = None  # [N]
-    order: IntArray | None = None  # [N]
-    continued: BoolArray | None = None  # [E]; None: no episode is
-    cut: BoolArray | None = None  # [E]; None: no episode is
+    propensity: Annotated[FloatArray | None, Each("N", 0, 1)] = None
+    order: Annotated[IntArray | None, Each("N")] = None
+    continued: Annotated[BoolArray | None, Each("E")] = None  # None: no episode is
+    cut: Annotated[BoolArray | None, Each("E")] = None  # None: no episode is
     pair: IntArray = field(init=False)  # [N] the pair of each row's state and action
 
     __repr__ = short_repr("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
+        size = arrays.numbers("state", self.state, InvalidLog).size
+        offsets = read_episodes(self.episode_offsets, size)
+        name = partial(row_name, offsets)
+        read_noun(self, InvalidLog, {"N": size, "E": offsets.size - 1}, {"N": name})
         pairs = self.pairs
-        arrays.expect("pairs", pairs, Pairs, InvalidLog)
-        shape = (arrays.numbers("state", self.state, InvalidLog).size,)
-        offsets = read_episodes(self.episode_offsets, shape[0])
-
-        def name(row: int) -> str:
-            return row_name(offsets, row)
-
-        def column(what: str, below: int, least: int = 0) -> IndexArray:
-            values = arrays.numbers(what, getattr(self, what), InvalidLog)
-            flat = arrays.shaped(what, values, shape, InvalidLog)
-            return arrays.indices(what, flat, below, InvalidLog, name, least=least)
-
-        def flags(what: str, size: int) -> BoolArray | None:
-            values = getattr(self, what)
-            return None if values is None else arrays.booleans(what, values, (size,), InvalidLog)
-
-        state, action = column("state", pairs.num_states), column("action", pairs.num_actions)
-        pair = pairs.find(state, action)
+        pair = pairs.find(self.state, self.action)
         for i, others in arrays.first_where(pair < 0, "step"):
             raise InvalidLog(
-                f"{pairs.action_name(int(action[i]))} of {name(i)} is not enabled in "
-                f"{pairs.state_name(int(state[i]))}{others}"
+                f"{pairs.action_name(int(self.action[i]))} of {name(i)} is not enabled in "
+                f"{pairs.state_name(int(self.state[i]))}{others}"
             )
-        order = self.order
-        if order is not None:
-            order = arrays.whole_numbers("order", order, shape, InvalidLog, name)
-        arrays.keep(
-            self,
-            state=state,
-            action=action,
-            reward=arrays.floats("reward", self.reward, shape, InvalidLog, name),
-            next_state=column("next_state", pairs.num_states, least=UNKNOWN),
-            terminated=arrays.booleans("terminated", self.terminated, shape, InvalidLog),
-            truncated=arrays.booleans("truncated", self.truncated, shape, InvalidLog),
-            episode_offsets=offsets,
-            propensity=read_propensity(self.propensity, shape, name),
-            order=order,
-            continued=flags("continued", offsets.size - 1),
-            cut=flags("cut", offsets.size - 1),
-            pair=arrays.own(pair),
-        )
+        for i, others in arrays.first_where(np.asarray(self.propensity == 0), "step"):
+            raise InvalidLog(
+                f"propensity of {name(i)} is 0, expected more: it is that of an action that was "
+                f"taken{others}"
+            )
+        arrays.keep(self, episode_offsets=offsets, pair=arrays.own(pair))
         check_flags(self)
         check_order(self)
         check_ranks(self)
@@ -245,21 +222,6 @@ def read_episodes(values: object, num_steps: int) -> IntArray:
     for e, others in arrays.first_where(arrays.run_lengths(offsets) == 0, "episode"):
         raise InvalidLog(f"episode {e} has no step, expected at least one{others}")
     return offsets
-
-
-def read_propensity(
-    values: object, shape: tuple[int, ...], name: Callable[[int], str]
-) -> FloatArray | None:
-    """Returns probabilities of actions that were taken, which are above 0; None where none are."""
-    if values is None:
-        return None
-    propensity = arrays.floats("propensity", values, shape, InvalidLog, name)
-    for i, others in arrays.first_where(~((propensity > 0) & (propensity <= 1)), "step"):
-        raise InvalidLog(
-            f"the propensity of {name(i)} is {propensity[i]}, expected above 0 and at most 1: it "
-            f"is that of an action that was taken{others}"
-        )
-    return propensity
 
 
 def row_name(offsets: IntArray, row: int) -> str:

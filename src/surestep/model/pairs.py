@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, BoolArray, ErrorType, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
+from surestep._settings import read_arrays
 from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
 
 if TYPE_CHECKING:
@@ -289,6 +291,29 @@ def picked_labels(labels: Labels, places: IntArray) -> Labels:
         return tuple(labels[place] for place in places.tolist())
 
     return LazyLabels(pick, places.size) if isinstance(labels, LazyLabels) else pick()
+
+
+def read_noun(
+    noun: Any,
+    error: ErrorType,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    names: Mapping[str, Callable[[int], str]] = MappingProxyType({}),
+) -> None:
+    """Checks and freezes the fields of a noun that has pairs, as their types say.
+
+    Successors give T, the number of transitions; other axes than S, A, K and T have `sizes`, and
+    `names` for messages.
+    """
+    pairs = noun.pairs
+    arrays.expect("pairs", pairs, Pairs, error)
+    sizes = {"S": pairs.num_states, "A": pairs.num_actions, "K": pairs.num_pairs, **sizes}
+    names = {"S": pairs.state_name, "K": pairs.pair_name, **names}
+    if hasattr(noun, "successor"):
+        offsets, successor = read_successors(pairs, noun.offsets, noun.successor, error)
+        arrays.keep(noun, offsets=offsets, successor=successor)
+        sizes["T"] = successor.size
+        names["T"] = lambda t: transition_name(pairs, offsets, successor, t)
+    read_arrays(noun, error, sizes, names)
 
 
 def read_successors(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
+from surestep._settings import Each
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
-from surestep.model.pairs import Pairs, check_same_pairs, read_successors, transition_name
+from surestep.model.pairs import Pairs, check_same_pairs, read_noun, transition_name
 from surestep.model.statements import Statement
 
 LIGHTEST, HEAVIEST = 1e-9, 10**9  # weights of a prior
@@ -27,30 +29,22 @@ class Successors:
 
     pairs: Pairs
     offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T']
-    weight: FloatArray | None = None  # [T']
+    successor: IndexArray  # [T]
+    weight: Annotated[FloatArray | None, Each("T", LIGHTEST, HEAVIEST)] = None
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "sizes")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
-        pairs = self.pairs
-        arrays.expect("pairs", pairs, Pairs, InvalidModel)
-        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
-
-        def name(transition: int) -> str:
-            return transition_name(pairs, offsets, successor, transition)
-
-        for t, others in arrays.first_where(arrays.not_rising(successor, offsets), "successor"):
+        read_noun(self, InvalidModel)
+        falling = arrays.not_rising(self.successor, self.offsets)
+        for t, others in arrays.first_where(falling, "successor"):
+            listed, before = (
+                transition_name(self.pairs, self.offsets, self.successor, i) for i in (t, t - 1)
+            )
             raise InvalidModel(
-                f"{name(t)} is listed after {name(t - 1)}; expected successors that rise{others}"
+                f"{listed} is listed after {before}; expected successors that rise{others}"
             )
-        weight = self.weight
-        if weight is not None:
-            weight = arrays.floats(
-                "weight", weight, successor.shape, InvalidModel, name, least=LIGHTEST, most=HEAVIEST
-            )
-        arrays.keep(self, offsets=offsets, successor=successor, weight=weight)
 
     @property
     def sizes(self) -> IntArray:
