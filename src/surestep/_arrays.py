@@ -340,6 +340,17 @@ def equal_by_value(first: Any, second: object) -> bool:
     return first is second or (type(first) is type(second) and equal_fields(first, second))
 
 
+class Frozen:
+    """A base of dataclasses whose arrays the package made itself: frozen, and not checked."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Freezes the arrays."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        keep(self, **{field.name: getattr(self, field.name) for field in fields})
+
+
 class Remembering:
     """A noun that keeps what was derived from it; copies, pickles and comparisons know nothing."""
 

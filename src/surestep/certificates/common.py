@@ -45,6 +45,13 @@ def check_ranges(settings: object, *whats: str) -> None:
             )
 
 
+def refuse_settings(wrong: Mapping[str, bool]) -> None:
+    """Refuses settings that do not go together, by the first sentence that is true of them."""
+    for refusal, holds in wrong.items():
+        if holds:
+            raise InvalidParameter(refusal)
+
+
 def range_of(settings: object, what: str) -> tuple[float, float] | None:
     """Returns the two ends of what was given; None where nothing was."""
     low, high = (getattr(settings, f"{what}_{end}") for end in ("low", "high"))

@@ -15,7 +15,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
-from surestep._settings import check_setting
+from surestep._settings import check_settings
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.log import DecisionLog
@@ -128,7 +128,9 @@ class Benchmark:
     behavior: Policy  # π_b
     # the policy that makes the data; None means the behavior policy
     collector: Policy = field(default=None)  # type: ignore[assignment]
-    horizon: int | None  # steps of an episode; None: the data is one stream of steps
+    horizon: Annotated[
+        int | None, Meta(ge=1)
+    ]  # steps of an episode; None: the data is one stream of steps
     rewards: RewardConvention = "observed"
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
@@ -142,14 +144,10 @@ class Benchmark:
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
-        arrays.expect("mdp", self.mdp, FiniteMDP)
-        arrays.expect("behavior", self.behavior, Policy)
         object.__setattr__(self, "collector", self.collector or self.behavior)
-        arrays.expect("collector", self.collector, Policy)
+        check_settings(self)
         for who, policy in (("behavior", self.behavior), ("collector", self.collector)):
             check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
-        check_setting("horizon", self.horizon, Annotated[int | None, Meta(ge=1)])
-        check_setting("rewards", self.rewards, RewardConvention)
         if (self.mdp.discount != self.mdp.discount[0]).any():
             raise InvalidParameter("the model of a benchmark has one discount for all pairs")
 
