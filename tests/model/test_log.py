@@ -299,20 +299,16 @@ MISTAKES = {
         ),
         (
             lambda: log_of(truncated=[True, False, True]),
-            "episode 0, step 0 is truncated, but another step follows; expected the flag at the "
-            "last "
-            "step (begin a new episode after it); 1 of 3 steps is affected",
+            "episode 0, step 0 is truncated, its next state is 1, and another step follows; "
+            "expected a flag at the last step of an episode",
         ),
         (
             lambda: log_of(terminated=[True, True, False]),
-            "episode 0, step 0 is terminated, but another step follows",
+            "episode 0, step 0 is terminated, its next state is 1, and another step follows",
         ),
         (
             lambda: log_of(truncated=[False, False, False]),
-            "episode 1, step 0 is the last step, but neither terminated nor truncated; expected "
-            "one "
-            "of them (truncated, if only the recording stopped), or the next state -1 where nobody "
-            "knows it; 1 of 2 episodes is affected",
+            "episode 1, step 0 is without a flag, its next state is 0, and it is the last step",
         ),
         (
             lambda: log_of(terminated=[0, 2, 0]),

@@ -245,29 +245,21 @@ def check_order(log: DecisionLog) -> None:
 
 def check_flags(log: DecisionLog) -> None:
     """Checks that the last row of each episode says how it ended, and no other row does."""
-    offsets = log.episode_offsets
-    flagged, unknown = log.terminated | log.truncated, log.next_state == UNKNOWN
-    last = offsets[1:] - 1
-    misplaced = unknown.copy()
-    misplaced[last] &= flagged[last]
-    for i, others in arrays.first_where(misplaced, "step"):
-        raise InvalidLog(
-            f"next_state of {row_name(offsets, i)} is {UNKNOWN}, unknown; expected the state that "
-            f"it led to, but at a last step that is neither terminated nor truncated{others}"
+    offsets, unknown = log.episode_offsets, log.next_state == UNKNOWN
+    flagged = log.terminated | log.truncated
+    last = np.zeros(log.num_steps, np.bool_)
+    last[offsets[1:] - 1] = True
+    for i, others in arrays.first_where(
+        np.where(last, flagged == unknown, flagged | unknown), "step"
+    ):
+        flag = (
+            "terminated" if log.terminated[i] else "truncated" if flagged[i] else "without a flag"
         )
-    early = flagged.copy()
-    early[last] = False
-    for i, others in arrays.first_where(early, "step"):
         raise InvalidLog(
-            f"{row_name(offsets, i)} is {'terminated' if log.terminated[i] else 'truncated'}, but "
-            "another step follows; expected the flag at the last step (begin a new episode after "
-            f"it){others}"
-        )
-    for e, others in arrays.first_where(~flagged[last] & ~unknown[last], "episode"):
-        raise InvalidLog(
-            f"{row_name(offsets, int(last[e]))} is the last step, but neither terminated nor "
-            "truncated; expected one of them (truncated, if only the recording stopped), or the "
-            f"next state {UNKNOWN} where nobody knows it{others}"
+            f"{row_name(offsets, i)} is {flag}, its next state is {log.next_state[i]}, and "
+            f"{'it is the last step' if last[i] else 'another step follows'}; expected a flag at "
+            "the last step of an episode (truncated, if only the recording stopped), or there the "
+            f"next state {UNKNOWN} where nobody knows it, and neither before{others}"
         )
 
 

@@ -204,24 +204,20 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
     """
     if first is second:
         return
-    for what, here, there in (
-        ("states", first.num_states, second.num_states),
-        ("actions", first.num_actions, second.num_actions),
-    ):
+    both = first, second
+    for what in ("states", "actions"):
+        here, there = (getattr(each, f"num_{what}") for each in both)
         if here != there:
             raise ShapeMismatch(f"{first_name} has {here} {what}, {second_name} has {there}")
-    differs = first.num_pairs != second.num_pairs or not np.array_equal(first.action, second.action)
-    if differs or not np.array_equal(first.offsets, second.offsets):
+    if not all(np.array_equal(*(getattr(x, n) for x in both)) for n in ("offsets", "action")):
         differing = np.any(first.enabled() != second.enabled(), axis=1)
         for s, others in arrays.first_where(differing, "state"):
             raise ShapeMismatch(
                 f"{first_name} and {second_name} enable different actions in "
                 f"{first.state_name(s)}{others}"
             )
-    for what, ours, theirs in (
-        ("state", first.state_labels, second.state_labels),
-        ("action", first.action_labels, second.action_labels),
-    ):
+    for what in ("state", "action"):
+        ours, theirs = (getattr(each, f"{what}_labels") for each in both)
         if ours is not None and theirs is not None and ours != theirs:
             i = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
             raise ShapeMismatch(
