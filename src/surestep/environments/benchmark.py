@@ -7,7 +7,7 @@ and models from tables of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from msgspec import Meta
@@ -15,7 +15,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
-from surestep._settings import check_settings
+from surestep._settings import check_setting
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.log import DecisionLog
@@ -98,6 +98,9 @@ class Truth:
         return arrays.weighted_rows(values, self.mdp.initial)
 
 
+Steps = Annotated[int | None, Meta(ge=1)]
+
+
 class Simulator(Protocol):
     """A source of a benchmark's data that is not its finite model."""
 
@@ -128,9 +131,7 @@ class Benchmark:
     behavior: Policy  # π_b
     # the policy that makes the data; None means the behavior policy
     collector: Policy = field(default=None)  # type: ignore[assignment]
-    horizon: Annotated[
-        int | None, Meta(ge=1)
-    ]  # steps of an episode; None: the data is one stream of steps
+    horizon: Steps  # steps of an episode; None: the data is one stream of steps
     rewards: RewardConvention = "observed"
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
@@ -145,7 +146,9 @@ class Benchmark:
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
         object.__setattr__(self, "collector", self.collector or self.behavior)
-        check_settings(self)
+        kinds: dict[str, Any] = {"mdp": FiniteMDP, "behavior": Policy, "collector": Policy}
+        for name, kind in (kinds | {"horizon": Steps, "rewards": RewardConvention}).items():
+            check_setting(name, getattr(self, name), kind)
         for who, policy in (("behavior", self.behavior), ("collector", self.collector)):
             check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
         if (self.mdp.discount != self.mdp.discount[0]).any():

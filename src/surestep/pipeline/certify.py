@@ -319,8 +319,9 @@ def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
     for logged in [chance for chance in (rows.lowest, rows.highest) if chance is not None]:
         other = np.abs(known.probability[pair] - logged) > SAME_CHANCE
         for t, others in first_where(other, "transition"):
+            name, chance = pairs.pair_name(int(pair[t])), known.probability[pair[t]]
             raise ShapeMismatch(
-                f"the log says that {pairs.pair_name(int(pair[t]))} was taken with probability "
-                f"{logged[t]:.6g}, but the behavior policy of the result has "
-                f"{known.probability[pair[t]]:.6g}; expected a log that the same policy made{others}"
+                f"the log says that {name} was taken with probability {logged[t]:.6g}, but the "
+                f"behavior policy of the result has {chance:.6g}; expected a log that the same "
+                f"policy made{others}"
             )
