@@ -93,13 +93,17 @@ class Look:
 
     def __post_init__(self) -> None:
         """Checks the numbers; a font that is not there is found out when it is needed."""
-        sides = [("a side of the size", "inches", INCHES, side) for side in self.size or ()]
-        for what, unit, (least, most), size in (
-            *sides,
-            ("the font size", "points", POINTS, self.font_size),
-        ):
-            if not least <= size <= most:
-                raise InvalidParameter(f"{what} is {size:g} {unit}, expected {least:g} to {most:g}")
+        for side in self.size or ():
+            if not INCHES[0] <= side <= INCHES[1]:
+                raise InvalidParameter(
+                    f"the size has a side of {side:g} inches, expected {INCHES[0]:g} to "
+                    f"{INCHES[1]:g}"
+                )
+        if not POINTS[0] <= self.font_size <= POINTS[1]:
+            raise InvalidParameter(
+                f"the font size is {self.font_size:g} points, expected {POINTS[0]:g} to "
+                f"{POINTS[1]:g}"
+            )
 
 
 USUAL_LOOK = Look()
