@@ -88,12 +88,10 @@ def whole_numbers(
         wrong = array > np.iinfo(np.int64).max
     else:
         return array.astype(np.int64, copy=False)
-    refuse_where(
-        wrong,
-        lambda i: f"{name}{at(array, i, describe)} is {array.flat[i]}, expected a whole number",
-        "value",
-        error,
-    )
+    for i, others in first_where(wrong, "value"):
+        raise error(
+            f"{name}{at(array, i, describe)} is {array.flat[i]}, expected a whole number{others}"
+        )
     return array.astype(np.int64, copy=False)
 
 
@@ -102,12 +100,8 @@ def booleans(name: str, values: object, shape: tuple[int, ...], error: ErrorType
     array = shaped(name, numbers(name, values, error), shape, error)
     if array.dtype == np.bool_:
         return array
-    refuse_where(
-        (array != 0) & (array != 1),
-        lambda i: f"{name}{at(array, i)} is {array.flat[i]}, expected True or False",
-        "value",
-        error,
-    )
+    for i, others in first_where((array != 0) & (array != 1), "value"):
+        raise error(f"{name}{at(array, i)} is {array.flat[i]}, expected True or False{others}")
     return array.astype(np.bool_, copy=False)
 
 
@@ -147,12 +141,10 @@ def check_within(
     expected = f"{least} or more{finite}" if most >= LARGEST_DOUBLE else f"{least} to {most}"
     if least == -LARGEST_DOUBLE:
         expected = "a finite number"
-    refuse_where(
-        ~((array >= least) & (array <= most)),
-        lambda i: f"{name}{at(array, i, describe)} is {array.flat[i]}, expected {expected}",
-        "value",
-        error,
-    )
+    for i, others in first_where(~((array >= least) & (array <= most)), "value"):
+        raise error(
+            f"{name}{at(array, i, describe)} is {array.flat[i]}, expected {expected}{others}"
+        )
 
 
 def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: ErrorType) -> AnyArray:
@@ -169,15 +161,20 @@ def at(array: AnyArray, flat_index: int, describe: Callable[[int], str] | None =
     return str([int(i) for i in np.unravel_index(flat_index, array.shape)]) if array.ndim else ""
 
 
+def first_where(wrong: AnyArray, noun: str) -> list[tuple[int, str]]:
+    """Returns, where any entry is wrong, the first of them, and how many there are in words.
+
+    `for i, others in first_where(…): raise …` refuses it.
+    """
+    return [(int(np.argmax(wrong)), affected(wrong, noun))] if wrong.any() else []
+
+
 def refuse_where(
-    wrong: AnyArray,
-    message: Callable[[int], str],
-    noun: str,
-    error: Callable[[str], SurestepError],
+    wrong: AnyArray, message: Callable[[int], str], noun: str, error: ErrorType
 ) -> None:
     """Raises, where any entry is wrong: the message of the first, and how many there are."""
-    if wrong.any():
-        raise error(message(int(np.argmax(wrong))) + affected(wrong, noun))
+    for i, others in first_where(wrong, noun):
+        raise error(f"{message(i)}{others}")
 
 
 def affected(wrong: AnyArray, noun: str) -> str:
@@ -273,6 +270,9 @@ def freeze(array: Kind) -> Kind:
     One that is read-only already, down to the memory it owns or the file that it is mapped from, is
     taken as it is; any other one is copied, so that the caller's array stays the caller's.
     """
+    flags = array.flags
+    if array.base is None and not flags.writeable and flags.c_contiguous:
+        return array
     owner: object = array
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
         owner = owner.base
@@ -340,6 +340,17 @@ def equal_by_value(first: Any, second: object) -> bool:
     return first is second or (type(first) is type(second) and equal_fields(first, second))
 
 
+class Frozen:
+    """A base of dataclasses whose arrays the package made itself: frozen, and not checked."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Freezes the arrays."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        keep(self, **{field.name: getattr(self, field.name) for field in fields})
+
+
 class Remembering:
     """A noun that keeps what was derived from it; copies, pickles and comparisons know nothing."""
 
@@ -367,12 +378,10 @@ def read_offsets(name: str, values: object, items: int, total: int, error: Error
     offsets = whole_numbers(name, values, (items + 1,), error)
     if offsets[0] != 0 or offsets[-1] != total:
         raise error(f"{name} runs from {offsets[0]} to {offsets[-1]}, expected from 0 to {total}")
-    refuse_where(
-        offsets[1:] < offsets[:-1],
-        lambda i: f"{name} falls from {offsets[i]} to {offsets[i + 1]} at position {i + 1}",
-        "run",
-        error,
-    )
+    for i, others in first_where(offsets[1:] < offsets[:-1], "run"):
+        raise error(
+            f"{name} falls from {offsets[i]} to {offsets[i + 1]} at position {i + 1}{others}"
+        )
     return offsets
 
 
@@ -463,7 +472,6 @@ class RunWords(NamedTuple):
     what: str  # 'transition probabilities'
     noun: str  # 'pair': what a run belongs to
     name: Callable[[int], str]  # of the item that owns a run
-    entry_name: Callable[[int], str]  # of one entry
     remedy: str = ""
     layer: str = ""  # 'model': what a leading axis numbers
 
@@ -478,19 +486,12 @@ def normalised_runs(
 ) -> FloatArray:
     """Probabilities [N] or [B, N] of which each non-empty run sums to 1 (or to 0, where allowed).
 
-    A sum within rounding of 1 leaves its run untouched, one within `SUM_TOLERANCE` is rescaled,
-    any other one is refused.
+    None is below 0. A sum within rounding of 1 leaves its run untouched, one within `SUM_TOLERANCE`
+    is rescaled, any other one is refused.
     """
     lengths = run_lengths(offsets)
     filled = lengths > 0
 
-    def layer(number: int) -> str:
-        return f" in {words.layer} {number}" if probability.ndim == 2 else ""
-
-    def entry(i: int) -> str:
-        return f"{words.entry_name(i % probability.shape[-1])}{layer(i // probability.shape[-1])}"
-
-    check_within("probability", probability, 0, math.inf, error, entry)
     with np.errstate(over="ignore"):
         if filled.all() and filled.size:  # so it mostly is, and masks cost more than the sums
             sums = np.add.reduceat(probability, offsets[:-1], axis=-1)
@@ -501,18 +502,15 @@ def normalised_runs(
     gap = np.abs(sums - 1.0)
     if zeros_allowed:
         gap[sums == 0] = 0.0
-    refuse_where(
-        gap > SUM_TOLERANCE,
-        lambda i: (
-            f"{words.what} of {words.name(i % filled.size)}{layer(i // filled.size)} sum to "
-            f"{sums.flat[i]:.10g}, expected 1{words.remedy}"
-        ),
-        words.noun,
-        error,
-    )
     rescale = gap > ROUNDING_SLACK
     if not rescale.any():
         return probability
+    for i, others in first_where(gap > SUM_TOLERANCE, words.noun):
+        layer = f" in {words.layer} {i // filled.size}" if probability.ndim == 2 else ""
+        raise error(
+            f"{words.what} of {words.name(i % filled.size)}{layer} sum to {sums.flat[i]:.10g}, "
+            f"expected 1{words.remedy}{others}"
+        )
     divisor = np.repeat(np.where(rescale, sums, 1.0), lengths, axis=-1)
     rescaled: FloatArray = probability / divisor
     return rescaled

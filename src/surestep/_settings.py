@@ -1,21 +1,27 @@
-"""Settings checked by the types of their fields, in one wording.
+"""Settings and arrays checked by the types of their fields, in one wording.
 
 A dataclass of settings says what each may be, `n_wedge: Annotated[int, Meta(ge=0, description=
 "pairs seen less often keep π_b")]`, and is a `Settings`. Types may be `int`, `float` (finite),
 `bool`, `Literal` of words, a class, and one of them or None.
+
+A noun says what its arrays have, `reward: Annotated[FloatArray, Each("T")]`, and reads them with
+`read_arrays`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
+from surestep._arrays import LARGEST_DOUBLE, AnyArray, BoolArray, ErrorType, FloatArray
 from surestep._names import unknown
 from surestep.errors import InvalidParameter
 
@@ -35,15 +41,17 @@ class Settings:
         check_settings(self)
 
 
-def check_settings(instance: Any) -> None:
-    """Refuses values that the types of their fields do not allow.
+def check_settings(instance: Any, error: ErrorType = InvalidParameter) -> None:
+    """Refuses values that the types of their fields do not allow; of arrays it knows nothing.
 
     Numbers of NumPy's become Python's own.
     """
-    for name, kind in types_of(instance.__class__).items():
-        value = arrays.plain(getattr(instance, name))
-        check_setting(name, value, kind)
-        object.__setattr__(instance, name, value)
+    for name, (kind, classes) in types_of(instance.__class__).items():
+        value = getattr(instance, name)
+        if not isinstance(value, classes):  # what is one of a class is told soonest
+            value = arrays.plain(value)
+            check_setting(name, value, kind, error)
+            object.__setattr__(instance, name, value)
 
 
 @cache
@@ -58,7 +66,7 @@ def parts_of(kind: Any) -> tuple[Meta, tuple[Any, ...], list[str], list[Any]]:
     return meta, options, words, classes
 
 
-def check_setting(name: str, value: Any, kind: Any) -> None:
+def check_setting(name: str, value: Any, kind: Any, error: ErrorType = InvalidParameter) -> None:
     """Refuses a value that a type does not allow."""
     meta, options, words, classes = parts_of(kind)
     whole, number = int in options, int in options or float in options
@@ -73,9 +81,10 @@ def check_setting(name: str, value: Any, kind: Any) -> None:
     others += " or True or False" * (bool in classes) + " or None" * (NoneType in options)
     why = f": {meta.description}" if meta.description else ""
     if words:
-        raise unknown(f"{name} is {arrays.shown(value)}", value, words, f"{others}{why}")
+        said = f"{name} is {arrays.shown(value)}"
+        raise error(str(unknown(said, value, words, f"{others}{why}")))
     expected = f" or a {'whole ' * whole}number{span_of(meta)}" * number + others
-    raise InvalidParameter(f"{name} is {arrays.shown(value)}, expected{expected[3:]}{why}")
+    raise error(f"{name} is {arrays.shown(value)}, expected{expected[3:]}{why}")
 
 
 def is_within(value: float, meta: Meta, whole: bool) -> bool:
@@ -102,6 +111,74 @@ def span_of(meta: Meta) -> str:
 
 @cache
 def types_of(settings: Any) -> dict[str, Any]:
-    """Returns the types of the fields of a dataclass, with what `Annotated` says of them."""
+    """Returns the types of the fields of a dataclass, as `Annotated` has them, and their classes.
+
+    Those of arrays, and of tuples and mappings, are left out.
+    """
     hints = get_type_hints(settings, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(settings)}
+    kinds = [(field.name, hints[field.name]) for field in dataclasses.fields(settings)]
+    known = {name: (kind, tuple(parts_of(kind)[3])) for name, kind in kinds}
+    return {name: kind for name, kind in known.items() if not any(map(get_origin, kind[1]))}
+
+
+# ---- arrays -----------------------------------------------------------------------------------
+
+
+class Each(NamedTuple):
+    """An array with an entry for each item of its axes, `Each("BK")`, from `least` to `most`."""
+
+    axes: str  # letters, as in the docs
+    least: float = -LARGEST_DOUBLE
+    most: float = LARGEST_DOUBLE
+    below: str = ""  # the axis whose items the entries number, in 32 bits
+
+
+def read_arrays(
+    noun: Any,
+    error: ErrorType,
+    sizes: dict[str, int],
+    names: Mapping[str, Callable[[int], str]],
+) -> None:
+    """Checks and freezes the arrays of a noun, as the types of their fields say.
+
+    `sizes` are those of axes; another one has the size of the first array that begins with it.
+    `names` are those of the items of an axis, for messages. Where a type is without None, a None
+    means zeros.
+    """
+    for name, kind, each, may_be_none in arrays_of(noun.__class__):
+        values, axes = getattr(noun, name), each.axes
+        if values is None and may_be_none:
+            continue
+        if axes[0] not in sizes:
+            found = arrays.numbers(name, values, error).shape
+            sizes[axes[0]] = max(1, found[0]) if len(found) == len(axes) else 1
+        shape = tuple([sizes[axis] for axis in axes])
+        if values is None:
+            values = np.zeros(shape, np.bool_)
+        describe, least = names.get(axes), each.least
+        array: AnyArray
+        if kind is BoolArray:
+            array = arrays.booleans(name, values, shape, error)
+        elif kind is FloatArray:
+            array = arrays.floats(name, values, shape, error, describe, least=least, most=each.most)
+        elif each.below:
+            below = sizes[each.below]
+            array = arrays.indices(name, values, below, error, describe, least=int(least))
+            arrays.shaped(name, array, shape, error)
+        else:
+            array = arrays.whole_numbers(name, values, shape, error, describe)
+            arrays.check_within(name, array, least, math.inf, error, describe)
+        object.__setattr__(noun, name, arrays.freeze(array))
+
+
+@cache
+def arrays_of(noun: Any) -> list[tuple[str, Any, Each, bool]]:
+    """Returns names and kinds of the arrays of a noun, what they have, and if they may be None."""
+    found = []
+    for name, kind in get_type_hints(noun, include_extras=True).items():
+        for each in getattr(kind, "__metadata__", ()):
+            if isinstance(each, Each):
+                options = parts_of(kind)[1]
+                which = next((x for x in (FloatArray, BoolArray) if x in options), None)
+                found.append((name, which, each, NoneType in options))
+    return found

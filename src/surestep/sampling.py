@@ -109,34 +109,27 @@ def ends_of(mdp: FiniteMDP) -> BoolArray:
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
     """Returns the states [S] without any successor; refuses ends that no log can show."""
     pairs, over, ending = mdp.pairs, ends_of(mdp), arrays.run_lengths(mdp.offsets) == 0
-    arrays.refuse_where(
-        ending & (policy.probability > 0) & ~over[pairs.state],
-        lambda k: (
+    for k, others in arrays.first_where(
+        ending & (policy.probability > 0) & ~over[pairs.state], "pair"
+    ):
+        raise InvalidModel(
             f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
             "but it has no successor, and a log needs a next state; expected a transition to an "
-            "end state of the model's own"
-        ),
-        "pair",
-        InvalidModel,
-    )
-    arrays.refuse_where(
-        ending & (policy.probability > 0) & (mdp.ending_reward != 0),
-        lambda k: (
+            f"end state of the model's own{others}"
+        )
+    for k, others in arrays.first_where(
+        ending & (policy.probability > 0) & (mdp.ending_reward != 0), "pair"
+    ):
+        raise InvalidModel(
             f"{pairs.pair_name(k)} earns {mdp.ending_reward[k]} after the end of the episode, "
-            "which no log shows; expected 0 (give the reward to the transitions that lead there)"
-        ),
-        "pair",
-        InvalidModel,
-    )
-    arrays.refuse_where(
-        over & (mdp.initial > 0),
-        lambda s: (
+            "which no log shows; expected 0 (give the reward to the transitions that lead "
+            f"there){others}"
+        )
+    for s, others in arrays.first_where(over & (mdp.initial > 0), "state"):
+        raise InvalidModel(
             f"episodes start in {pairs.state_name(s)} with probability {mdp.initial[s]:.10g}, "
-            "where they are over at once; expected a start with a decision"
-        ),
-        "state",
-        InvalidModel,
-    )
+            f"where they are over at once; expected a start with a decision{others}"
+        )
     return over
 
 

@@ -148,11 +148,13 @@ def test_counts_of_one_data_set():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"times": [3, 1]}, r"times has shape \(2,\), expected \[data sets, 2\]"),
+        ({"pairs": 3}, "pairs is of type int, expected Pairs"),
+        ({"rewards": [1.0]}, "rewards is of type list, expected LoggedRewards"),
+        ({"times": [3, 1]}, r"times has shape \(2,\), expected \(1, 2\)"),
         ({"times": np.zeros((0, 2))}, r"times has shape \(0, 2\), expected"),
         ({"times": [[3, 1], [2, 0.5]]}, r"times\[1, 1\] is 0.5, expected a whole number"),
-        ({"times": [[3, 1], [2, -1]]}, "data set 1: count of state 0, action 1 .* is -1, expected"),
-        ({"times": [[2, 1], [2**62, 0]]}, "data set 1: the sum of all count is more than"),
+        ({"times": [[3, 1], [2, -1]]}, r"times\[1, 1\] is -1, expected 0 or more"),
+        ({"times": [[2, 1], [2**62, 0]]}, "data set 1: the sum of all times is more than"),
         ({"starts": [1, 2]}, r"starts has shape \(2,\), expected \(2, 1\)"),
         ({"starts": [[1], [0]]}, "data set 1: starts add up to 0, expected at least 1"),
         (

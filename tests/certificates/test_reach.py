@@ -234,7 +234,9 @@ def test_plans_know_unsafe_states_that_only_the_judging_part_ends_in():
         log, next_state=np.where(np.arange(log.num_steps) == last, HIDDEN, log.next_state)
     )
     problem = reaching(
-        Problem(counts=ended.counts(), behavior=behavior, discount=0.9, value_bounds=(-9.0, 99.0), log=ended),
+        Problem(
+            counts=ended.counts(), behavior=behavior, discount=0.9, value_bounds=(-9, 99), log=ended
+        ),
         Reach(UNSAFE_STATES),
     )  # fmt: skip
     certifier = KINDS["stitched"]

@@ -290,7 +290,9 @@ def test_names_and_parameters_that_do_not_exist_are_refused_by_name(name, parame
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"mdp": None}, InvalidParameter, "mdp is of type NoneType, expected FiniteMDP"),
+        ({"mdp": None}, InvalidParameter, "mdp is None, expected FiniteMDP"),
+        ({"behavior": None}, InvalidParameter, "behavior is None, expected Policy"),
+        ({"collector": 3}, InvalidParameter, "collector is 3, expected Policy"),
         (
             {"collector": Policy.uniform(make("gridworld", size=2).mdp)},
             ShapeMismatch,

@@ -114,8 +114,8 @@ MISTAKES = {
         ),
         (
             lambda: model(with_row(1.0, math.nan), **LABELS),
-            "probability of state 'ward', action 'treat' → state 'home' is nan, expected a finite "
-            "number; 1 of 5 values is affected",
+            "probability of state 'ward', action 'treat' → state 'home' is nan, expected 0 or "
+            "more, and finite; 1 of 5 values is affected",
         ),
         (
             lambda: raw_model(probability=[0.5, 0.5, 0.0, 1.0]),
@@ -128,7 +128,7 @@ MISTAKES = {
         ),
         (
             lambda: batch(((0.5, 0.5, math.nan), (1.0, 0.0, 0.0))),
-            "probability[0, 2] is nan, expected a finite number; 1 of 6 values is affected",
+            "probability[0, 2] is nan, expected 0 or more, and finite; 1 of 6 values is affected",
         ),
         # rewards
         (
@@ -141,8 +141,7 @@ MISTAKES = {
         ),
         (
             lambda: raw_model(ending_reward=[0.0, 2.0, 3.0, 0.0]),
-            "the ending reward of state 0, action 1 is 2.0, but the pair has successors; "
-            "expected 0",
+            "ending_reward of state 0, action 1 is 2.0, but the pair has successors; expected 0",
         ),
         (
             lambda: sparse(*GOOD.swapaxes(0, 1), R=[scipy.sparse.eye_array(2)]),
@@ -171,11 +170,11 @@ MISTAKES = {
         ),
         (
             lambda: model(initial=[1.5, -0.5], **LABELS),
-            "probability of starting in state 'home' is -0.5, expected 0 or more",
+            "initial of state 'home' is -0.5, expected 0 or more",
         ),
         (
             lambda: model(initial=[math.nan, 1.0], **LABELS),
-            "initial of state 'ward' is nan, expected a finite number; 1 of 2 values is affected",
+            "initial of state 'ward' is nan, expected 0 or more, and finite",
         ),
         # shapes, pairs and runs
         (
@@ -268,7 +267,7 @@ MISTAKES = {
         ),
         (
             lambda: counts([[[1, -2], [0, 0]], [[0, -1], [0, 0]]]),
-            "count of state 0, action 0 → state 1 is -2, expected 0 or more",
+            "times of state 0, action 0 → state 1 is -2, expected 0 or more",
         ),
         (
             lambda: counts([[[1, 0.5], [0, 0]], [[0, 1], [0, 0]]]),
@@ -304,7 +303,7 @@ MISTAKES = {
         (lambda: raw_counts(rewards=[0.0, 0.0]), "rewards is of type list, expected LoggedRewards"),
         (
             lambda: raw_counts(rewards=LoggedRewards([0.0, 0.0], "state", True)),
-            "rewards are per 'state', expected 'pair' or 'transition'",
+            "per is 'state'; expected one of pair, transition",
         ),
         (
             lambda: raw_counts(rewards=LoggedRewards([0.0, 0.0], "pair", "yes")),

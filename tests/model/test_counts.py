@@ -260,12 +260,12 @@ def test_sums_too_large_for_a_double_are_refused_by_name():
 
 def test_totals_too_large_to_add_up_are_refused():
     half = 2**61
-    with pytest.raises(InvalidCounts, match="the sum of all count is more than"):
+    with pytest.raises(InvalidCounts, match="the sum of all times is more than"):
         Counts.from_dense([[[half, half]], [[0, 0]]], rewards=np.zeros((2, 1)))
     with pytest.raises(InvalidCounts, match="the sum of all starts is more than"):
         Counts.from_dense([[[1]]], rewards=[[0.0]], starts=[2**63 - 1])
     log = Counts.from_dense([[[half]]], rewards=[[0.0]])
-    with pytest.raises(InvalidCounts, match="the sum of all count is more than"):
+    with pytest.raises(InvalidCounts, match="the sum of all times is more than"):
         log + log
     log = Counts.from_dense([[[1]]], rewards=[[0.0]], starts=[half])
     with pytest.raises(InvalidCounts, match="the sum of all starts is more than"):
@@ -407,7 +407,9 @@ def test_ranges_that_do_not_fit_the_sums_are_refused(least, greatest, words):
 
 
 def test_ranges_belong_to_sums_and_come_in_twos():
-    with pytest.raises(InvalidCounts, match="only the least rewards are given, expected both"):
+    with pytest.raises(InvalidCounts, match="without the others, or for known ones; expected both"):
         LoggedRewards([1.0], "pair", False, least=[1.0])
-    with pytest.raises(InvalidCounts, match="given for known ones, expected neither"):
+    with pytest.raises(
+        InvalidCounts, match="or for known ones; expected both with sums, or neither"
+    ):
         LoggedRewards([1.0], "pair", True, [1.0], [1.0])

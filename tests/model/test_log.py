@@ -292,16 +292,12 @@ MISTAKES = {
         ),
         (
             lambda: log_of(truncated=[True, False, True]),
-            "episode 0, step 0 is truncated, but another step follows; expected the flag at the "
-            "last "
-            "step (begin a new episode after it); 1 of 3 steps is affected",
+            "episode 0, step 0 is truncated, its next state is 1, and another step follows; "
+            "expected a flag at the last step of an episode",
         ),
         (
             lambda: log_of(truncated=[False, False, False]),
-            "episode 1, step 0 is the last step, but neither terminated nor truncated; expected "
-            "one "
-            "of them (truncated, if only the recording stopped), or the next state -1 where nobody "
-            "knows it; 1 of 2 episodes is affected",
+            "episode 1, step 0 is without a flag, its next state is 0, and it is the last step",
         ),
         (
             lambda: log_of(episode_offsets=[0, 2, 2, 3]),
@@ -480,5 +476,5 @@ def test_a_problem_refuses_the_counts_of_another_log():
         problem(log, rebuilt(counts, rewards=LoggedRewards([0.5, -1.0, 0.0, 0.0], "pair", False)))
     with pytest.raises(ShapeMismatch, match="the counts and the log enable different actions"):
         problem(log_of(pairs=Pairs.full(3, 2)), counts)
-    with pytest.raises(InvalidParameter, match="log is of type str, expected DecisionLog"):
+    with pytest.raises(InvalidParameter, match="log is 'log', expected DecisionLog or None"):
         problem("log", counts)

@@ -153,9 +153,9 @@ def test_counts_and_behavior_must_be_of_one_system():
         Problem(
             counts=log, behavior=Policy.uniform(Pairs.from_enabled([[1, 1], [1, 0]])), **settings
         )
-    with pytest.raises(InvalidParameter, match="behavior is of type NoneType, expected Policy"):
+    with pytest.raises(InvalidParameter, match="behavior is None, expected Policy"):
         Problem(counts=log, behavior=None, **settings)
-    with pytest.raises(InvalidParameter, match="counts is of type str, expected Counts"):
+    with pytest.raises(InvalidParameter, match="counts is 'log', expected Counts"):
         Problem(counts="log", behavior=Policy.uniform(log), **settings)
 
 

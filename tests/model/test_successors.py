@@ -106,5 +106,5 @@ def test_a_problem_names_what_its_support_lacks():
         problem_of(open_end, support=fine)
     with pytest.raises(ShapeMismatch, match="the counts has 3 states, the support has 2"):
         problem_of(counts, support=Successors(Pairs.full(2, 1), [0, 1, 2], [0, 0]))
-    with pytest.raises(InvalidParameter, match="support is of type list, expected Successors"):
+    with pytest.raises(InvalidParameter, match="expected Successors or None"):
         problem_of(counts, support=[[1, 2], [0], []])

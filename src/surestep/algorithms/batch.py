@@ -26,7 +26,7 @@ COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImprovementBatch:
+class ImprovementBatch(arrays.Frozen):
     """The improved policies of B data sets and their values in the estimated MDPs."""
 
     policy: FloatArray  # [B, K]
@@ -35,11 +35,6 @@ class ImprovementBatch:
     n_wedge: int | None  # the N∧ that was used, where there is one
 
     __repr__ = short_repr("policy.shape", "n_wedge")
-
-    def __post_init__(self) -> None:
-        """Freezes the arrays."""
-        for name in ("policy", "value", "iterations"):
-            object.__setattr__(self, name, arrays.freeze(getattr(self, name)))
 
     __setstate__ = arrays.restore_frozen
 

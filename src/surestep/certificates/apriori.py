@@ -103,12 +103,9 @@ class APriori(Settings):
             wrong = asked & (visits < n_wedge)
             does, needs = "there is", f"at least {n_wedge} of every pair, changed or not"
         said = {"does": does, "bound": self.bound, "needs": needs}
-        common.refuse_where(
-            "too-few-visits",
-            wrong,
-            "pair",
-            lambda k: {**said, "pair": pairs.pair_name(k), "visits": visits[k]},
-        )
+        for k, others in arrays.first_where(wrong, "pair"):
+            seen = {"pair": pairs.pair_name(k), "visits": visits[k], "others": others}
+            raise CertificateRefused(Statement("too-few-visits", said | seen))
         return n_wedge
 
     def assumptions(self, problem: Problem) -> tuple[Statement, ...]:

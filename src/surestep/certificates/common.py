@@ -7,11 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-import numpy as np
 from msgspec import Meta
 
-import surestep._arrays as arrays
-from surestep._arrays import BoolArray
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Standing
 from surestep.model.known import LARGEST
@@ -49,6 +46,13 @@ def check_ranges(settings: object, *whats: str) -> None:
             )
 
 
+def refuse_settings(wrong: Mapping[str, bool]) -> None:
+    """Refuses settings that do not go together, by the first sentence that is true of them."""
+    for refusal, holds in wrong.items():
+        if holds:
+            raise InvalidParameter(refusal)
+
+
 def range_of(settings: object, what: str) -> tuple[float, float] | None:
     """Returns the two ends of what was given; None where nothing was."""
     low, high = (getattr(settings, f"{what}_{end}") for end in ("low", "high"))
@@ -70,19 +74,6 @@ def check_delta(delta: float, what: str, least: float) -> None:
     if delta < least:
         said: dict[str, Scalar] = {"delta": delta, "what": what, "least": least}
         raise CertificateRefused(Statement("delta-too-small", said))
-
-
-def refuse_where(
-    code: str,
-    wrong: BoolArray,
-    noun: str,
-    values: Callable[[int], dict[str, Scalar]],
-    kind: type[CertificateRefused] = CertificateRefused,
-) -> None:
-    """Raises, where any entry is wrong, what is said of the first, and how many there are."""
-    if wrong.any():
-        others = {"others": arrays.affected(wrong, noun)}
-        raise kind(Statement(code, values(int(np.argmax(wrong))) | others))
 
 
 def terms_of(problem: Problem) -> dict[str, Scalar]:

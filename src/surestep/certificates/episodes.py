@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-import surestep.certificates.common as common
 from surestep._arrays import BoolArray, IntArray
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
@@ -188,12 +187,9 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
         early &= ~log.cut
     if horizon is not None:
         early &= lengths < horizon
-    common.refuse_where(
-        "truncated-early",
-        early,
-        "episode",
-        lambda e: {"episode": e, "steps": lengths[e], "most": lengths[early].min()},
-    )
+    for e, others in arrays.first_where(early, "episode"):
+        said = {"episode": e, "steps": lengths[e], "most": lengths[early].min(), "others": others}
+        raise CertificateRefused(Statement("truncated-early", said))
     return log
 
 
@@ -207,14 +203,11 @@ def check_known_support(problem: Problem, policy: Policy) -> None:
 
     A log that has the probability of each row's action needs no π_b of the states.
     """
-    pairs = problem.counts.pairs
     if problem.log is not None and problem.log.propensity is not None:
         return
     if problem.behavior_is_estimated:
         raise CertificateRefused(Statement("behavior-not-known"))
-    common.refuse_where(
-        "policy-beyond-behavior",
-        unsupported_pairs(policy, problem.behavior) & ~problem.counts.terminal[pairs.state],
-        "pair",
-        lambda k: {"pair": pairs.pair_name(k), "chance": policy.probability[k]},
-    )
+    counts, beyond = problem.counts, unsupported_pairs(policy, problem.behavior)
+    for k, others in arrays.first_where(beyond & ~counts.terminal[counts.pairs.state], "pair"):
+        said = {"pair": counts.pairs.pair_name(k), "chance": policy.probability[k]}
+        raise CertificateRefused(Statement("policy-beyond-behavior", said | {"others": others}))

@@ -118,33 +118,23 @@ class Posterior:
         """Checks the settings."""
         check_settings(self)
         common.check_ranges(self, "reward", "ending")
-        weight = self.extreme_weight
-        if self.prior not in OF_A_WEIGHT and self.prior_weight != DEFAULT_WEIGHT:
-            raise InvalidParameter(
+        weight, no_bounds = self.extreme_weight, self.reward_low is None
+        unbounded = "without bounds; expected reward_low and reward_high"
+        common.refuse_settings(
+            {
                 f"prior_weight is {self.prior_weight}, but the prior {self.prior} has a weight of "
-                "its own; expected none"
-            )
-        if self.rank < 1:
-            raise InvalidParameter(
+                "its own; expected none": self.prior not in OF_A_WEIGHT
+                and self.prior_weight != DEFAULT_WEIGHT,
                 f"draws is {self.draws}, expected at least 1/delta − 1 = "
                 f"{arrays.in_digits(arrays.least_draws(self.delta))}: fewer do not show what "
-                "happens so rarely"
-            )
-        if weight > 0 and self.prior != "cautious":
-            raise InvalidParameter(
+                "happens so rarely": self.rank < 1,
                 f"extreme_weight is {weight} and the prior {self.prior}, expected none, or the "
-                "prior cautious: it is a part of that"
-            )
-        needing = {
-            "rewards is 'bounded'": self.rewards == "bounded",
-            f"extreme_weight is {weight}": weight > 0,
-            "ending_low is given": self.ending_low is not None,
-        }
-        for what, needs_bounds in needing.items():
-            if needs_bounds and self.reward_low is None:
-                raise InvalidParameter(
-                    f"{what} without bounds; expected reward_low and reward_high"
-                )
+                "prior cautious: it is a part of that": weight > 0 and self.prior != "cautious",
+                f"rewards is 'bounded' {unbounded}": self.rewards == "bounded" and no_bounds,
+                f"extreme_weight is {weight} {unbounded}": weight > 0 and no_bounds,
+                f"ending_low is given {unbounded}": self.ending_low is not None and no_bounds,
+            }
+        )
 
     @property
     def rank(self) -> int:

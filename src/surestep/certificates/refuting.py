@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import surestep._arrays as arrays
-import surestep.certificates.common as common
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import FloatArray
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.runs import discounted_returns
 from surestep.model.counts import Counts
 from surestep.model.log import DecisionLog, row_name
 from surestep.model.problem import Problem
+from surestep.model.statements import Statement
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
 
@@ -24,18 +26,12 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
     slack = SAME * max(abs(low), abs(high))
     below = least < low - slack
     single = counts.rewards.known or counts.rewards.least is not None
-    common.refuse_where(
-        "rewards-beyond-bounds",
-        (counts.observed > 0) & (below | (greatest > high + slack)),
-        counts.rewards.per,
-        lambda i: {
-            "what": f"{'a' if single else 'the mean'} reward of {counts.reward_name(i)}",
-            "reward": least[i] if below[i] else greatest[i],
-            "low": low,
-            "high": high,
-        },
-        RefutedBounds,
-    )
+    beyond = (counts.observed > 0) & (below | (greatest > high + slack))
+    for i, others in arrays.first_where(beyond, counts.rewards.per):
+        what = f"{'a' if single else 'the mean'} reward of {counts.reward_name(i)}"
+        reward = least[i] if below[i] else greatest[i]
+        said = {"what": what, "reward": reward, "low": low, "high": high, "others": others}
+        raise RefutedBounds(Statement("rewards-beyond-bounds", said))
 
 
 def check_values(problem: Problem, *, ends: bool = True) -> None:
@@ -47,31 +43,17 @@ def check_values(problem: Problem, *, ends: bool = True) -> None:
     counts, (low, high) = with_ends(problem), problem.value_bounds
     pairs, discount = counts.pairs, problem.single_discount
     slack = SAME * max(abs(low), abs(high), SAME)
-
-    def check(
-        some: BoolArray, least: FloatArray, most: FloatArray, allowed: tuple[float, float]
-    ) -> None:
-        common.refuse_where(
-            "earnings-beyond-values",
-            some & ((least > allowed[1] + slack) | (most < allowed[0] - slack)),
-            "pair",
-            lambda k: {
-                "pair": pairs.pair_name(k),
-                "least": least[k],
-                "most": most[k],
-                "low": low,
-                "high": high,
-                "allowed_low": allowed[0],
-                "allowed_high": allowed[1],
-            },
-            RefutedBounds,
-        )
-
+    ending, earned = counts.unseen_reward(), list[tuple[Any, ...]]()
     if always_alike(counts, slack):
         step = low - discount * high, high - discount * low
-        check(counts.visits > 0, *exact_means(counts), step)
-    ending = counts.unseen_reward()
-    check(counts.terminal[pairs.state] & ends, ending, ending, (low, high))
+        earned = [(counts.visits > 0, *exact_means(counts), *step)]
+    earned.append((counts.terminal[pairs.state] & ends, ending, ending, low, high))
+    for some, least, most, lowest, highest in earned:
+        beyond = some & ((least > highest + slack) | (most < lowest - slack))
+        for k, others in arrays.first_where(beyond, "pair"):
+            said = {"pair": pairs.pair_name(k), "least": least[k], "most": most[k], "low": low}
+            said |= {"high": high, "allowed_low": lowest, "allowed_high": highest}
+            raise RefutedBounds(Statement("earnings-beyond-values", said | {"others": others}))
 
 
 def always_alike(counts: Counts, slack: float) -> bool:
@@ -114,15 +96,7 @@ def check_returns(
     later[offsets[:-1]] = False
     least, most = np.where(later, min(low, 0.0), low), np.where(later, max(high, 0.0), high)
     over = np.repeat(over_at_last(log), arrays.run_lengths(offsets)) & (rests | ~later)
-    common.refuse_where(
-        "returns-beyond-bounds",
-        over & ((earned < least - slack) | (earned > most + slack)),
-        "step",
-        lambda i: {
-            "row": row_name(offsets, i),
-            "earned": earned[i],
-            "low": least[i],
-            "high": most[i],
-        },
-        RefutedBounds,
-    )
+    beyond = over & ((earned < least - slack) | (earned > most + slack))
+    for i, others in arrays.first_where(beyond, "step"):
+        said = {"row": row_name(offsets, i), "earned": earned[i], "low": least[i], "high": most[i]}
+        raise RefutedBounds(Statement("returns-beyond-bounds", said | {"others": others}))

@@ -8,7 +8,6 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.certificates.common import refuse_where
 from surestep.certificates.episodes import with_ends
 from surestep.certificates.refuting import check_reward_bounds, check_values
 from surestep.errors import CertificateRefused
@@ -243,9 +242,7 @@ def check_deterministic(problem: Problem) -> None:
     """
     counts = with_ends(problem)
     least, greatest = counts.observed_rewards()
-    refuse_where(
-        "rewards-not-deterministic",
-        greatest - least > SAME * largest_of(least, greatest),
-        counts.rewards.per,
-        lambda i: {"what": counts.reward_name(i), "least": least[i], "most": greatest[i]},
-    )
+    vary = greatest - least > SAME * largest_of(least, greatest)
+    for i, others in arrays.first_where(vary, counts.rewards.per):
+        said = {"what": counts.reward_name(i), "least": least[i], "most": greatest[i]}
+        raise CertificateRefused(Statement("rewards-not-deterministic", said | {"others": others}))

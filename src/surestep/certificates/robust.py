@@ -48,7 +48,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.certificates.common import Claim, End, Needs, Question
 from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
@@ -312,16 +312,9 @@ def difference_models(models: RectangularSet, gain: FloatArray) -> RectangularSe
 def check_value_bounds(problem: Problem, least: FloatArray, most: FloatArray) -> None:
     """Refuses value bounds that the data contradict: some value of π_I or π_b must lie outside."""
     low, high = problem.value_bounds
-
-    def refuse(wrong: BoolArray, value: FloatArray, side: str) -> None:
-        said: dict[str, Scalar] = {"low": low, "high": high, "side": side}
-        common.refuse_where(
-            "values-beyond-bounds",
-            wrong,
-            "state",
-            lambda s: said | {"state": problem.counts.pairs.state_name(s), "value": value[s]},
-            RefutedBounds,
-        )
-
-    refuse(least > high, least, "at least")
-    refuse(most < low, most, "at most")
+    sides = (least > high, least, "at least"), (most < low, most, "at most")
+    for wrong, value, side in sides:
+        for s, others in arrays.first_where(wrong, "state"):
+            state = problem.counts.pairs.state_name(s)
+            said = {"low": low, "high": high, "side": side, "state": state, "value": value[s]}
+            raise RefutedBounds(Statement("values-beyond-bounds", said | {"others": others}))

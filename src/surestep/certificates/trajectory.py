@@ -26,6 +26,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+import surestep._arrays as arrays
 import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
@@ -33,7 +34,7 @@ from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.certificates.common import End, Needs, Seed, Share
 from surestep.certificates.refuting import check_returns, check_values
-from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, UnsupportedPolicy
+from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
 from surestep.model.certificate import Certificate
 from surestep.model.known import Known, Logger, ends
 from surestep.model.log import DecisionLog, row_name
@@ -94,25 +95,26 @@ class Trajectory:
         common.check_ranges(self, "reward", "return")
         proved, returns = self.interval in PROVED, self.return_low is not None
         rewards, no_horizon = self.reward_low is not None, self.horizon is None
-        wrong = {
-            f"interval is {self.interval!r} with estimator {self.estimator!r}, whose error "
-            "nothing bounds; expected is or pdis, or student-t or bca": proved
-            and self.estimator not in PROVABLE,
-            f"reward_low and reward_high are None, but {self.interval} needs to know what "
-            "rewards are possible; expected two numbers": proved and not rewards and not returns,
-            f"bounds of rewards or returns are given, but {self.interval} asks for no bounds; "
-            "expected none": not proved and (rewards or returns),
-            "return_low and return_high bound whole episodes; expected estimator='is' and "
-            "horizon=None beside them": returns and not (self.estimator == "is" and no_horizon),
-            "train_share is 0, but the threshold of bernstein and the model of dr come from "
-            "the training part; expected more": self.train_share == 0
-            and (self.interval == "bernstein" or self.estimator == "dr"),
-            "horizon is None, but a claim about a horizon needs a number of steps": no_horizon
-            and self.claim == "horizon",
-        }
-        for refusal, holds in wrong.items():
-            if holds:
-                raise InvalidParameter(refusal)
+        common.refuse_settings(
+            {
+                f"interval is {self.interval!r} with estimator {self.estimator!r}, whose error "
+                "nothing bounds; expected is or pdis, or student-t or bca": proved
+                and self.estimator not in PROVABLE,
+                f"reward_low and reward_high are None, but {self.interval} needs to know what "
+                "rewards are possible; expected two numbers": proved
+                and not rewards
+                and not returns,
+                f"bounds of rewards or returns are given, but {self.interval} asks for no bounds; "
+                "expected none": not proved and (rewards or returns),
+                "return_low and return_high bound whole episodes; expected estimator='is' and "
+                "horizon=None beside them": returns and not (self.estimator == "is" and no_horizon),
+                "train_share is 0, but the threshold of bernstein and the model of dr come from "
+                "the training part; expected more": self.train_share == 0
+                and (self.interval == "bernstein" or self.estimator == "dr"),
+                "horizon is None, but a claim about a horizon needs a number of steps": no_horizon
+                and self.claim == "horizon",
+            }
+        )
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L: the lower bound on the mean difference, less what the horizon cuts off."""
@@ -295,18 +297,10 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
 
 def check_rewards(log: DecisionLog, low: float, high: float) -> None:
     """Refuses a log with a reward outside of its bounds."""
-    common.refuse_where(
-        "rewards-beyond-bounds",
-        (log.reward < low) | (log.reward > high),
-        "step",
-        lambda i: {
-            "what": f"the reward of {row_name(log.episode_offsets, i)}",
-            "reward": log.reward[i],
-            "low": low,
-            "high": high,
-        },
-        RefutedBounds,
-    )
+    for i, others in arrays.first_where((log.reward < low) | (log.reward > high), "step"):
+        what, reward = f"the reward of {row_name(log.episode_offsets, i)}", log.reward[i]
+        said = {"what": what, "reward": reward, "low": low, "high": high, "others": others}
+        raise RefutedBounds(Statement("rewards-beyond-bounds", said))
 
 
 def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None, DecisionLog]:

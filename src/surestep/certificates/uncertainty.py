@@ -354,12 +354,9 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
     elif not rewards.known:
         raise CertificateRefused(Statement("rewards-not-known"))
     elif rewards.per == "transition":
-        common.refuse_where(
-            "rewards-partly-known",
-            ~ends & (stored < sizes),
-            "pair",
-            lambda k: {"pair": pairs.pair_name(k), "known": stored[k], "all": sizes[k]},
-        )
+        for k, others in arrays.first_where(~ends & (stored < sizes), "pair"):
+            said = {"pair": pairs.pair_name(k), "known": stored[k], "all": sizes[k]}
+            raise CertificateRefused(Statement("rewards-partly-known", said | {"others": others}))
 
 
 def sorted_counts(counts: Counts) -> Counts:

@@ -7,7 +7,7 @@ and models from tables of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from msgspec import Meta
@@ -98,6 +98,9 @@ class Truth:
         return arrays.weighted_rows(values, self.mdp.initial)
 
 
+Steps = Annotated[int | None, Meta(ge=1)]
+
+
 class Simulator(Protocol):
     """A source of a benchmark's data that is not its finite model."""
 
@@ -128,7 +131,7 @@ class Benchmark:
     behavior: Policy  # π_b
     # the policy that makes the data; None means the behavior policy
     collector: Policy = field(default=None)  # type: ignore[assignment]
-    horizon: int | None  # steps of an episode; None: the data is one stream of steps
+    horizon: Steps  # steps of an episode; None: the data is one stream of steps
     rewards: RewardConvention = "observed"
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
@@ -142,14 +145,12 @@ class Benchmark:
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
-        arrays.expect("mdp", self.mdp, FiniteMDP)
-        arrays.expect("behavior", self.behavior, Policy)
         object.__setattr__(self, "collector", self.collector or self.behavior)
-        arrays.expect("collector", self.collector, Policy)
+        kinds: dict[str, Any] = {"mdp": FiniteMDP, "behavior": Policy, "collector": Policy}
+        for name, kind in (kinds | {"horizon": Steps, "rewards": RewardConvention}).items():
+            check_setting(name, getattr(self, name), kind)
         for who, policy in (("behavior", self.behavior), ("collector", self.collector)):
             check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
-        check_setting("horizon", self.horizon, Annotated[int | None, Meta(ge=1)])
-        check_setting("rewards", self.rewards, RewardConvention)
         if (self.mdp.discount != self.mdp.discount[0]).any():
             raise InvalidParameter("the model of a benchmark has one discount for all pairs")
 

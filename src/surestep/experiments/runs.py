@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from surestep._arrays import AnyArray, BoolArray, FloatArray
+from surestep._arrays import AnyArray, BoolArray, FloatArray, first_where
 from surestep._names import unknown
 from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, said
@@ -144,13 +144,11 @@ def check_table(run: Run) -> None:
     if run.holds_claims:
         return
     low, reached, high = (floats(run.columns, x) for x in (BOUNDS[0], "performance", BOUNDS[1]))
-    wrong = np.flatnonzero(exceeds(low, reached) | exceeds(reached, high))
-    if wrong.size:  # intervals that rest on these bounds are none
-        first = wrong[0]
+    wrong = exceeds(low, reached) | exceeds(reached, high)
+    for i, others in first_where(wrong, "row"):  # intervals that rest on these bounds are none
         raise InvalidParameter(
-            f"{table}: performance is {reached[first]:.10g} in row {first + 1}, expected "
-            f"{low[first]:.10g} to {high[first]:.10g} by the value bounds of "
-            f"{run.columns['environment'][first]}; {wrong.size:,} of {reached.size:,} rows are so"
+            f"{table}: performance is {reached[i]:.10g} in row {i + 1}, expected {low[i]:.10g} to "
+            f"{high[i]:.10g} by the value bounds of {run.columns['environment'][i]}{others}"
         )
 
 

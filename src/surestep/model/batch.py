@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep._reprs import short_repr
+from surestep._settings import Each
 from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch
-from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards, read_terminal
-from surestep.model.mdp import FiniteMDP, read_discount, read_initial
-from surestep.model.pairs import Pairs, check_same_pairs, read_successors, transition_name, united
+from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards
+from surestep.model.mdp import FiniteMDP, read_initial
+from surestep.model.pairs import Pairs, check_same_pairs, read_noun, united
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, UnseenRule, most_actions
 
@@ -30,9 +32,9 @@ class MDPBatch:
     pairs: Pairs
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [T]
-    probability: FloatArray  # [B, T]
-    expected_reward: FloatArray  # [B, K]
-    discount: FloatArray  # [K]
+    probability: Annotated[FloatArray, Each("BT", 0)]
+    expected_reward: Annotated[FloatArray, Each("BK")]
+    discount: Annotated[FloatArray, Each("K", 0, 1)]
     initial: FloatArray  # [S]
 
     __repr__ = short_repr("num_models", "num_states", "pairs.num_pairs", "discount")
@@ -41,37 +43,14 @@ class MDPBatch:
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
-        pairs = self.pairs
-        arrays.expect("pairs", pairs, Pairs, InvalidModel)
-        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
-        probability = arrays.floats("probability", self.probability, None, InvalidModel)
-        if probability.ndim != 2 or probability.shape[0] == 0:
-            raise InvalidModel(
-                f"probability has shape {probability.shape}, expected [models, {successor.size}]"
-            )
-        size = probability.shape[0]
-        arrays.floats("probability", probability, (size, successor.size), InvalidModel)
-        reward = arrays.floats(
-            "expected_reward", self.expected_reward, (size, pairs.num_pairs), InvalidModel
-        )
-        words = RunWords(
-            "transition probabilities",
-            "row",
-            pairs.pair_name,
-            lambda t: transition_name(pairs, offsets, successor, t),
-            " (or 0, to end the episode)",
-            "model",
-        )
-        probability = arrays.normalised_runs(
-            probability, offsets, words, InvalidModel, zeros_allowed=True
-        )
+        read_noun(self, InvalidModel)
+        pairs, remedy = self.pairs, " (or 0, to end the episode)"
+        words = RunWords("transition probabilities", "row", pairs.pair_name, remedy, "model")
         arrays.keep(
             self,
-            offsets=offsets,
-            successor=successor,
-            probability=probability,
-            expected_reward=reward,
-            discount=read_discount(pairs, self.discount),
+            probability=arrays.normalised_runs(
+                self.probability, self.offsets, words, InvalidModel, zeros_allowed=True
+            ),
             initial=read_initial(pairs, self.initial),
         )
 
@@ -144,11 +123,11 @@ class CountsBatch:
     pairs: Pairs
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [T]
-    times: IntArray  # [B, T]
+    times: Annotated[IntArray, Each("BT", 0)]
     rewards: LoggedRewards
-    starts: IntArray  # [B, S]
-    # [S] episodes are known to end there; None means nowhere
-    terminal: BoolArray = field(default=None)  # type: ignore[arg-type]
+    starts: Annotated[IntArray, Each("BS", 0)]
+    # Episodes are known to end there; None means nowhere
+    terminal: Annotated[BoolArray, Each("S")] = field(default=None)  # type: ignore[arg-type]
     visits: IntArray = field(init=False)  # [B, K]
 
     __repr__ = short_repr("num_data_sets", "pairs.num_states", "pairs.num_pairs", "visits")
@@ -157,37 +136,19 @@ class CountsBatch:
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
-        pairs, rewards = self.pairs, self.rewards
-        arrays.expect("pairs", pairs, Pairs, InvalidCounts)
-        arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
-        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidCounts)
-        times = arrays.whole_numbers("times", self.times, None, InvalidCounts)
-        if times.ndim != 2 or times.shape[0] == 0 or times.shape[1] != successor.size:
-            raise InvalidCounts(
-                f"times has shape {times.shape}, expected [data sets, {successor.size}]"
-            )
-        in_each = (len(times), pairs.num_states)
-        starts = arrays.whole_numbers("starts", self.starts, in_each, InvalidCounts)
-        visits = arrays.run_sums(times, offsets)
+        read_noun(self, InvalidCounts)
+        arrays.expect("rewards", self.rewards, LoggedRewards, InvalidCounts)
+        times, starts, rewards = self.times, self.starts, self.rewards
+        visits = arrays.run_sums(times, self.offsets)
         observed = visits if rewards.per == "pair" else times
         shape = observed.shape[1:] if rewards.known else observed.shape
         rewards = rewards.changed(
             lambda values: arrays.freeze(arrays.floats("reward", values, shape, InvalidCounts))
         )
-        arrays.keep(
-            self,
-            offsets=offsets,
-            successor=successor,
-            times=times,
-            rewards=rewards,
-            starts=starts,
-            terminal=read_terminal(pairs, np.zeros_like(visits[0]), self.terminal),
-            visits=arrays.own(visits),
-        )
+        arrays.keep(self, rewards=rewards, visits=arrays.own(visits))
         wrong: BoolArray = np.full(len(times), rewards.least is not None)  # `Counts` knows of these
-        wrong |= ~starts.any(axis=1) | visits[:, self.terminal[pairs.state]].any(axis=1)
+        wrong |= ~starts.any(axis=1) | visits[:, self.terminal[self.pairs.state]].any(axis=1)
         for numbers in (times, starts):
-            wrong |= (numbers < 0).any(axis=1)
             wrong |= numbers.sum(axis=1, dtype=np.float64) > LARGEST_TOTAL
         if not rewards.known:
             wrong |= ((observed == 0) & (rewards.values != 0)).any(axis=1)
@@ -244,10 +205,6 @@ class ProblemBatch:
     def __post_init__(self) -> None:
         """Checks the terms, as those of the first problem."""
         arrays.expect("counts", self.counts, CountsBatch)
-        arrays.expect("behavior", self.behavior, Policy)
-        check_same_pairs(
-            "the counts", self.counts.pairs, "the behavior policy", self.behavior.pairs
-        )
         first = self.problem(0)
         object.__setattr__(self, "discount", first.discount)
         object.__setattr__(self, "value_bounds", first.value_bounds)

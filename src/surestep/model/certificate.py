@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from msgspec import UNSET, Meta, Struct
 import surestep._arrays as arrays
 from surestep._json import converted
 from surestep._reprs import short_html, short_repr
+from surestep._settings import check_settings
 from surestep.errors import InvalidCertificate
 from surestep.model.statements import (
     Scalar,
@@ -116,8 +116,8 @@ class Certificate:
     kind: str
     standing: Standing
     lower: float | None  # L; None where nothing is claimed
-    delta: float  # δ
-    span: float  # V_max − V_min: two policies cannot differ by more
+    delta: Annotated[float, Meta(gt=0, lt=1)]  # δ
+    span: Annotated[float, Meta(ge=0)]  # V_max − V_min: two policies cannot differ by more
     assumptions: tuple[Statement, ...]  # at least one; texts are taken as sentences of one's own
     notes: tuple[Statement, ...] = ()  # remarks on this very claim that assume nothing
     parameters: Mapping[str, Scalar]
@@ -129,14 +129,10 @@ class Certificate:
 
     def __post_init__(self) -> None:
         """Checks every field once, and freezes the mappings."""
-        if not (isinstance(self.kind, str) and re.fullmatch(KIND, self.kind)):
+        check_settings(self, InvalidCertificate)
+        if not re.fullmatch(KIND, self.kind):
             raise InvalidCertificate(
                 f"kind is {arrays.shown(self.kind)}, expected lower-case words joined by hyphens"
-            )
-        if not isinstance(self.standing, str) or self.standing not in get_args(Standing):
-            raise InvalidCertificate(
-                f"standing is {arrays.shown(self.standing)}, expected one of "
-                f"{', '.join(get_args(Standing))}"
             )
         set_field = object.__setattr__
         if (self.standing == "none") != (self.lower is None):
@@ -145,12 +141,8 @@ class Certificate:
                 "number, or None and 'none'"
             )
         for name in ("lower", "delta", "span"):
-            if getattr(self, name) is not None or name != "lower":
-                set_field(self, name, read_number(name, getattr(self, name)))
-        if not 0 < self.delta < 1:
-            raise InvalidCertificate(f"delta is {self.delta}, expected more than 0 and less than 1")
-        if self.span < 0:
-            raise InvalidCertificate(f"span is {self.span}, expected 0 or more")
+            if getattr(self, name) is not None:
+                set_field(self, name, float(getattr(self, name)))
         for name in ("assumptions", "notes"):
             set_field(self, name, read_statements(name, getattr(self, name), InvalidCertificate))
         if not self.assumptions:
@@ -297,10 +289,3 @@ def read_json(text: str) -> Any:
 def stated(path: str, given: list[Any]) -> tuple[Statement, ...]:
     """Returns the statements of a file."""
     return tuple(statement_from_json(f"{path}[{i}]", entry) for i, entry in enumerate(given))
-
-
-def read_number(path: str, value: object) -> float:
-    """Returns a finite number as a double."""
-    if not (arrays.is_number(value) and math.isfinite(value)):
-        raise InvalidCertificate(f"{path} is {arrays.shown(value)}, expected a finite number")
-    return float(value)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
+from surestep._settings import Each, check_settings
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
 from surestep.model.pairs import (
     Labels,
     Pairs,
     check_same_pairs,
-    read_successors,
+    read_noun,
     transition_name,
     united,
 )
@@ -45,16 +46,12 @@ class LoggedRewards:
 
     def __post_init__(self) -> None:
         """Checks the words; `Counts` checks the numbers, whose meaning it knows."""
-        if not isinstance(self.per, str) or self.per not in ("pair", "transition"):
-            raise InvalidCounts(f"rewards are per {self.per!r}, expected 'pair' or 'transition'")
-        if not isinstance(self.known, bool | np.bool_):
-            raise InvalidCounts(f"known is {self.known!r}, expected True or False")
-        if (self.least is None) != (self.greatest is None):
-            given = "greatest" if self.least is None else "least"
-            raise InvalidCounts(f"only the {given} rewards are given, expected both or neither")
-        if self.known and self.least is not None:
+        check_settings(self, InvalidCounts)
+        given = self.least is not None
+        if given != (self.greatest is not None) or (given and self.known):
             raise InvalidCounts(
-                "the least and the greatest rewards are given for known ones, expected neither"
+                "the least or the greatest rewards are given without the others, or for known "
+                "ones; expected both with sums, or neither"
             )
 
     def changed(self, change: Callable[[FloatArray], FloatArray]) -> LoggedRewards:
@@ -77,38 +74,32 @@ class Counts:
     pairs: Pairs
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [T]
-    times: IntArray  # [T] #_D(s,a,s')
+    times: Annotated[IntArray, Each("T", 0)]  # #_D(s,a,s')
     rewards: LoggedRewards
-    starts: IntArray  # [S] how many episodes started there
-    # [S] episodes are known to end there; None means nowhere
-    terminal: BoolArray = field(default=None)  # type: ignore[arg-type]
+    starts: Annotated[IntArray, Each("S", 0)]  # how many episodes started there
+    # Episodes are known to end there; None means nowhere
+    terminal: Annotated[BoolArray, Each("S")] = field(default=None)  # type: ignore[arg-type]
     visits: IntArray = field(init=False)  # [K] #_D(s,a)
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits", "rewards.known")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
+        read_noun(self, InvalidCounts)
         pairs = self.pairs
-        arrays.expect("pairs", pairs, Pairs, InvalidCounts)
-        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidCounts)
-
-        def name(transition: int) -> str:
-            return transition_name(pairs, offsets, successor, transition)
-
-        times = read_numbers("count", self.times, successor.size, name)
-        visits = arrays.run_sums(times, offsets)
-        starts = read_numbers("starts", self.starts, pairs.num_states, pairs.state_name)
-        if not starts.any():
+        for what in ("times", "starts"):
+            if getattr(self, what).sum(dtype=np.float64) > LARGEST_TOTAL:
+                raise InvalidCounts(f"the sum of all {what} is more than {LARGEST_TOTAL}")
+        if not self.starts.any():
             raise InvalidCounts("starts add up to 0, expected at least 1 episode")
-        arrays.keep(
-            self,
-            offsets=offsets,
-            successor=successor,
-            times=times,
-            visits=arrays.own(visits),
-            starts=starts,
-            terminal=read_terminal(pairs, visits, self.terminal),
-        )
+        visits = arrays.run_sums(self.times, self.offsets)
+        decided = arrays.run_sums(visits, pairs.offsets) > 0
+        for s, others in arrays.first_where(self.terminal & decided, "state"):
+            raise InvalidCounts(
+                f"{pairs.state_name(s)} is marked as terminal, but decisions were made "
+                f"there{others}"
+            )
+        arrays.keep(self, visits=arrays.own(visits))
         arrays.keep(self, rewards=read_rewards(self, self.rewards))
 
     @classmethod
@@ -139,15 +130,12 @@ class Counts:
             raise InvalidCounts(f"{given} of rewards and reward_sums given, expected exactly one")
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
         lost = cube.any(axis=2) & ~pairs.enabled()
-        arrays.refuse_where(
-            lost,
-            lambda i: (
+        for i, others in arrays.first_where(lost, "pair"):
+            raise InvalidCounts(
                 f"C counts visits of {pairs.state_name(i // pairs.num_actions)}, "
-                f"{pairs.action_name(i % pairs.num_actions)}, which is not enabled; expected 0"
-            ),
-            "pair",
-            InvalidCounts,
-        )
+                f"{pairs.action_name(i % pairs.num_actions)}, which is not enabled; expected "
+                f"0{others}"
+            )
         rows = cube[pairs.state, pairs.action]  # [K, S]
         known = rewards is not None
         name = "rewards" if known else "reward_sums"
@@ -251,29 +239,27 @@ def merge(first: Counts, second: Counts) -> Counts:
 
     if ours.known:
         here, there = both(ours.values, theirs.values, np.nan)
-        arrays.refuse_where(
-            (here != there) & ~np.isnan(here) & ~np.isnan(there),
-            lambda i: (
+        for i, others in arrays.first_where(
+            (here != there) & ~np.isnan(here) & ~np.isnan(there), ours.per
+        ):
+            raise ShapeMismatch(
                 "the known reward of "
                 f"{name_of_reward(first.pairs, ours.per, offsets, successor, i)} is {here[i]} in "
-                f"the first counts and {there[i]} in the second"
-            ),
-            ours.per,
-            ShapeMismatch,
-        )
+                f"the first counts and {there[i]} in the second{others}"
+            )
         values = np.where(np.isnan(here), there, here)
     else:
         with np.errstate(over="ignore"):  # an infinite sum is refused by name below
             values = np.add(*both(ours.values, theirs.values, 0.0))
     ends = list[FloatArray]()
     if ours.least is not None:
-        for least, others, sign in zip(
+        for ours_end, theirs_end, sign in zip(
             first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True
         ):
             # What was never observed is beyond every reward: the other one counts.
             here, there = (
                 np.where(part.observed > 0, sign * end, np.inf)
-                for part, end in ((first, least), (second, others))
+                for part, end in ((first, ours_end), (second, theirs_end))
             )
             end = np.minimum(*both(here, there, np.inf))
             ends.append(np.where(np.isinf(end), 0.0, sign * end))
@@ -320,16 +306,13 @@ def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
     what = "reward" if rewards.known else "reward sum"
     values = arrays.floats(what, rewards.values, observed.shape, InvalidCounts, name)
     if not rewards.known:
-        arrays.refuse_where(
-            (observed == 0) & (values != 0),
-            lambda i: (
-                f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected 0"
-            ),
-            "value",
-            InvalidCounts,
-        )
+        for i, others in arrays.first_where((observed == 0) & (values != 0), "value"):
+            raise InvalidCounts(
+                f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected "
+                f"0{others}"
+            )
     ends = read_ends(rewards, values, observed, name)
-    return LoggedRewards(arrays.freeze(values), rewards.per, bool(rewards.known), *ends)
+    return LoggedRewards(arrays.freeze(values), rewards.per, rewards.known, *ends)
 
 
 def read_ends(
@@ -345,47 +328,20 @@ def read_ends(
         arrays.floats(what, end, observed.shape, InvalidCounts, name)
         for what, end in (("least reward", rewards.least), ("greatest reward", rewards.greatest))
     )
-    arrays.refuse_where(
-        (observed == 0) & ((least != 0) | (greatest != 0)),
-        lambda i: (
+    for i, others in arrays.first_where(
+        (observed == 0) & ((least != 0) | (greatest != 0)), "value"
+    ):
+        raise InvalidCounts(
             f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, but it was never "
-            "observed; expected 0"
-        ),
-        "value",
-        InvalidCounts,
-    )
+            f"observed; expected 0{others}"
+        )
     mean = values / np.maximum(observed, 1)
     slack = MEAN_SLACK * np.maximum(np.abs(least), np.abs(greatest))
-    arrays.refuse_where(
-        (least > greatest) | (mean < least - slack) | (mean > greatest + slack),
-        lambda i: (
+    for i, others in arrays.first_where(
+        (least > greatest) | (mean < least - slack) | (mean > greatest + slack), "value"
+    ):
+        raise InvalidCounts(
             f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, and their mean is "
-            f"{mean.flat[i]}; expected it between them"
-        ),
-        "value",
-        InvalidCounts,
-    )
+            f"{mean.flat[i]}; expected it between them{others}"
+        )
     return arrays.freeze(least), arrays.freeze(greatest)
-
-
-def read_numbers(what: str, values: object, size: int, name: Callable[[int], str]) -> IntArray:
-    """Checks and returns so many counts, which can be added up."""
-    numbers = arrays.whole_numbers(what, values, (size,), InvalidCounts, name)
-    arrays.check_within(what, numbers, 0, np.inf, InvalidCounts, name)
-    if numbers.sum(dtype=np.float64) > LARGEST_TOTAL:
-        raise InvalidCounts(f"the sum of all {what} is more than {LARGEST_TOTAL}")
-    return numbers
-
-
-def read_terminal(pairs: Pairs, visits: IntArray, values: object) -> BoolArray:
-    """States [S] in which episodes end, which therefore have no visits."""
-    if values is None:
-        return np.zeros(pairs.num_states, np.bool_)
-    terminal = arrays.booleans("terminal", values, (pairs.num_states,), InvalidCounts)
-    arrays.refuse_where(
-        terminal & (arrays.run_sums(visits, pairs.offsets) > 0),
-        lambda s: f"{pairs.state_name(s)} is marked as terminal, but decisions were made there",
-        "state",
-        InvalidCounts,
-    )
-    return terminal

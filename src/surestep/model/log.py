@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, Remembering
 from surestep._reprs import short_repr
+from surestep._settings import Each
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.pairs import Pairs
+from surestep.model.pairs import Pairs, read_noun
 
 UNKNOWN = -1  # the next state of a row of which nobody knows where it led
 
@@ -34,69 +36,40 @@ class DecisionLog(Remembering):
     """
 
     pairs: Pairs
-    state: IndexArray  # [N]
-    action: IndexArray  # [N]
-    reward: FloatArray  # [N]
-    next_state: IndexArray  # [N] −1 where nobody knows it
-    terminated: BoolArray  # [N]
-    truncated: BoolArray  # [N]
+    state: Annotated[IndexArray, Each("N", 0, below="S")]
+    action: Annotated[IndexArray, Each("N", 0, below="A")]
+    reward: Annotated[FloatArray, Each("N")]
+    next_state: Annotated[IndexArray, Each("N", UNKNOWN, below="S")]  # −1 where nobody knows it
+    terminated: Annotated[BoolArray, Each("N")]
+    truncated: Annotated[BoolArray, Each("N")]
     episode_offsets: IntArray  # [E+1]
-    propensity: FloatArray | None = None  # [N]
-    order: IntArray | None = None  # [N]
-    continued: BoolArray | None = None  # [E]; None: no episode is
-    cut: BoolArray | None = None  # [E]; None: no episode is
+    propensity: Annotated[FloatArray | None, Each("N", 0, 1)] = None
+    order: Annotated[IntArray | None, Each("N")] = None
+    continued: Annotated[BoolArray | None, Each("E")] = None  # None: no episode is
+    cut: Annotated[BoolArray | None, Each("E")] = None  # None: no episode is
     pair: IntArray = field(init=False)  # [N] the pair of each row's state and action
 
     __repr__ = short_repr("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
+        size = arrays.numbers("state", self.state, InvalidLog).size
+        offsets = read_episodes(self.episode_offsets, size)
+        name = partial(row_name, offsets)
+        read_noun(self, InvalidLog, {"N": size, "E": offsets.size - 1}, {"N": name})
         pairs = self.pairs
-        arrays.expect("pairs", pairs, Pairs, InvalidLog)
-        shape = (arrays.numbers("state", self.state, InvalidLog).size,)
-        offsets = read_episodes(self.episode_offsets, shape[0])
-
-        def name(row: int) -> str:
-            return row_name(offsets, row)
-
-        def column(what: str, below: int, least: int = 0) -> IndexArray:
-            values = arrays.numbers(what, getattr(self, what), InvalidLog)
-            flat = arrays.shaped(what, values, shape, InvalidLog)
-            return arrays.indices(what, flat, below, InvalidLog, name, least=least)
-
-        def flags(what: str, size: int) -> BoolArray | None:
-            values = getattr(self, what)
-            return None if values is None else arrays.booleans(what, values, (size,), InvalidLog)
-
-        state, action = column("state", pairs.num_states), column("action", pairs.num_actions)
-        pair = pairs.find(state, action)
-        arrays.refuse_where(
-            pair < 0,
-            lambda i: (
-                f"{pairs.action_name(int(action[i]))} of {name(i)} is not enabled in "
-                f"{pairs.state_name(int(state[i]))}"
-            ),
-            "step",
-            InvalidLog,
-        )
-        order = self.order
-        if order is not None:
-            order = arrays.whole_numbers("order", order, shape, InvalidLog, name)
-        arrays.keep(
-            self,
-            state=state,
-            action=action,
-            reward=arrays.floats("reward", self.reward, shape, InvalidLog, name),
-            next_state=column("next_state", pairs.num_states, least=UNKNOWN),
-            terminated=arrays.booleans("terminated", self.terminated, shape, InvalidLog),
-            truncated=arrays.booleans("truncated", self.truncated, shape, InvalidLog),
-            episode_offsets=offsets,
-            propensity=read_propensity(self.propensity, shape, name),
-            order=order,
-            continued=flags("continued", offsets.size - 1),
-            cut=flags("cut", offsets.size - 1),
-            pair=arrays.own(pair),
-        )
+        pair = pairs.find(self.state, self.action)
+        for i, others in arrays.first_where(pair < 0, "step"):
+            raise InvalidLog(
+                f"{pairs.action_name(int(self.action[i]))} of {name(i)} is not enabled in "
+                f"{pairs.state_name(int(self.state[i]))}{others}"
+            )
+        for i, others in arrays.first_where(np.asarray(self.propensity == 0), "step"):
+            raise InvalidLog(
+                f"propensity of {name(i)} is 0, expected more: it is that of an action that was "
+                f"taken{others}"
+            )
+        arrays.keep(self, episode_offsets=offsets, pair=arrays.own(pair))
         check_flags(self)
         check_order(self)
         check_ranks(self)
@@ -246,32 +219,9 @@ def read_episodes(values: object, num_steps: int) -> IntArray:
     if num_episodes < 1:
         raise InvalidLog("the log has no episode, expected at least one")
     offsets = arrays.read_offsets("episode_offsets", values, num_episodes, num_steps, InvalidLog)
-    arrays.refuse_where(
-        arrays.run_lengths(offsets) == 0,
-        lambda e: f"episode {e} has no step, expected at least one",
-        "episode",
-        InvalidLog,
-    )
+    for e, others in arrays.first_where(arrays.run_lengths(offsets) == 0, "episode"):
+        raise InvalidLog(f"episode {e} has no step, expected at least one{others}")
     return offsets
-
-
-def read_propensity(
-    values: object, shape: tuple[int, ...], name: Callable[[int], str]
-) -> FloatArray | None:
-    """Returns probabilities of actions that were taken, which are above 0; None where none are."""
-    if values is None:
-        return None
-    propensity = arrays.floats("propensity", values, shape, InvalidLog, name)
-    arrays.refuse_where(
-        ~((propensity > 0) & (propensity <= 1)),
-        lambda i: (
-            f"the propensity of {name(i)} is {propensity[i]}, expected above 0 and at most 1: it "
-            "is that of an action that was taken"
-        ),
-        "step",
-        InvalidLog,
-    )
-    return propensity
 
 
 def row_name(offsets: IntArray, row: int) -> str:
@@ -285,56 +235,32 @@ def check_order(log: DecisionLog) -> None:
     offsets = log.episode_offsets
     torn = log.next_state[:-1] != log.state[1:]
     torn[offsets[1:-1] - 1] = False  # the next row belongs to the next episode
-    arrays.refuse_where(
-        torn,
-        lambda i: (
+    for i, others in arrays.first_where(torn, "step"):
+        raise InvalidLog(
             f"{row_name(offsets, i)} leads to {log.pairs.state_name(int(log.next_state[i]))}, but "
             f"the next step begins in {log.pairs.state_name(int(log.state[i + 1]))}; expected the "
-            "steps of an episode in the order of time, without gaps"
-        ),
-        "step",
-        InvalidLog,
-    )
+            f"steps of an episode in the order of time, without gaps{others}"
+        )
 
 
 def check_flags(log: DecisionLog) -> None:
     """Checks that the last row of each episode says how it ended, and no other row does."""
-    offsets = log.episode_offsets
-    flagged, unknown = log.terminated | log.truncated, log.next_state == UNKNOWN
-    last = offsets[1:] - 1
-    misplaced = unknown.copy()
-    misplaced[last] &= flagged[last]
-    arrays.refuse_where(
-        misplaced,
-        lambda i: (
-            f"next_state of {row_name(offsets, i)} is {UNKNOWN}, unknown; expected the state that "
-            "it led to, but at a last step that is neither terminated nor truncated"
-        ),
-        "step",
-        InvalidLog,
-    )
-    early = flagged.copy()
-    early[last] = False
-    arrays.refuse_where(
-        early,
-        lambda i: (
-            f"{row_name(offsets, i)} is {'terminated' if log.terminated[i] else 'truncated'}, but "
-            "another step follows; expected the flag at the last step (begin a new episode after "
-            "it)"
-        ),
-        "step",
-        InvalidLog,
-    )
-    arrays.refuse_where(
-        ~flagged[last] & ~unknown[last],
-        lambda e: (
-            f"{row_name(offsets, int(last[e]))} is the last step, but neither terminated nor "
-            "truncated; expected one of them (truncated, if only the recording stopped), or the "
-            f"next state {UNKNOWN} where nobody knows it"
-        ),
-        "episode",
-        InvalidLog,
-    )
+    offsets, unknown = log.episode_offsets, log.next_state == UNKNOWN
+    flagged = log.terminated | log.truncated
+    last = np.zeros(log.num_steps, np.bool_)
+    last[offsets[1:] - 1] = True
+    for i, others in arrays.first_where(
+        np.where(last, flagged == unknown, flagged | unknown), "step"
+    ):
+        flag = (
+            "terminated" if log.terminated[i] else "truncated" if flagged[i] else "without a flag"
+        )
+        raise InvalidLog(
+            f"{row_name(offsets, i)} is {flag}, its next state is {log.next_state[i]}, and "
+            f"{'it is the last step' if last[i] else 'another step follows'}; expected a flag at "
+            "the last step of an episode (truncated, if only the recording stopped), or there the "
+            f"next state {UNKNOWN} where nobody knows it, and neither before{others}"
+        )
 
 
 def check_ranks(log: DecisionLog) -> None:
@@ -347,16 +273,12 @@ def check_ranks(log: DecisionLog) -> None:
     early[1:] = order[1:] <= order[:-1]
     early[offsets[:-1]] = False
     early[first[1:]] = order[first[1:]] <= order[first[:-1]]
-    arrays.refuse_where(
-        early,
-        lambda i: (
+    for i, others in arrays.first_where(early, "step"):
+        raise InvalidLog(
             f"order of {row_name(offsets, i)} is {order[i]}, not above that of the step before it, "
             "or of the first step of the episode before it; expected steps, and episodes, in the "
-            "order in which they began"
-        ),
-        "step",
-        InvalidLog,
-    )
+            f"order in which they began{others}"
+        )
 
 
 def chosen_episodes(which: object, num_episodes: int) -> IntArray:
@@ -391,15 +313,12 @@ def ends_of(log: DecisionLog) -> BoolArray:
     over[log.next_state[log.terminated]] = True
     decided = np.zeros(pairs.num_states, np.bool_)
     decided[log.state] = True
-
-    def conflict(state: int) -> str:
+    for state, others in arrays.first_where(over & decided, "state"):
         end = int(np.argmax(log.terminated & (log.next_state == state)))
         decision = int(np.argmax(log.state == state))
-        return (
+        raise InvalidLog(
             f"{row_name(log.episode_offsets, end)} terminates in {pairs.state_name(state)}, but "
             f"{row_name(log.episode_offsets, decision)} takes an action there; expected an end "
-            "without decisions (give terminated steps a next state of their own)"
+            f"without decisions (give terminated steps a next state of their own){others}"
         )
-
-    arrays.refuse_where(over & decided, conflict, "state", InvalidLog)
     return arrays.own(over)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +16,6 @@ import surestep._arrays as arrays
 from surestep._arrays import (
     AnyArray,
     BoolArray,
-    ErrorType,
     FloatArray,
     IndexArray,
     IntArray,
@@ -25,8 +24,9 @@ from surestep._arrays import (
 from surestep._files import failing_to_read, failing_to_write, new_folder, read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._reprs import short_repr
+from surestep._settings import Each
 from surestep.errors import InvalidModel
-from surestep.model.pairs import Labels, Pairs, dense_cube, read_successors, transition_name
+from surestep.model.pairs import Labels, Pairs, dense_cube, read_noun
 
 
 def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
@@ -99,12 +99,12 @@ class FiniteMDP:
     pairs: Pairs
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [T]
-    probability: FloatArray  # [T]
-    reward: FloatArray  # [T]
-    discount: FloatArray  # [K]
+    probability: Annotated[FloatArray, Each("T", 0)]
+    reward: Annotated[FloatArray, Each("T")]
+    discount: Annotated[FloatArray, Each("K", 0, 1)]
     initial: FloatArray  # [S]
-    # [K], 0 at pairs with successors; None means 0 everywhere
-    ending_reward: FloatArray = field(default=None)  # type: ignore[arg-type]
+    # 0 at pairs with successors; None means 0 everywhere
+    ending_reward: Annotated[FloatArray, Each("K")] = field(default=None)  # type: ignore[arg-type]
     # label → the states that carry it [S]; None means no labels
     marks: Mapping[str, BoolArray] = field(default=None)  # type: ignore[arg-type]
     endless: float | None = 0.0  # 0, ±∞, or None
@@ -114,35 +114,24 @@ class FiniteMDP:
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
-        pairs = self.pairs
-        arrays.expect("pairs", pairs, Pairs, InvalidModel)
+        read_noun(self, InvalidModel)
+        pairs, offsets, ending = self.pairs, self.offsets, self.ending_reward
         if self.endless not in (0.0, np.inf, -np.inf, None):
             raise InvalidModel(f"endless is {self.endless!r}, expected 0, ∞, −∞ or None")
-        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
-
-        def name(transition: int) -> str:
-            return transition_name(pairs, offsets, successor, transition)
-
+        for k, others in arrays.first_where((ending != 0) & (offsets[1:] > offsets[:-1]), "pair"):
+            raise InvalidModel(
+                f"ending_reward of {pairs.pair_name(k)} is {ending[k]}, but the pair has "
+                f"successors; expected 0 (its rewards are those of its transitions){others}"
+            )
         remedy = " (or no successor at all, to end the episode)"
-        words = RunWords("transition probabilities", "pair", pairs.pair_name, name, remedy)
-        size = successor.shape
-        chances = arrays.floats("probability", self.probability, size, InvalidModel, name)
-        probability = arrays.normalised_runs(chances, offsets, words, InvalidModel)
-        reward = arrays.floats("reward", self.reward, size, InvalidModel, name)
-        ending = read_ending_reward(pairs, offsets, self.ending_reward)
+        words = RunWords("transition probabilities", "pair", pairs.pair_name, remedy)
+        probability = arrays.normalised_runs(self.probability, offsets, words, InvalidModel)
         arrays.keep(
             self,
-            offsets=offsets,
-            successor=successor,
             probability=probability,
-            reward=reward,
-            discount=read_discount(pairs, self.discount),
             initial=read_initial(pairs, self.initial),
-            ending_reward=ending,
             marks=read_marks(self.marks, pairs.num_states),
-            expected_reward=arrays.own(
-                expected_rewards(pairs, offsets, probability, reward, ending)
-            ),
+            expected_reward=expected_rewards(pairs, offsets, probability, self.reward, ending),
         )
 
     @classmethod
@@ -238,15 +227,11 @@ class FiniteMDP:
         if np.array_equal(np.repeat(per_pair, lengths), self.reward):
             rewards = pairs.dense(per_pair)
         else:
-            arrays.refuse_where(
-                (lengths == 0) & (per_pair != 0),
-                lambda k: (
+            for k, others in arrays.first_where((lengths == 0) & (per_pair != 0), "pair"):
+                raise InvalidModel(
                     f"{pairs.pair_name(k)} ends the episode with reward {per_pair[k]} while other "
-                    "pairs have a reward per successor: no one table holds both"
-                ),
-                "pair",
-                InvalidModel,
-            )
+                    f"pairs have a reward per successor: no one table holds both{others}"
+                )
             rewards = dense_cube(pairs, self.offsets, self.successor, self.reward)
         return DenseMDP(
             dense_cube(pairs, self.offsets, self.successor, self.probability),
@@ -394,7 +379,7 @@ def expected_rewards(
     ending: FloatArray,
 ) -> FloatArray:
     """Σ_s' P(s'|s,a) R(s,a,s') [K], and the ending reward where there is no successor."""
-    expected = np.empty(pairs.num_pairs)
+    expected: FloatArray = np.empty(pairs.num_pairs)
     for first in range(0, pairs.num_pairs, PAIRS_AT_A_TIME):  # so that no product is as large as T
         part = slice(first, first + PAIRS_AT_A_TIME)
         starts = offsets[first : first + PAIRS_AT_A_TIME + 1]
@@ -402,50 +387,19 @@ def expected_rewards(
         with np.errstate(over="ignore"):
             sums = arrays.run_sums(probability[rows] * reward[rows], starts - rows.start)
             expected[part] = sums + ending[part]
-    arrays.refuse_where(
-        ~np.isfinite(expected),
-        lambda k: f"the expected reward of {pairs.pair_name(k)} is too large for a double",
-        "pair",
-        InvalidModel,
-    )
-    return expected
+    for k, others in arrays.first_where(~np.isfinite(expected), "pair"):
+        raise InvalidModel(
+            f"the expected reward of {pairs.pair_name(k)} is too large for a double{others}"
+        )
+    return arrays.own(expected)
 
 
 def read_initial(pairs: Pairs, initial: object) -> FloatArray:
     """Returns a distribution over states [S]."""
-    values = arrays.floats("initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name)
-    words = RunWords(
-        "probabilities",
-        "distribution",
-        lambda _: "the initial distribution",
-        lambda s: f"starting in {pairs.state_name(s)}",
-    )
+    size, name = (pairs.num_states,), pairs.state_name
+    values = arrays.floats("initial", initial, size, InvalidModel, name, least=0)
+    words = RunWords("probabilities", "distribution", lambda _: "the initial distribution")
     return arrays.normalised_runs(values, np.array([0, values.size]), words, InvalidModel)
-
-
-def read_ending_reward(pairs: Pairs, offsets: IntArray, values: object) -> FloatArray:
-    """Returns the reward [K] of the pairs without successors; other pairs must not have one."""
-    if values is None:
-        return np.zeros(pairs.num_pairs)
-    ending = arrays.floats(
-        "ending reward", values, (pairs.num_pairs,), InvalidModel, pairs.pair_name
-    )
-    arrays.refuse_where(
-        (ending != 0) & (arrays.run_lengths(offsets) > 0),
-        lambda k: (
-            f"the ending reward of {pairs.pair_name(k)} is {ending[k]}, but the pair has "
-            "successors; expected 0 (its rewards are those of its transitions)"
-        ),
-        "pair",
-        InvalidModel,
-    )
-    return ending
-
-
-def read_discount(pairs: Pairs, values: object, error: ErrorType = InvalidModel) -> FloatArray:
-    """Discounts [K] in [0, 1]."""
-    shape = (pairs.num_pairs,)
-    return arrays.floats("discount", values, shape, error, pairs.pair_name, least=0, most=1)
 
 
 # ---- marks: which states carry a label, such as `goal` or `unsafe` ------------------------------

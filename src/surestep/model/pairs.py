@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, BoolArray, ErrorType, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
+from surestep._settings import read_arrays
 from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
 
 if TYPE_CHECKING:
@@ -57,24 +59,16 @@ class Pairs:
             state_labels=read_labels("state", self.state_labels, num_states),
             action_labels=read_labels("action", self.action_labels, num_actions),
         )
-        arrays.refuse_where(
-            arrays.run_lengths(offsets) == 0,
-            lambda s: (
+        for s, others in arrays.first_where(arrays.run_lengths(offsets) == 0, "state"):
+            raise InvalidModel(
                 f"{self.state_name(s)} has no action, expected at least one "
-                "(a state that ends the episode has an action without successors)"
-            ),
-            "state",
-            InvalidModel,
-        )
-        arrays.refuse_where(
-            arrays.not_rising(action, offsets),
-            lambda k: (
+                f"(a state that ends the episode has an action without successors){others}"
+            )
+        for k, others in arrays.first_where(arrays.not_rising(action, offsets), "pair"):
+            raise InvalidModel(
                 f"the actions of {self.state_name(arrays.owner(offsets, k))} are not rising: "
-                f"{action[k - 1]} is followed by {action[k]}"
-            ),
-            "pair",
-            InvalidModel,
-        )
+                f"{action[k - 1]} is followed by {action[k]}{others}"
+            )
 
     @classmethod
     def full(
@@ -164,17 +158,13 @@ class Pairs:
         if values.ndim == 2 and values.shape == dense_shape:
             if zero_elsewhere:
                 disabled = ~self.enabled() & (values != 0)
-                arrays.refuse_where(
-                    disabled,
-                    lambda i: (
+                for i, others in arrays.first_where(disabled, "value"):
+                    raise error(
                         f"{name} gives {values.flat[i]} to "
                         f"{self.state_name(i // self.num_actions)}, "
                         f"{self.action_name(i % self.num_actions)}, which is not enabled; "
-                        "expected 0"
-                    ),
-                    "value",
-                    error,
-                )
+                        f"expected 0{others}"
+                    )
             values = values[self.state, self.action]
         elif values.shape != (self.num_pairs,):
             raise error(
@@ -214,27 +204,20 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
     """
     if first is second:
         return
-    for what, here, there in (
-        ("states", first.num_states, second.num_states),
-        ("actions", first.num_actions, second.num_actions),
-    ):
+    both = first, second
+    for what in ("states", "actions"):
+        here, there = (getattr(each, f"num_{what}") for each in both)
         if here != there:
             raise ShapeMismatch(f"{first_name} has {here} {what}, {second_name} has {there}")
-    differs = first.num_pairs != second.num_pairs or not np.array_equal(first.action, second.action)
-    if differs or not np.array_equal(first.offsets, second.offsets):
+    if not all(np.array_equal(*(getattr(x, n) for x in both)) for n in ("offsets", "action")):
         differing = np.any(first.enabled() != second.enabled(), axis=1)
-        arrays.refuse_where(
-            differing,
-            lambda s: (
-                f"{first_name} and {second_name} enable different actions in {first.state_name(s)}"
-            ),
-            "state",
-            ShapeMismatch,
-        )
-    for what, ours, theirs in (
-        ("state", first.state_labels, second.state_labels),
-        ("action", first.action_labels, second.action_labels),
-    ):
+        for s, others in arrays.first_where(differing, "state"):
+            raise ShapeMismatch(
+                f"{first_name} and {second_name} enable different actions in "
+                f"{first.state_name(s)}{others}"
+            )
+    for what in ("state", "action"):
+        ours, theirs = (getattr(each, f"{what}_labels") for each in both)
         if ours is not None and theirs is not None and ours != theirs:
             i = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
             raise ShapeMismatch(
@@ -306,6 +289,29 @@ def picked_labels(labels: Labels, places: IntArray) -> Labels:
     return LazyLabels(pick, places.size) if isinstance(labels, LazyLabels) else pick()
 
 
+def read_noun(
+    noun: Any,
+    error: ErrorType,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    names: Mapping[str, Callable[[int], str]] = MappingProxyType({}),
+) -> None:
+    """Checks and freezes the fields of a noun that has pairs, as their types say.
+
+    Successors give T, the number of transitions; other axes than S, A, K and T have `sizes`, and
+    `names` for messages.
+    """
+    pairs = noun.pairs
+    arrays.expect("pairs", pairs, Pairs, error)
+    sizes = {"S": pairs.num_states, "A": pairs.num_actions, "K": pairs.num_pairs, **sizes}
+    names = {"S": pairs.state_name, "K": pairs.pair_name, **names}
+    if hasattr(noun, "successor"):
+        offsets, successor = read_successors(pairs, noun.offsets, noun.successor, error)
+        arrays.keep(noun, offsets=offsets, successor=successor)
+        sizes["T"] = successor.size
+        names["T"] = lambda t: transition_name(pairs, offsets, successor, t)
+    read_arrays(noun, error, sizes, names)
+
+
 def read_successors(
     pairs: Pairs, offsets: object, successor: object, error: ErrorType
 ) -> tuple[IntArray, IndexArray]:
@@ -319,15 +325,11 @@ def read_successors(
         error,
         lambda t: pairs.pair_name(arrays.owner(starts, t)),
     )
-    arrays.refuse_where(
-        arrays.repeated_in_run(states, starts),
-        lambda t: (
+    for t, others in arrays.first_where(arrays.repeated_in_run(states, starts), "transition"):
+        raise error(
             f"successor {states[t]} of {pairs.pair_name(arrays.owner(starts, t))} is listed twice; "
-            "expected each successor once (add the probabilities or counts up)"
-        ),
-        "transition",
-        error,
-    )
+            f"expected each successor once (add the probabilities or counts up){others}"
+        )
     return arrays.freeze(starts), arrays.freeze(states)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray, RunWords
 from surestep._reprs import frame_of, short_repr
+from surestep._settings import Each, check_settings
 from surestep.errors import InvalidParameter, InvalidPolicy
-from surestep.model.pairs import HasPairs, Pairs, check_same_pairs, pairs_of
+from surestep.model.pairs import HasPairs, Pairs, check_same_pairs, pairs_of, read_noun
 
 
 class HasPolicy(Protocol):
@@ -31,24 +32,19 @@ class Policy:
     """
 
     pairs: Pairs
-    probability: FloatArray  # [K]
+    probability: Annotated[FloatArray, Each("K", 0)]
     estimated: bool = False
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "estimated")
 
     def __post_init__(self) -> None:
         """Checks that every state has a distribution, and freezes it."""
-        pairs = self.pairs
-        arrays.expect("pairs", pairs, Pairs, InvalidPolicy)
-        if not isinstance(self.estimated, bool | np.bool_):
-            raise InvalidPolicy(f"estimated is {self.estimated!r}, expected True or False")
-        values = arrays.floats(
-            "probability", self.probability, (pairs.num_pairs,), InvalidPolicy, pairs.pair_name
-        )
-        words = RunWords("action probabilities", "state", pairs.state_name, pairs.pair_name)
-        probability = arrays.normalised_runs(values, pairs.offsets, words, InvalidPolicy)
-        object.__setattr__(self, "probability", arrays.freeze(probability))
-        object.__setattr__(self, "estimated", bool(self.estimated))
+        check_settings(self, InvalidPolicy)
+        read_noun(self, InvalidPolicy)
+        words = RunWords("action probabilities", "state", self.pairs.state_name)
+        offsets, values = self.pairs.offsets, self.probability
+        values = arrays.own(arrays.normalised_runs(values, offsets, words, InvalidPolicy))
+        object.__setattr__(self, "probability", values)
 
     @classmethod
     def from_dense(cls, source: Pairs | HasPairs, table: object) -> Policy:
@@ -71,15 +67,13 @@ class Policy:
             "actions", actions, (pairs.num_states,), InvalidPolicy, pairs.state_name
         )
         hit = pairs.action == np.repeat(chosen, arrays.run_lengths(pairs.offsets))
-        arrays.refuse_where(
-            arrays.run_sums(hit.astype(np.int64), pairs.offsets) == 0,
-            lambda s: (
+        for s, others in arrays.first_where(
+            arrays.run_sums(hit.astype(np.int64), pairs.offsets) == 0, "state"
+        ):
+            raise InvalidPolicy(
                 f"actions gives {chosen[s]} to {pairs.state_name(s)}, expected one of its enabled "
-                f"actions {pairs.action[pairs.offsets[s] : pairs.offsets[s + 1]].tolist()}"
-            ),
-            "state",
-            InvalidPolicy,
-        )
+                f"actions {pairs.action[pairs.offsets[s] : pairs.offsets[s + 1]].tolist()}{others}"
+            )
         return cls(pairs, hit.astype(np.float64))
 
     @classmethod

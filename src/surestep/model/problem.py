@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._reprs import short_html, short_repr
-from surestep._settings import check_setting
+from surestep._settings import Each, Settings, check_settings, read_arrays
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.log import DecisionLog, least_and_greatest
-from surestep.model.mdp import FiniteMDP, read_discount, spread_discount
+from surestep.model.mdp import FiniteMDP, spread_discount
 from surestep.model.pairs import Pairs, check_same_pairs, transition_name, united
 from surestep.model.policy import Plan, Policy
 from surestep.model.signals import Reach, Signal
@@ -103,7 +103,7 @@ class Problem:
     log: DecisionLog | None = None
     premises: tuple[Statement, ...] = ()
     support: Successors | None = None
-    closed: BoolArray | None = None  # [K]
+    closed: Annotated[BoolArray | None, Each("K")] = None
     name: str = "reward"  # of the signal that is improved
     cost: bool = False  # people see it with the other sign
     signals: tuple[Signal, ...] = ()
@@ -118,39 +118,29 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
-        arrays.expect("counts", self.counts, Counts)
-        arrays.expect("behavior", self.behavior, Policy)
-        check_same_pairs(
-            "the counts", self.counts.pairs, "the behavior policy", self.behavior.pairs
-        )
-        bounds = self.value_bounds
-        if not (isinstance(bounds, tuple | list) and len(bounds) == 2):
-            raise InvalidParameter(f"value_bounds is {bounds!r}, expected two numbers (low, high)")
-        low, high = (float(bound) if arrays.is_number(bound) else np.nan for bound in bounds)
-        if not -np.inf < low <= high < np.inf:
+        check_settings(self)
+        pairs, bounds = self.counts.pairs, self.value_bounds
+        check_same_pairs("the counts", pairs, "the behavior policy", self.behavior.pairs)
+        ends = bounds if isinstance(bounds, tuple | list) else ()
+        finite = [float(end) for end in ends if arrays.is_number(end) and abs(end) < np.inf]
+        if len(ends) != 2 or len(finite) != 2 or finite[0] > finite[1]:
             raise InvalidParameter(
                 f"value_bounds is {bounds!r}, expected two finite numbers, the lower one first"
             )
-        check_setting("unseen", self.unseen, UnseenRule)
         if self.log is not None:
-            arrays.expect("log", self.log, DecisionLog)
             check_counts_of_log(self.counts, self.log)
         if self.support is not None:
-            arrays.expect("support", self.support, Successors)
             check_support(self.counts, self.support)
         for signal in self.signals:
             arrays.expect("signals", signal, Signal)
             ours, theirs = self.counts, signal.problem.counts
             check_same_pairs("the problem", ours.pairs, f"signal {signal.name!r}", theirs.pairs)
-        closed, shape = self.closed, self.counts.visits.shape
-        if closed is not None:
-            closed = arrays.booleans("closed", closed, shape, InvalidParameter)
+        read_arrays(self, InvalidParameter, {"K": pairs.num_pairs}, {})
         arrays.keep(
             self,
-            discount=read_discounts(self.counts.pairs, self.discount),
-            value_bounds=(low, high),
+            discount=read_discounts(pairs, self.discount),
+            value_bounds=tuple(finite),
             premises=read_statements("premises", self.premises, InvalidParameter),
-            closed=closed,
         )
 
     @property
@@ -252,7 +242,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Improvement:
+class Improvement(Settings):
     """The answer of `improve`: π_I, and what is known about it in the estimated MDP.
 
     The value of `plan` is that of π_I in `problem.estimate()`, whatever model the algorithm itself
@@ -268,11 +258,6 @@ class Improvement:
     unmet: tuple[str, ...] = ()  # names of signals
 
     __repr__ = short_repr("policy.pairs.num_states", "n_wedge", "behavior_is_estimated")
-
-    def __post_init__(self) -> None:
-        """Checks the types."""
-        arrays.expect("policy", self.policy, Policy)
-        arrays.expect("plan", self.plan, Plan)
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, n_wedge: int | None = None) -> Improvement:
@@ -294,7 +279,8 @@ def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
     """Returns one discount in [0, 1], or one a pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
         return arrays.read_discount(discount)
-    return arrays.freeze(read_discount(pairs, discount, InvalidParameter))
+    shape, name = (pairs.num_pairs,), pairs.pair_name
+    return arrays.floats("discount", discount, shape, InvalidParameter, name, least=0, most=1)
 
 
 def one_discount(discount: float | FloatArray) -> float:
@@ -329,15 +315,11 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     times = spread(logged.times, places[1])
     must_agree("count", transition, spread(counts.times, places[0]), times)
     must_agree("starts", pairs.state_name, counts.starts, logged.starts)
-    arrays.refuse_where(
-        logged.terminal & ~counts.terminal,
-        lambda s: (
+    for s, others in arrays.first_where(logged.terminal & ~counts.terminal, "state"):
+        raise ShapeMismatch(
             f"episodes of the log terminate in {pairs.state_name(s)}, which the counts do not mark "
-            "as terminal"
-        ),
-        "state",
-        ShapeMismatch,
-    )
+            f"as terminal{others}"
+        )
     if counts.rewards.known:
         return
     slack = SUM_SLACK * float(np.abs(log.reward).max())
@@ -368,11 +350,8 @@ def must_agree(
     """Refuses counts that say something else than the log, naming the first difference."""
     with np.errstate(over="ignore"):  # an infinite difference is one too
         differs = np.abs(counted - expected) > slack
-    arrays.refuse_where(
-        differs,
-        lambda i: (
-            f"{what} of {name(i)} is {counted[i]} in the counts, but {expected[i]} in the log"
-        ),
-        "value",
-        ShapeMismatch,
-    )
+    for i, others in arrays.first_where(differs, "value"):
+        raise ShapeMismatch(
+            f"{what} of {name(i)} is {counted[i]} in the counts, but {expected[i]} in the "
+            f"log{others}"
+        )

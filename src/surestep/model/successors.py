@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
+from surestep._settings import Each
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
-from surestep.model.pairs import Pairs, check_same_pairs, read_successors, transition_name
+from surestep.model.pairs import Pairs, check_same_pairs, read_noun, transition_name
 from surestep.model.statements import Statement
 
 LIGHTEST, HEAVIEST = 1e-9, 10**9  # weights of a prior
@@ -27,32 +29,22 @@ class Successors:
 
     pairs: Pairs
     offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T']
-    weight: FloatArray | None = None  # [T']
+    successor: IndexArray  # [T]
+    weight: Annotated[FloatArray | None, Each("T", LIGHTEST, HEAVIEST)] = None
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "sizes")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
-        pairs = self.pairs
-        arrays.expect("pairs", pairs, Pairs, InvalidModel)
-        offsets, successor = read_successors(pairs, self.offsets, self.successor, InvalidModel)
-
-        def name(transition: int) -> str:
-            return transition_name(pairs, offsets, successor, transition)
-
-        arrays.refuse_where(
-            arrays.not_rising(successor, offsets),
-            lambda t: f"{name(t)} is listed after {name(t - 1)}; expected successors that rise",
-            "successor",
-            InvalidModel,
-        )
-        weight = self.weight
-        if weight is not None:
-            weight = arrays.floats(
-                "weight", weight, successor.shape, InvalidModel, name, least=LIGHTEST, most=HEAVIEST
+        read_noun(self, InvalidModel)
+        falling = arrays.not_rising(self.successor, self.offsets)
+        for t, others in arrays.first_where(falling, "successor"):
+            listed, before = (
+                transition_name(self.pairs, self.offsets, self.successor, i) for i in (t, t - 1)
             )
-        arrays.keep(self, offsets=offsets, successor=successor, weight=weight)
+            raise InvalidModel(
+                f"{listed} is listed after {before}; expected successors that rise{others}"
+            )
 
     @property
     def sizes(self) -> IntArray:
@@ -98,21 +90,18 @@ def check_support(counts: Counts, support: Successors) -> None:
     """Refuses successors that the counts contradict: an observed one is missing, or all are."""
     pairs = counts.pairs
     check_same_pairs("the counts", pairs, "the support", support.pairs)
-    arrays.refuse_where(
-        (counts.times > 0) & (support.places(counts) < 0),
-        lambda t: (
+    for t, others in arrays.first_where(
+        (counts.times > 0) & (support.places(counts) < 0), "transition"
+    ):
+        raise ShapeMismatch(
             f"{transition_name(pairs, counts.offsets, counts.successor, t)} was observed "
-            f"{counts.times[t]} times, but is not in the support; expected all that may come"
-        ),
-        "transition",
-        ShapeMismatch,
-    )
-    arrays.refuse_where(
-        (support.sizes == 0) & ~counts.terminal[pairs.state],
-        lambda k: (
+            f"{counts.times[t]} times, but is not in the support; expected all that may "
+            f"come{others}"
+        )
+    for k, others in arrays.first_where(
+        (support.sizes == 0) & ~counts.terminal[pairs.state], "pair"
+    ):
+        raise ShapeMismatch(
             f"the support of {pairs.pair_name(k)} is empty, but its state is not marked as "
-            "terminal; expected at least one successor, or an end of episodes"
-        ),
-        "pair",
-        ShapeMismatch,
-    )
+            f"terminal; expected at least one successor, or an end of episodes{others}"
+        )

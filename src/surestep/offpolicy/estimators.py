@@ -257,12 +257,10 @@ def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> M
     """
     check_setting("low", low, float)
     earned = returns(weights, discount)
-    arrays.refuse_where(
-        ~(earned >= low - ROUNDING_SLACK * abs(low)),  # a sum of γ^t r_min may be rounded
-        lambda e: f"the return of episode {e} is {earned[e]}, expected at least low = {low}",
-        "episode",
-        InvalidParameter,
-    )
+    for e, others in arrays.first_where(~(earned >= low - ROUNDING_SLACK * abs(low)), "episode"):
+        raise InvalidParameter(
+            f"the return of episode {e} is {earned[e]}, expected at least low = {low}{others}"
+        )
     with np.errstate(over="ignore"):
         return MeanEstimate((weights.total - 1.0) * np.maximum(earned - low, 0.0))
 
@@ -281,24 +279,16 @@ def paired_rewards(
     powers, discount = discount_powers(weights, discount), float(discount)
     log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
     check_horizon(weights, discount, horizon)
-    arrays.refuse_where(
-        ~(log.reward >= low),
-        lambda i: (
+    for i, others in arrays.first_where(~(log.reward >= low), "step"):
+        raise InvalidParameter(
             f"the reward of {row_name(log.episode_offsets, i)} is {log.reward[i]}, expected at "
-            f"least low = {low}"
-        ),
-        "step",
-        InvalidParameter,
-    )
-    arrays.refuse_where(
-        (lengths < horizon) & (low > 0),
-        lambda e: (
+            f"least low = {low}{others}"
+        )
+    for e, others in arrays.first_where((lengths < horizon) & (low > 0), "episode"):
+        raise InvalidParameter(
             f"low is {low}, but episode {e} earns 0 after its end, at step {lengths[e]} of "
-            f"{horizon}; expected at most 0"
-        ),
-        "episode",
-        InvalidParameter,
-    )
+            f"{horizon}; expected at most 0{others}"
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         terms = powers * (weights.cumulative - 1.0) * (log.reward - low)
         after = (weights.total - 1.0) * -low * remaining_discount(discount, lengths, horizon)
@@ -330,12 +320,10 @@ def check_horizon(weights: ImportanceWeights, discount: float, horizon: object) 
         )
     log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
     over = log.terminated[log.episode_offsets[1:] - 1]
-    arrays.refuse_where(
-        (lengths > horizon) | (~over & (lengths < horizon)),
-        lambda e: (
+    for e, others in arrays.first_where(
+        (lengths > horizon) | (~over & (lengths < horizon)), "episode"
+    ):
+        raise InvalidParameter(
             f"episode {e} is {'over' if over[e] else 'truncated'} after {lengths[e]} steps; "
-            f"expected horizon = {horizon}, or less where it is over"
-        ),
-        "episode",
-        InvalidParameter,
-    )
+            f"expected horizon = {horizon}, or less where it is over{others}"
+        )

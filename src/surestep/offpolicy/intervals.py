@@ -117,12 +117,12 @@ def read_values(
             f"values have shape {data.shape}, expected a flat array of at least {at_least}"
         )
     within = np.clip(data, float(low), float(high))
-    arrays.refuse_where(
-        np.abs(within - data) > ROUNDING_SLACK * np.abs(within),
-        lambda i: f"values[{i}] is {data[i]}, expected {low:.10g} to {high:.10g}",
-        "value",
-        InvalidParameter,
-    )
+    for i, others in arrays.first_where(
+        np.abs(within - data) > ROUNDING_SLACK * np.abs(within), "value"
+    ):
+        raise InvalidParameter(
+            f"values[{i}] is {data[i]}, expected {low:.10g} to {high:.10g}{others}"
+        )
     return within
 
 

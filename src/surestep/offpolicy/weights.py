@@ -59,42 +59,33 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
         ratio = policy.probability[log.pair] / taken
     cumulative = np.empty(log.num_steps)
     running_products(log.episode_offsets, ratio, cumulative)
-    arrays.refuse_where(
-        ~(np.isfinite(ratio) & np.isfinite(cumulative)),
-        lambda i: (
+    for i, others in arrays.first_where(~(np.isfinite(ratio) & np.isfinite(cumulative)), "step"):
+        raise UnsupportedPolicy(
             f"the importance weight of {row_name(log.episode_offsets, i)} is too large for a "
-            "double; expected a policy nearer to the behavior policy, for episodes this long"
-        ),
-        "step",
-        UnsupportedPolicy,
-    )
+            "double; expected a policy nearer to the behavior policy, for episodes this "
+            f"long{others}"
+        )
     return ImportanceWeights(log, policy, behavior, arrays.own(ratio), arrays.own(cumulative))
 
 
 def check_made_by(log: DecisionLog, policy: Policy, behavior: Policy) -> None:
     """Refuses a log that π_b cannot have made, and a policy of which it says nothing."""
     pairs = log.pairs
-    arrays.refuse_where(
-        behavior.probability[log.pair] == 0,
-        lambda i: (
+    for i, others in arrays.first_where(behavior.probability[log.pair] == 0, "step"):
+        raise InvalidLog(
             f"{row_name(log.episode_offsets, i)} takes {pairs.pair_name(int(log.pair[i]))}, which "
-            "the behavior policy never does; expected the policy that made the log"
-        ),
-        "step",
-        InvalidLog,
-    )
+            f"the behavior policy never does; expected the policy that made the log{others}"
+        )
     decided = np.zeros(pairs.num_states, np.bool_)
     decided[log.state] = True
-    arrays.refuse_where(
-        unsupported_pairs(policy, behavior) & decided[pairs.state],
-        lambda k: (
+    for k, others in arrays.first_where(
+        unsupported_pairs(policy, behavior) & decided[pairs.state], "pair"
+    ):
+        raise UnsupportedPolicy(
             f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
             "but the behavior policy never does, so no log of it tells the value; expected a "
-            "policy that does only what the behavior policy may do"
-        ),
-        "pair",
-        UnsupportedPolicy,
-    )
+            f"policy that does only what the behavior policy may do{others}"
+        )
 
 
 def unsupported_pairs(policy: Policy, behavior: Policy) -> BoolArray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import surestep.io.labels.label_tables as label_tables
-from surestep._arrays import IntArray
+from surestep._arrays import IntArray, first_where
 from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
@@ -320,16 +320,12 @@ def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
     """Refuses a log whose propensities, if it has any, say that another policy made it."""
     rows, pairs = counts.transitions, known.pairs
     pair = counts.pairs_of_rows(pairs)
-    for logged in (rows.lowest, rows.highest):
-        if logged is None:
-            continue
+    for logged in [chance for chance in (rows.lowest, rows.highest) if chance is not None]:
         other = np.abs(known.probability[pair] - logged) > SAME_CHANCE
-        if other.any():
-            t = int(np.argmax(other))
-            many = np.unique(pair[other]).size
+        for t, others in first_where(other, "transition"):
+            name, chance = pairs.pair_name(int(pair[t])), known.probability[pair[t]]
             raise ShapeMismatch(
-                f"the log says that {pairs.pair_name(int(pair[t]))} was taken with probability "
-                f"{logged[t]:.6g}, but the behavior policy of the result has "
-                f"{known.probability[pair[t]]:.6g}; expected a log that the same policy made"
-                f"{label_tables.others(many, 'pairs')}"
+                f"the log says that {name} was taken with probability {logged[t]:.6g}, but the "
+                f"behavior policy of the result has {chance:.6g}; expected a log that the same "
+                f"policy made{others}"
             )

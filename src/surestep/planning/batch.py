@@ -289,14 +289,8 @@ def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
     rows = arrays.numbers("policies", policy, InvalidPolicy).shape[:1]
     times = max(1, rows[0] // batch.num_models) if rows else 1
     shape = (times * batch.num_models, batch.pairs.num_pairs)
-    words = RunWords(
-        "action probabilities",
-        "row",
-        batch.pairs.state_name,
-        batch.pairs.pair_name,
-        layer="policy",
-    )
-    probability = arrays.floats("policies", policy, shape, InvalidPolicy)
+    words = RunWords("action probabilities", "row", batch.pairs.state_name, layer="policy")
+    probability = arrays.floats("policies", policy, shape, InvalidPolicy, least=0)
     return np.ascontiguousarray(
         arrays.normalised_runs(probability, batch.pairs.offsets, words, InvalidPolicy)
     )

@@ -18,9 +18,9 @@ from surestep._arrays import (
     AnyArray,
     BoolArray,
     FloatArray,
+    Frozen,
     IndexArray,
     IntArray,
-    freeze,
     offsets_of,
     restore_frozen,
     run_lengths,
@@ -269,7 +269,7 @@ SetRows = L1Rows | IntervalRows | TreeRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RectangularSet:
+class RectangularSet(Frozen):
     """Rows and rewards that vary independently, pair by pair; the discounts are known."""
 
     pairs: Pairs
@@ -277,10 +277,6 @@ class RectangularSet:
     rows: SetRows
     low: Earnings  # the least that a step may earn
     high: Earnings  # the most
-
-    def __post_init__(self) -> None:
-        """Freezes the discounts."""
-        object.__setattr__(self, "discount", freeze(self.discount))
 
     def worst(self, value: FloatArray) -> Extreme:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""

@@ -72,15 +72,11 @@ def l1_ball(
     pair without successors is worth `lowest` [K] at worst and `highest` [K] at best. Refuses
     discounts under which the worst case need not be finite.
     """
-    arrays.refuse_where(
-        center.discount == 1.0,
-        lambda k: (
+    for k, others in arrays.first_where(center.discount == 1.0, "pair"):
+        raise InvalidParameter(
             f"discount of {center.pairs.pair_name(k)} is 1, expected less: mass may go to any "
-            "state, so that at worst episodes never end"
-        ),
-        "pair",
-        InvalidParameter,
-    )
+            f"state, so that at worst episodes never end{others}"
+        )
     ends = arrays.run_lengths(center.offsets) == 0
     low, high = (Earnings(center.reward, outside_reward, ending) for ending in (lowest, highest))
     rows = L1Rows.of(center.offsets, center.successor, center.probability, radius, ends)

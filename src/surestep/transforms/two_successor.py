@@ -54,7 +54,7 @@ from surestep.model.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitTrees:
+class SplitTrees(arrays.Frozen):
     """The trees of all pairs, and the map between transitions and their leaves.
 
     X auxiliary states are numbered after the S states, their pairs after the K pairs, tree by tree;
@@ -69,13 +69,6 @@ class SplitTrees:
     origin: IntArray  # [L+X] a transition of the original model, or −1
 
     __repr__ = short_repr("original.num_states", "num_auxiliary")
-
-    def __post_init__(self) -> None:
-        """Freezes the arrays."""
-        set_field = object.__setattr__
-        set_field(self, "offsets", arrays.own(self.offsets))
-        set_field(self, "child", arrays.own(self.child))
-        set_field(self, "origin", arrays.freeze(self.origin))
 
     __setstate__ = arrays.restore_frozen
 

@@ -49,15 +49,15 @@ class CheckerModel:
     def __post_init__(self) -> None:
         """Checks the numbers while states and choices go by the names of the file."""
         states, error = self.num_states, InvalidModel
-        probability = arrays.floats("probability", self.probability, None, error, self.name)
-        words = RunWords("probabilities", "choice", self.choice_name, self.name)
+        chances = arrays.floats("probability", self.probability, None, error, self.name, least=0)
+        words = RunWords("probabilities", "choice", self.choice_name)
         arrays.floats("reward", self.reward, None, error, self.name)
         arrays.floats("reward", self.choice_reward, None, error, self.choice_name)
         arrays.floats("reward", self.state_reward, None, error, "state {}".format)
         arrays.keep(
             self,
             successor=arrays.indices("successor", self.successor, states, error, self.name),
-            probability=arrays.normalised_runs(probability, self.offsets, words, error),
+            probability=arrays.normalised_runs(chances, self.offsets, words, error),
         )
 
     @property
@@ -130,16 +130,12 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
 
 def refuse_several_discounts(mdp: FiniteMDP) -> None:
     """Refuses discounts that differ: no file holds any, so the reader gives one for all pairs."""
-    arrays.refuse_where(
-        mdp.discount != mdp.discount[0],
-        lambda k: (
+    for k, others in arrays.first_where(mdp.discount != mdp.discount[0], "pair"):
+        raise InvalidModel(
             f"the discount of {mdp.pairs.pair_name(k)} is {mdp.discount[k]}, that of "
             f"{mdp.pairs.pair_name(0)} is {mdp.discount[0]}; model files hold no discounts, so "
-            "only a model with a single one can be written"
-        ),
-        "pair",
-        InvalidModel,
-    )
+            f"only a model with a single one can be written{others}"
+        )
 
 
 # ---- from a checker's model to ours -----------------------------------------------------------

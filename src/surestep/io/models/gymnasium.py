@@ -126,7 +126,7 @@ def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name:
     arrays.floats("a probability", rows["probability"], None, InvalidModel, row_name, least=0)
     arrays.floats("a reward", rows["reward"], None, InvalidModel, row_name)
     offsets = arrays.offsets_of(np.bincount(rows["pair"], minlength=action.size))
-    words = RunWords("probabilities", "pair", name, row_name)
+    words = RunWords("probabilities", "pair", name)
     arrays.normalised_runs(rows["probability"], offsets, words, InvalidModel)
 
 
