@@ -136,7 +136,7 @@ def test_the_schema_file_is_the_schema():
 
 def test_the_schema_names_the_fields_in_the_order_in_which_they_are_written():
     said = json.loads(Certificate.from_json(json.dumps(document())).to_json("proved better"))
-    assert list(certificate_schema()["properties"]) == list(said)
+    assert list(certificate_schema()["properties"]) == [*said, "signals"]  # only of several
     assert validator().is_valid(said)
 
 
