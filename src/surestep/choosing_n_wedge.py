@@ -263,17 +263,17 @@ class ConstrainedChoice:
                 }
                 tried += candidate(bounded, one.algorithm, spare)
         promised = [promise(bounded, lower) for lower in bounds_of(judge, inside, tried).T]
-        if self.otherwise is not None and max(promised) <= (0.0, 0.0):
+        if self.otherwise is not None and max(promised)[:2] <= (0.0, 0.0):
             judge = self.otherwise
             promised = [promise(bounded, lower) for lower in bounds_of(judge, inside, tried).T]
-        taken = promised.index(max(promised))
+        taken = best_promise(promised)
         made = [
             algorithm.explained(bounded, policy, spare)
             if place == taken
             else improvement_of(problem, policy, n_wedge=algorithm.n_wedge)
             for place, (algorithm, policy, spare) in enumerate(tried)
         ]
-        algorithms, lower = [one.algorithm for one in tried], [first for _, first in promised]
+        algorithms, lower = [one.algorithm for one in tried], [each.first for each in promised]
         candidates = map(Candidate, algorithms, made, lower)
         return Choice(tuple(candidates), taken, judge)
 
@@ -306,15 +306,36 @@ def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) ->
     return found
 
 
-def promise(bounded: Bounded, lower: FloatArray) -> tuple[float, float]:
-    """Returns minus how far the worst further signal is from its limit, and the first bound."""
-    short = [0.0]
+class Promise(NamedTuple):
+    """What a candidate is expected to keep and to gain."""
+
+    kept: float  # minus how far the worst further signal is from its limit; 0 where all keep theirs
+    first: float  # the bound of the first signal
+    spare: float = 0.0  # how far the worst further signal is within its limit
+
+
+def promise(bounded: Bounded, lower: FloatArray) -> Promise:
+    """Returns what bounds [J] promise; distances are shares of the range of values."""
+    spare = np.inf
     for limit, signal, bound in zip(
         bounded.limits[1:], bounded.problem.signals, lower[1:], strict=True
     ):
         low, high = signal.problem.value_bounds
-        short.append((limit.least - limit.origin - bound) / max(high - low, LEAST_RANGE))
-    return -max(short), float(lower[0])
+        above = (bound - limit.least + limit.origin) / max(high - low, LEAST_RANGE)
+        spare = min(spare, float(above))
+    return Promise(min(spare, 0.0), float(lower[0]), spare)
+
+
+def best_promise(promised: Sequence[Promise]) -> int:
+    """Returns the place of the best candidate; of those nearly as good, the one that has to spare.
+
+    Nearly as good are candidates that keep all limits and have nine tenths of the largest bound.
+    """
+    best = max(promised)
+    if best.kept < 0 or best.first <= 0:
+        return promised.index(best)
+    near = [each for each in promised if each.kept == 0 and each.first >= NEARLY * best.first]
+    return promised.index(max(near, key=lambda each: each.spare))
 
 
 def one_action_of(problem: Problem, made: Improvement) -> Improvement:

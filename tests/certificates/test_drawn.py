@@ -163,7 +163,10 @@ def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, m
     monkeypatch.setattr(drawn, "eliminate_drawn", solver("eliminate"))
     monkeypatch.setattr(drawn, "iterate_drawn", solver("iterate"))
     models = SimpleNamespace(
-        counts=SimpleNamespace(pairs=Pairs.full(states, 1)), discount=1.0, value_bounds=(0.0, 1.0)
+        counts=SimpleNamespace(pairs=Pairs.full(states, 1)),
+        discount=1.0,
+        value_bounds=(0.0, 1.0),
+        horizon=None,
     )
     chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
     policies, start = np.ones((1, states)), np.full((1, states), 7.0)

@@ -229,16 +229,14 @@ def test_plans_know_unsafe_states_that_only_the_judging_part_ends_in():
     mdp = world(0.0, 0.0)
     behavior, policy = taking(mdp, 0.5), taking(mdp, 0.1)
     log = sample_log(mdp, behavior, 100, 12, 0)
-    last = log.episode_offsets[-1] - 1
-    ended = replace(
-        log, next_state=np.where(np.arange(log.num_steps) == last, HIDDEN, log.next_state)
+    reached = log.next_state.copy()
+    reached[log.episode_offsets[-1] - 1] = HIDDEN
+    log = replace(log, next_state=reached)
+    bounds = (-9.0, 99.0)
+    whole = Problem(
+        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=bounds, log=log
     )
-    problem = reaching(
-        Problem(
-            counts=ended.counts(), behavior=behavior, discount=0.9, value_bounds=(-9, 99), log=ended
-        ),
-        Reach(UNSAFE_STATES),
-    )  # fmt: skip
+    problem = reaching(whole, Reach(UNSAFE_STATES))
     certifier = KINDS["stitched"]
     judging = certifier.judging_of(problem, policy)
     over = certifier.planning(judging.problem, policy, judging.folds).course.over

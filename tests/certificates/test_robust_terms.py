@@ -281,7 +281,9 @@ def plan_with(value, error_bound):
 def test_a_comparison_is_less_all_that_its_values_may_be_off():
     first = SimpleNamespace(least_start=lambda value: float(value[0]))  # is known to be the start
     floor = np.array([0.6, 3.0])
-    both = BothPolicies(SimpleNamespace(models=first), None, None, floor, None, 0.125)
+    plain = SimpleNamespace(alone=False, reach=None)
+    case = SimpleNamespace(models=first, problem=plain)
+    both = BothPolicies(case, None, None, floor, None, 0.125)
     found = with_lower(both, plan_with([1.0, 4.0], 0.5))
     assert found.lower == pytest.approx(0.6)  # more than 1 − ½
     assert found.error == pytest.approx(0.625)

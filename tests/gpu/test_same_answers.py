@@ -34,6 +34,7 @@ from surestep.kernels.elimination import evaluate_each, room_to_evaluate
 from surestep.kernels.random_streams import beta, gamma, start_stream, uniform
 from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LoggedRewards
+from surestep.model.signals import Reach, reaching
 from surestep.planning.batch import models_of, plan_elimination
 from surestep.planning.pruning import Backup
 
@@ -218,6 +219,19 @@ def test_stitched_rounds_are_alike_to_the_bit():
     certifier = Stitched(train_share=0.0)
     expected, found = both(lambda: certify(problem, policy, certifier))
     assert found.lower == expected.lower
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("small", [128, 2])
+def test_claims_about_chances_are_alike(small, monkeypatch):
+    monkeypatch.setattr(drawn, "SMALL", small)
+    benchmark = make("gridworld", size=2)
+    whole = benchmark.problem(benchmark.sample(12, np.random.default_rng(0)))
+    policy = SPIBB(n_wedge=1).improve(whole).policy
+    problem = reaching(whole, Reach(np.arange(whole.num_states) == 1, 3, alone=True))
+    for certifier in (Posterior(draws=MANY), Stitched(train_share=0.0)):
+        expected, found = both(lambda judge=certifier: certify(problem, policy, judge))
+        assert found.lower == pytest.approx(expected.lower, rel=1e-9)
 
 
 @pytest.mark.slow

@@ -279,6 +279,11 @@ def performances(
     models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray], guesses: Sequence[Guess]
 ) -> tuple[FloatArray, FloatArray]:
     """ρ [B, P] of the policies of each data set in its drawn models, and its error [B, P]."""
+    if models.horizon is not None:  # each step is rounded once, and so is the mean over the starts
+        performance = counted(models, chunk, everyone, models.horizon)
+        rounded = np.full(performance.mean.shape, models.horizon + 1.0)
+        error = proven_error(models, performance.residual, performance.scale, rounded)
+        return performance.mean, error
     horizon = step_bounds(models, chunk, everyone)  # first: refused where an episode never ends
     performance = evaluated(models, chunk, everyone, guesses, ACCURACY)
     proven = np.isfinite(horizon)
@@ -297,8 +302,8 @@ def evaluated(
 
     Where some have fewer policies than others, the rest is 0.
     """
-    if is_small(models) or models.horizon is not None:
-        return done_at_once(models, chunk, everyone)
+    if is_small(models):
+        return eliminated(models, chunk, everyone)
     size = len(chunk.ends) // len(everyone)
     parts = [
         iterated(
@@ -313,27 +318,34 @@ def evaluated(
     return Performance(*map(line, zip(*parts, strict=True)))
 
 
-def done_at_once(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]) -> Performance:
-    """Evaluates the policies of each data set in its drawn models by elimination, or step by step.
+def eliminated(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]) -> Performance:
+    """Evaluates the policies of each data set in its drawn models by elimination."""
+    pairs, size = models.counts.pairs, len(chunk.ends)
+    shape = (size, max(map(len, everyone)))
+    performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    model = (pairs.offsets, models.discount, chunk)
+    room = room_to_eliminate(pairs.num_states)
+    eliminate_drawn.all(size, room, *model, line(everyone), places(everyone), performance)
+    return performance
 
-    Of a large model a step is too much for one thread of a GPU.
+
+def counted(
+    models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray], steps: int
+) -> Performance:
+    """Evaluates the policies of each data set in its drawn models over so many steps.
+
+    Of a large model that is too much for one thread of a GPU.
     """
     pairs, size = models.counts.pairs, len(chunk.ends)
     shape = (size, max(map(len, everyone)))
     performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    policies, firsts = line(everyone), places(everyone)
-    if models.horizon is None:
-        model = (pairs.offsets, models.discount, chunk)
-        room = room_to_eliminate(pairs.num_states)
-        eliminate_drawn.all(size, room, *model, policies, firsts, performance)
-        return performance
-    room, steps = room_to_count(pairs.num_states), (pairs.offsets, models.horizon)
+    asked = (line(everyone), places(everyone), performance)
+    room = room_to_count(pairs.num_states)
     if is_small(models):
-        count_steps_drawn.all(size, room, *steps, chunk, policies, firsts, performance)
+        count_steps_drawn.all(size, room, pairs.offsets, steps, chunk, *asked)
     else:
         home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
-        asked = (Chunk(*home), policies, firsts, performance)
-        count_steps_drawn.on_processor(size, room, *steps, *asked)
+        count_steps_drawn.on_processor(size, room, pairs.offsets, steps, Chunk(*home), *asked)
     return performance
 
 
@@ -359,13 +371,11 @@ def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]
     """Returns a bound on the discounted steps of each policy in each drawn model [B, P].
 
     That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
-    w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends. Where only N steps count, it
-    is N + 1: each is rounded once, and so is the mean over the starts.
+    w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
     """
-    if models.discount < 1 or models.horizon is not None:
-        shape, steps_left = (len(chunk.ends), max(map(len, everyone))), models.horizon
-        bound = longest_horizon(models.discount) if steps_left is None else steps_left + 1.0
-        return np.full(shape, bound)
+    if models.discount < 1:
+        shape = (len(chunk.ends), max(map(len, everyone)))
+        return np.full(shape, longest_horizon(models.discount))
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
     zeros = np.zeros((len(everyone[0]), models.counts.pairs.num_states))
     try:

@@ -190,6 +190,8 @@ class Posterior:
             "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
             "changed_pairs": int(np.count_nonzero(changed)),
         }
+        if problem.alone:  # what is worth less than nothing is no loss
+            del figures["draws_with_a_loss"]
         if problem.support is not None:
             figures["successors"] = problem.support.successor.size
         lower, assumptions = float(gains[self.rank - 1]), self.assumptions(problem, priors)

@@ -262,11 +262,13 @@ def with_lower(both: BothPolicies, gap: Plan) -> BothPolicies:
 
     Where the claim is of π_I alone, its own least value takes the place of the difference.
     """
-    surely = np.maximum(gap.value - gap.error_bound, both.floor)
-    if both.case.problem.alone:
+    surely, problem = np.maximum(gap.value - gap.error_bound, both.floor), both.case.problem
+    if problem.alone:
         surely = both.our_low
     rounding = (surely.size + 8) * ROUNDING * float(np.abs(surely).max())
     lower = both.case.models.least_start(surely) - rounding
+    if problem.reach is not None:  # no chance is above 1, however rounded
+        lower = max(lower, problem.value_bounds[0])
     return both._replace(error=both.error + gap.error_bound + rounding, lower=lower)
 
 

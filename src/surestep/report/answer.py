@@ -60,16 +60,18 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     least = counted_on(claims, judged, record.unit)
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
-    items, shown = opposed(findings), changed_items(findings)[:most]
+    items, changed = opposed(findings), changed_items(findings)[:most]
     speaking = Section(
         *("against", "What speaks against it", [] if items else [nothing_against(record.checks)]),
         items=items,
         mood=mood,
     )
-    heading = "The change that matters" if len(shown) == 1 else "The changes that matter most"
-    changes = Section("top", heading, [how_many(findings)], items=shown)
+    heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
+    changes = Section("top", heading, [how_many(findings)], items=changed)
     kept_by = () if findings.table.kept_by is None else findings.table.kept_by
-    every = [signals_section(claims[0], kept_by)] if claims[0].signals else []
+    belief = belief_in(claims) if judged.rung == "believed better" else None
+    shown = belief or claims[0]
+    every = [signals_section(shown, kept_by)] if shown.signals else []
     worst = worst_words(claims[0], record.unit)
     return Section(
         "answer",
