@@ -28,9 +28,9 @@ import numpy as np
 from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms import Limits
 from surestep.certificates import Asked, training_for
-from surestep.model.known import Known, Split
 from surestep.description import DEFAULTS
 from surestep.environments import Benchmark, make
+from surestep.model.known import Known, Split
 from surestep.pipeline.terms import Terms, usual_train_share
 from surestep.rehearsal import rehearse
 from surestep.results.findings import rung_of
