@@ -46,9 +46,9 @@ def check_settings(instance: Any, error: ErrorType = InvalidParameter) -> None:
 
     Numbers of NumPy's become Python's own.
     """
-    for name, (kind, classes) in types_of(instance.__class__).items():
+    for name, (kind, classes, words) in types_of(instance.__class__).items():
         value = getattr(instance, name)
-        if not isinstance(value, classes):  # what is one of a class is told soonest
+        if not (isinstance(value, classes) or (isinstance(value, str) and value in words)):
             value = arrays.plain(value)
             check_setting(name, value, kind, error)
             object.__setattr__(instance, name, value)
@@ -111,14 +111,19 @@ def span_of(meta: Meta) -> str:
 
 @cache
 def types_of(settings: Any) -> dict[str, Any]:
-    """Returns the types of the fields of a dataclass, as `Annotated` has them, and their classes.
+    """Returns the types of the fields of a dataclass, as `Annotated` has them, classes and words.
 
     Those of arrays, and of tuples and mappings, are left out.
     """
     hints = get_type_hints(settings, include_extras=True)
     kinds = [(field.name, hints[field.name]) for field in dataclasses.fields(settings)]
-    known = {name: (kind, tuple(parts_of(kind)[3])) for name, kind in kinds}
-    return {name: kind for name, kind in known.items() if not any(map(get_origin, kind[1]))}
+    known = {}
+    for name, kind in kinds:
+        _, options, words, classes = parts_of(kind)
+        if not any(map(get_origin, classes)):
+            nothing = (NoneType,) if NoneType in options else ()
+            known[name] = kind, (*classes, *nothing), words
+    return known
 
 
 # ---- arrays -----------------------------------------------------------------------------------
