@@ -225,8 +225,8 @@ class ConstrainedChoice:
     to the lower bound that is expected for the policy without caution. Candidates whose further
     signals are all expected within their limits come first, then those that miss them by the least,
     as a share of the range of values; of equal ones, the one with the largest lower bound of the
-    first signal, or one nearly as good that has more to spare. Where for none all is expected, with a gain, the bounds of `otherwise` choose, if
-    it is given.
+    first signal, or one nearly as good that has more to spare. Where for none all is expected, with
+    a gain, the bounds of `otherwise` choose, if it is given.
     """
 
     algorithm: Constrained

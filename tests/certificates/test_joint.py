@@ -18,7 +18,7 @@ from surestep import Certificate, FiniteMDP, Policy, Problem, performance, sampl
 from surestep.certificates import Posterior, Robust, Stitched, certify, verify
 from surestep.certificates.common import Needs, claim_of, values_statement
 from surestep.certificates.joint import Part, shares_of_one_event
-from surestep.certificates.posterior import gains_by_draw
+from surestep.certificates.posterior import gains_each
 from surestep.certificates.uncertainty import SetTerms, uncertainty_of
 from surestep.errors import CertificateMismatch
 from surestep.model import Reach, Signal, reaching
@@ -195,7 +195,7 @@ def test_all_hold_by_the_share_of_draws_in_which_all_do():
     problem = posed(models, behavior, episodes=400, margins=(0.0, 1.0))
     tested = [problem, *(Part.of(signal).tested for signal in problem.signals)]
     settings = [judge, judge, Posterior(delta=DELTA, draws=judge.draws)]
-    first, second, _ = gains_by_draw(tested, policy, settings)
+    (first,), (second,), _ = gains_each(settings, tested, [[policy]] * 3)
     lost = np.count_nonzero(first <= 0)
     assert lost < judge.rank
     order = np.sort(second[first > 0])
@@ -208,7 +208,7 @@ def test_all_hold_by_the_share_of_draws_in_which_all_do():
         assert (broken < judge.rank) == holds == claim.none_worse
     shown = [tested[0], tested[1], Part.of(problem.signals[1]).shown]
     lower = np.array([[part.lower] for part in claim.signals])
-    below = (gains_by_draw(shown, policy, settings) < lower).any(axis=0)
+    below = (np.concatenate(gains_each(settings, shown, [[policy]] * 3)) < lower).any(axis=0)
     assert np.count_nonzero(below) < judge.rank
 
 

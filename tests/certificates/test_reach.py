@@ -17,8 +17,7 @@ from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.certificates import Posterior, Robust, Stitched, certify
 from surestep.certificates.certifying import certify_many, choosing_bounds, verify
 from surestep.certificates.drawn import draw_chunk, expected_cells, room_for
-from surestep.certificates.posterior import gains_by_draw, model_draws, posterior_gains
-from surestep.errors import InvalidParameter
+from surestep.certificates.posterior import model_draws, posterior_gains
 from surestep.model.signals import Reach, reaching, stopped
 
 DELTA, N = 0.1, 4
@@ -297,7 +296,7 @@ def test_gains_are_those_of_each_drawn_model(within, alone):
 
 def test_signals_meet_the_same_models_draw_by_draw():
     mdp = world(0.1, 0.3, start=[0.9, 0.0, 0.1, 0.0, 0.0])
-    behavior, policy = taking(mdp, 0.5), taking(mdp, 0.2)
+    behavior = taking(mdp, 0.5)
     chance = asked(mdp, behavior, Reach(UNSAFE_STATES, N), episodes=80)
     log = chance.log
     value = Problem(
@@ -314,8 +313,3 @@ def test_signals_meet_the_same_models_draw_by_draw():
     left = ~UNSAFE_STATES[mdp.pairs.state]
     np.testing.assert_array_equal(ours[0][:, left], theirs[0][:, left])
     np.testing.assert_array_equal(ours[1], theirs[1])
-    both = gains_by_draw([value, chance], policy, [noisy, plain])
-    assert both.shape == (2, 49)
-    np.testing.assert_array_equal(both[1], posterior_gains(chance, policy, plain))
-    with pytest.raises(InvalidParameter, match="differ in seed or draws"):
-        gains_by_draw([value, chance], policy, [noisy, replace(plain, seed=4)])

@@ -18,9 +18,10 @@ from surestep.certificates.common import (
     Question,
     bound_of,
     claims_of,
+    tried,
 )
 from surestep.certificates.episodes import split_of, training_part
-from surestep.certificates.joint import joint_claims
+from surestep.certificates.joint import certify_jointly
 from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.registry import (
     SHELF,
@@ -134,9 +135,13 @@ def certify_many(
         arrays.expect("policy", policy, Policy)
         check_certifier(judge)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
+    alone = iter(claims_of([question for question in asked if not question.problem.signals]))
+    claims = (tried(certify_jointly, *q) if q.problem.signals else next(alone) for q in asked)
     return [
-        claim if isinstance(claim, CertificateRefused) else accepted(claim, *question)
-        for claim, question in zip(claims_of(asked), asked, strict=True)
+        claim
+        if isinstance(claim, CertificateRefused)
+        else accepted(claim, question.certifier, question.problem)
+        for claim, question in zip(claims, asked, strict=True)
     ]
 
 
@@ -146,9 +151,7 @@ def with_delta(certifier: Certifier, delta: float) -> Certifier:
     return changed
 
 
-def accepted(
-    claim: Certificate, certifier: Certifier, problem: Problem, policy: Policy
-) -> Certificate:
+def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
     """Returns the claim with what the problem takes for granted; refused under another's name.
 
     A kind that is not built in proves nothing here, and the standing says so.
@@ -160,11 +163,10 @@ def accepted(
             f"its own, {certifier.name!r}"
         )
     standing, premises = standing_of(claim), premises_of(certifier, problem)
-    signals = joint_claims(certifier, problem, policy) if problem.signals else ()
-    if standing == claim.standing and not premises and not signals:
+    if standing == claim.standing and not premises:
         return claim
     assumptions = (*claim.assumptions, *premises)
-    return dataclasses.replace(claim, standing=standing, assumptions=assumptions, signals=signals)
+    return dataclasses.replace(claim, standing=standing, assumptions=assumptions)
 
 
 def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]:

@@ -30,14 +30,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.certificates.common import Bound, Question, bound_of, claims_of
-from surestep.certificates.posterior import Posterior, gains_each
+from surestep.certificates.common import Bound, Claim, Question, bound_of, claims_of
+from surestep.certificates.drawn import Gains
+from surestep.certificates.posterior import Posterior, drawn_each
 from surestep.certificates.registry import certifier_for
 from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.uncertainty import unknown_parts
 from surestep.errors import CertificateRefused, NeverEnds, NotConverged
-from surestep.model.certificate import SignalClaim
+from surestep.model.certificate import Certificate, SignalClaim
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.signals import Signal, stopped
@@ -94,26 +95,32 @@ class Part(NamedTuple):
         )
 
 
-def joint_claims(certifier: Any, problem: Problem, policy: Policy) -> tuple[SignalClaim, ...]:
-    """Returns what a certifier claims of every signal of a problem, the first one included."""
+def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certificate:
+    """Returns the claim about the first signal, with what is claimed of every signal at once.
+
+    Refused where nothing is claimed of the first.
+    """
     whole = arrays.altered(problem, signals=())
     parts = [Part(Signal(name=problem.name, problem=whole, cost=problem.cost), 0.0, whole, whole)]
     parts += map(Part.of, problem.signals)
     judges = [certifier, *(certifier_for(certifier, signal) for signal in problem.signals)]
-    if isinstance(certifier, Stitched):  # whose claim of the worst returns is made elsewhere
-        judges = [replace(judge, worst_share=0.0) for judge in judges]
-    bounds = bounds_of_draws if isinstance(certifier, Posterior) else bounds_at_levels
-    tested, lower, together = bounds(judges, parts, policy)
-    return tuple(
+    if isinstance(certifier, Stitched):  # the worst returns are those of the first
+        judges[1:] = [replace(judge, worst_share=0.0) for judge in judges[1:]]
+    jointly = by_draws if isinstance(certifier, Posterior) else at_levels
+    first, tested, lower, together = jointly(judges, parts, policy)
+    if isinstance(first, CertificateRefused):
+        raise first
+    signals = (
         part.claim(policy, *each, first=place == 0, together=together)
         for place, (part, *each) in enumerate(zip(parts, tested, lower, strict=True))
     )
+    return replace(first, signals=tuple(signals))
 
 
-def bounds_at_levels(
+def at_levels(
     judges: Sequence[Any], parts: Sequence[Part], policy: Policy
-) -> tuple[list[Bound], list[Bound], bool]:
-    """Returns the bounds of what is tested, each at δ, and of what is shown, at levels of one δ."""
+) -> tuple[Claim, list[Bound], list[Bound], bool]:
+    """Returns the first claim, bounds of what is tested, at δ, and of what is shown, at shares."""
     number = len(parts)
     shares = [1 / number] * number
     if isinstance(judges[0], Robust):
@@ -129,8 +136,9 @@ def bounds_at_levels(
     chances = [not claimed and question.problem.reach is not None for question in asked]
     answers = iter(claims_of([q for q, left in zip(asked, chances, strict=True) if not left]))
     silent = CertificateRefused(Statement("no-claim", {"kind": judges[0].name}))
-    bounds = [silent if left else bound_of(next(answers)) for left in chances]
-    return bounds[:number], bounds[number:], True
+    claims = [silent if left else next(answers) for left in chances]
+    bounds = [*map(bound_of, claims)]
+    return claims[0], bounds[:number], bounds[number:], True
 
 
 def shares_of_one_event(problems: Sequence[Problem], known_start: bool) -> list[float]:
@@ -140,17 +148,27 @@ def shares_of_one_event(problems: Sequence[Problem], known_start: bool) -> list[
     return [sum(each) / max(max(rows) + sum(rewards), 1) for each in parts]
 
 
-def bounds_of_draws(
+def by_draws(
     judges: Sequence[Posterior], parts: Sequence[Part], policy: Policy
-) -> tuple[list[Bound], list[Bound], bool]:
-    """Returns the r-th smallest gain of each, gains that hold at once, and if all limits do."""
-    problems = [part.tested for part in parts] + [part.shown for part in parts]
-    drawn = gains_each([*judges, *judges], problems, [[policy]] * len(problems))
-    for refusal in drawn:
+) -> tuple[Claim, list[Bound], list[Bound], bool]:
+    """Returns the first claim, the r-th smallest gains, such as hold at once, and if all do."""
+    asked = {  # what is tested is mostly what is shown
+        id(problem): (judge, problem)
+        for judge, part in zip(judges, parts, strict=True)
+        for problem in (part.tested, part.shown)
+    }
+    every, problems = zip(*asked.values(), strict=True)
+    drawn = dict(zip(asked, drawn_each(every, problems, [[policy]] * len(asked)), strict=True))
+    first: Claim | Gains = drawn[id(parts[0].tested)]
+    if isinstance(first, Gains):
+        first = judges[0].claim(parts[0].tested, policy, first)
+    for refusal in drawn.values():
         if isinstance(refusal, CertificateRefused):
-            return [refusal] * len(parts), [refusal] * len(parts), False
-    gains = np.stack([each[0] for each in drawn])  # type: ignore[index]
-    tested, shown = gains[: len(parts)], gains[len(parts) :]
+            return first, [refusal] * len(parts), [refusal] * len(parts), False
+    tested, shown = (
+        np.concatenate([drawn[id(getattr(part, name))].lower for part in parts])  # type: ignore[union-attr]
+        for name in ("tested", "shown")
+    )
     rank, rising = judges[0].rank, np.sort(shown, axis=1)
     kept = [gain > 0 if k == 0 else gain >= parts[k].limit for k, gain in enumerate(tested)]
     together = int(np.count_nonzero(~np.all(kept, axis=0))) < rank
@@ -158,7 +176,8 @@ def bounds_of_draws(
         (q for q in range(rank) if np.count_nonzero((shown < rising[:, [q]]).any(axis=0)) < rank),
         default=0,
     )
-    return np.sort(tested, axis=1)[:, rank - 1].tolist(), rising[:, place].tolist(), together
+    alone = np.sort(tested, axis=1)[:, rank - 1].tolist()
+    return first, alone, rising[:, place].tolist(), together
 
 
 def number_of(bound: Bound) -> float | None:

@@ -165,13 +165,18 @@ class Posterior:
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
+        drawn: Gains | CertificateRefused = Gains(np.zeros((1, self.draws)), 0.0)  # of π_b itself
+        if problem.alone or not common.nothing_changed(problem, policy):
+            (drawn,) = drawn_each([self], [problem], [[policy]])
+        if isinstance(drawn, CertificateRefused):
+            raise drawn
+        return self.claim(problem, policy, drawn)
+
+    def claim(self, problem: Problem, policy: Policy, drawn: Gains) -> Certificate:
+        """Returns the certificate of gains that were drawn."""
         part = self.judging(problem)
         priors, problem = self.priors_for(part), stopped(part)
-        question, _ = question_of(problem, [policy], self, priors)
-        drawn = Gains(np.zeros((1, self.draws)), 0.0)  # of π_b itself, whatever the model
         notes = common.nothing_changed(problem, policy)
-        if not notes:
-            (drawn,) = least_gains_each([question], self.draws, MEMORY)
         gains = np.sort(drawn.lower[0])
         changed = policy.probability != problem.behavior.probability
         counts = problem.counts
@@ -321,28 +326,6 @@ def posterior_gains(
     return gains[0] if isinstance(policies, Policy) else gains
 
 
-def gains_by_draw(
-    problems: Sequence[Problem], policy: Policy, every: Sequence[Posterior]
-) -> FloatArray:
-    """Returns Δ_k of a policy for several signals of the same log [signals, draws], by k.
-
-    Each signal has settings of its own, which agree in seed, draws, first prior and split. Under
-    the first prior draw k then has the same transitions and starts for all signals: every row and
-    the starts have random numbers of their own, by (seed, k, pair), and what rewards need comes
-    after them. Only the rows of unsafe states are none of a chance to reach these. So the share of
-    all k in which several statements hold is that of their joint posterior. Under several priors,
-    the gains of a signal are made as small as under each, by rank (`least_of`): the share is at
-    most that under the first, and each row by itself holds under all.
-    """
-    if len({(settings.seed, settings.draws) for settings in every}) > 1:
-        raise InvalidParameter("the settings of signals differ in seed or draws; expected the same")
-    answers = gains_each(every, problems, [[policy]] * len(problems))
-    for answer in answers:
-        if isinstance(answer, CertificateRefused):
-            raise answer
-    return np.concatenate(common.usable(answers))
-
-
 def gains_each(
     every: Sequence[Posterior],
     problems: Sequence[Problem],
@@ -350,7 +333,27 @@ def gains_each(
     memory: int = MEMORY,
 ) -> list[FloatArray | CertificateRefused]:
     """Returns Δ_k [P, draws] of the policies of each problem by its settings, or a refusal."""
-    answers: dict[int, FloatArray | CertificateRefused] = {}
+    drawn = drawn_each(every, problems, policies, memory)
+    return [each if isinstance(each, CertificateRefused) else each.lower for each in drawn]
+
+
+def drawn_each(
+    every: Sequence[Posterior],
+    problems: Sequence[Problem],
+    policies: Sequence[Sequence[Policy]],
+    memory: int = MEMORY,
+) -> list[Gains | CertificateRefused]:
+    """Returns the gains of the policies of each problem by its settings, or a refusal.
+
+    Of several signals of a log, whose settings agree in seed, draws, first prior and split, draw k
+    has the same transitions and starts under the first prior: every row and the starts have random
+    numbers of their own, by (seed, k, pair), and what rewards need comes after them. Only the rows
+    of unsafe states are none of a chance to reach these. So the share of all k in which several
+    statements hold is that of their joint posterior. Under several priors, the gains of a signal
+    are made as small as under each, by rank (`least_of`): the share is at most that under the
+    first, and each signal by itself holds under all.
+    """
+    answers: dict[int, Gains | CertificateRefused] = {}
     asked: dict[int, dict[int, tuple[DrawnQuestion, IntArray]]] = {}  # by the number of draws
     for place, (settings, problem) in enumerate(zip(every, problems, strict=True)):
         try:
@@ -371,10 +374,10 @@ def gains_each(
                 return [refusal]
             for place in questions:  # one of them is refused, and the others are not
                 single = ([every[place]], [problems[place]], [policies[place]])
-                answers[place] = gains_each(*single, memory)[0]
+                answers[place] = drawn_each(*single, memory)[0]
         else:
             for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
-                answers[place] = least.lower[rows]
+                answers[place] = Gains(least.lower[rows], least.error)
     return [answers[place] for place in range(len(problems))]
 
 
