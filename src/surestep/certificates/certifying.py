@@ -160,7 +160,7 @@ def accepted(
             f"its own, {certifier.name!r}"
         )
     standing, premises = standing_of(claim), premises_of(certifier, problem)
-    signals = joint_claims(certifier, problem, policy) if problem.signals else ()
+    signals = joint_claims(certifier, problem, policy, claim) if problem.signals else ()
     if standing == claim.standing and not premises and not signals:
         return claim
     assumptions = (*claim.assumptions, *premises)

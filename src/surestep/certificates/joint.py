@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.certificates.common import Bound, Question, bound_of, claims_of
+from surestep.certificates.common import Bound, Claim, Question, bound_of, claims_of
 from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.registry import certifier_for
 from surestep.certificates.robust import Robust
@@ -94,8 +94,13 @@ class Part(NamedTuple):
         )
 
 
-def joint_claims(certifier: Any, problem: Problem, policy: Policy) -> tuple[SignalClaim, ...]:
-    """Returns what a certifier claims of every signal of a problem, the first one included."""
+def joint_claims(
+    certifier: Any, problem: Problem, policy: Policy, claim: Claim
+) -> tuple[SignalClaim, ...]:
+    """Returns what a certifier claims of every signal of a problem; `claim` is that of the first.
+
+    Of the first, it is what is tested: the whole δ is that of the claim.
+    """
     whole = arrays.altered(problem, signals=())
     parts = [Part(Signal(name=problem.name, problem=whole, cost=problem.cost), 0.0, whole, whole)]
     parts += map(Part.of, problem.signals)
@@ -103,7 +108,7 @@ def joint_claims(certifier: Any, problem: Problem, policy: Policy) -> tuple[Sign
     if isinstance(certifier, Stitched):  # whose claim of the worst returns is made elsewhere
         judges = [replace(judge, worst_share=0.0) for judge in judges]
     bounds = bounds_of_draws if isinstance(certifier, Posterior) else bounds_at_levels
-    tested, lower, together = bounds(judges, parts, policy)
+    tested, lower, together = bounds(judges, parts, policy, bound_of(claim))
     return tuple(
         part.claim(policy, *each, first=place == 0, together=together)
         for place, (part, *each) in enumerate(zip(parts, tested, lower, strict=True))
@@ -111,15 +116,16 @@ def joint_claims(certifier: Any, problem: Problem, policy: Policy) -> tuple[Sign
 
 
 def bounds_at_levels(
-    judges: Sequence[Any], parts: Sequence[Part], policy: Policy
+    judges: Sequence[Any], parts: Sequence[Part], policy: Policy, first: Bound
 ) -> tuple[list[Bound], list[Bound], bool]:
     """Returns the bounds of what is tested, each at δ, and of what is shown, at levels of one δ."""
     number = len(parts)
     shares = [1 / number] * number
     if isinstance(judges[0], Robust):
         shares = shares_of_one_event([part.shown for part in parts], judges[0].known_start)
+    further = zip(judges[1:], parts[1:], strict=True)
     asked = [
-        *(Question(judge, part.tested, policy) for judge, part in zip(judges, parts, strict=True)),
+        *(Question(judge, part.tested, policy) for judge, part in further),
         *(
             Question(replace(judge, delta=share * judge.delta), part.shown, policy)
             for judge, part, share in zip(judges, parts, shares, strict=True)
@@ -130,7 +136,7 @@ def bounds_at_levels(
     answers = iter(claims_of([q for q, left in zip(asked, chances, strict=True) if not left]))
     silent = CertificateRefused(Statement("no-claim", {"kind": judges[0].name}))
     bounds = [silent if left else bound_of(next(answers)) for left in chances]
-    return bounds[:number], bounds[number:], True
+    return [first, *bounds[: number - 1]], bounds[number - 1 :], True
 
 
 def shares_of_one_event(problems: Sequence[Problem], known_start: bool) -> list[float]:
@@ -141,24 +147,31 @@ def shares_of_one_event(problems: Sequence[Problem], known_start: bool) -> list[
 
 
 def bounds_of_draws(
-    judges: Sequence[Posterior], parts: Sequence[Part], policy: Policy
+    judges: Sequence[Posterior], parts: Sequence[Part], policy: Policy, first: Bound
 ) -> tuple[list[Bound], list[Bound], bool]:
-    """Returns the r-th smallest gain of each, gains that hold at once, and if all limits do."""
+    """Returns the r-th smallest gain of each, gains that hold at once, and if all limits do.
+
+    That of the first is `first` once more: it comes from the same draws.
+    """
     problems = [part.tested for part in parts] + [part.shown for part in parts]
-    drawn = gains_each([*judges, *judges], problems, [[policy]] * len(problems))
+    asked = zip([*judges, *judges], problems, strict=True)
+    different = {id(problem): (judge, problem) for judge, problem in asked}
+    own, unlike = zip(*different.values(), strict=True)
+    drawn = gains_each(own, unlike, [[policy]] * len(unlike))
     for refusal in drawn:
         if isinstance(refusal, CertificateRefused):
             return [refusal] * len(parts), [refusal] * len(parts), False
-    gains = np.stack([each[0] for each in drawn])  # type: ignore[index]
+    place = {key: n for n, key in enumerate(different)}
+    gains = np.stack([drawn[place[id(problem)]][0] for problem in problems])  # type: ignore[index]
     tested, shown = gains[: len(parts)], gains[len(parts) :]
     rank, rising = judges[0].rank, np.sort(shown, axis=1)
     kept = [gain > 0 if k == 0 else gain >= parts[k].limit for k, gain in enumerate(tested)]
     together = int(np.count_nonzero(~np.all(kept, axis=0))) < rank
-    place = max(
+    shared = max(
         (q for q in range(rank) if np.count_nonzero((shown < rising[:, [q]]).any(axis=0)) < rank),
         default=0,
     )
-    return np.sort(tested, axis=1)[:, rank - 1].tolist(), rising[:, place].tolist(), together
+    return np.sort(tested, axis=1)[:, rank - 1].tolist(), rising[:, shared].tolist(), together
 
 
 def number_of(bound: Bound) -> float | None:
