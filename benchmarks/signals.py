@@ -141,9 +141,9 @@ def posed(
     return replace(parts[0], signals=tuple(signals)), known[0]
 
 
-def chosen(problem: Problem, told: Known, kind: str, method: str) -> tuple[Policy, Certificate]:
-    """Returns the policy by the part that chooses, and the claim of the rest."""
-    judge = Asked.of(kind).make_with(told)
+def chosen(problem: Problem, told: Known, method: str, *kinds: str) -> tuple[Policy, Certificate]:
+    """Returns the policy by the part that chooses, and what the first kind claims by the rest."""
+    judge, *others = (Asked.of(kind).make_with(told) for kind in kinds)
     training = training_for(problem, judge)
     if method == "spibb":
         policy = SPIBB(n_wedge=LEAST_VISITS).improve(training).policy
@@ -152,7 +152,7 @@ def chosen(problem: Problem, told: Known, kind: str, method: str) -> tuple[Polic
             Terms.of(discount=problem.single_discount),
             Limits(least_visits=LEAST_VISITS),
         )
-        way: Any = terms.algorithm_for(problem, told, [judge], limits)
+        way: Any = terms.algorithm_for(problem, told, [judge, *others], limits)
         policy = way.improve(training).policy
     return policy, certify(problem, policy, judge)
 
@@ -169,7 +169,7 @@ def outcome(world: World, episodes: int, kind: str, method: str, seed: int) -> O
     """Draws a log, claims, and looks at the truth only then."""
     rng = np.random.default_rng([seed, episodes])
     problem, told = posed(world, world.draw(episodes, rng), (UNIT, UNIT))
-    policy, claim = chosen(problem, told, kind, method)
+    policy, claim = chosen(problem, told, method, kind)
     claimed = claim.none_worse and (claim.lower or 0.0) > 0
     gains, shown = world.truths(policy)
     limits = (-margin - ROUNDING for margin in world.margins)
@@ -345,7 +345,7 @@ def print_comparison(logs: int, ratios: Sequence[float], sizes: Sequence[int]) -
             pits = replace(log, reward=np.where(maze.pits[log.next_state], -1.0, 0.0))
             problem, told = posed(maze, (log, pits), MAZE_RANGES)
             both = [problem, problem.signals[0].problem]
-            ours, claim = chosen(problem, told, KINDS[0], "constrained")
+            ours, claim = chosen(problem, told, "constrained", *KINDS[:2])
             policies = {
                 "π_b": maze.behavior,
                 "S-OPT": peers.s_opt(both),
@@ -383,7 +383,7 @@ def main() -> None:
         families, episodes = (FAMILIES[:1], (50,)) if small else (given.families, given.episodes)
         print_coverage(given.logs, families, episodes)
     if "cost" in given.tables:
-        print_cost(1 if small else 5, 50 if small else 1_000)
+        print_cost(1 if small else 3, 50 if small else 1_000)
     if "comparison" in given.tables:
         cells = (1, RATIOS[1:2], (20,)) if small else (given.mazes, RATIOS, (50, 500))
         print_comparison(*cells)
