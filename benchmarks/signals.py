@@ -303,10 +303,10 @@ def works_of(texture: Texture) -> dict[str, Callable[[str], object]]:
     return works
 
 
-def print_cost(times: int, episodes: int) -> None:
+def print_cost(times: int, textures: Mapping[str, Texture]) -> None:
     """Prints CPU time with one signal, and what more of them take as a multiple of it."""
     print(f"| log | work | {' | '.join(VARIANTS)} |\n|{' --- |' * (len(VARIANTS) + 2)}")
-    for title, texture in (("dense", dense_texture(episodes)), ("pumps", pump_texture(episodes))):
+    for title, texture in textures.items():
         for name, work in works_of(texture).items():
             one, *more = cpu_seconds(work, times)
             ratios = " | ".join(f"{each / one:.2f}" for each in more)
@@ -380,10 +380,14 @@ def main() -> None:
     given = parser.parse_args()
     small = given.small
     if "coverage" in given.tables:
-        families, episodes = (FAMILIES[:1], (50,)) if small else (given.families, given.episodes)
-        print_coverage(given.logs, families, episodes)
+        families, sizes = (FAMILIES[:1], (50,)) if small else (given.families, given.episodes)
+        print_coverage(given.logs, families, sizes)
     if "cost" in given.tables:
-        print_cost(1 if small else 3, 50 if small else 1_000)
+        episodes = 50 if small else 1_000
+        textures = {"pumps": pump_texture(episodes), "dense": dense_texture(episodes)}
+        if small:
+            textures.popitem()
+        print_cost(1 if small else 3, textures)
     if "comparison" in given.tables:
         cells = (1, RATIOS[1:2], (20,)) if small else (given.mazes, RATIOS, (50, 500))
         print_comparison(*cells)
