@@ -1,6 +1,6 @@
 """Claims about several signals: how often they are wrong, what they cost, and what others do.
 
-    python benchmarks/signals.py [--tables coverage cost comparison] [--logs 100] [--small]
+    python benchmarks/signals.py [--tables coverage cost comparison] [--logs 20] [--small]
 
 Coverage. Worlds of three states to decide in and an end, each step with two actions. π_b takes
 either; the second one pays more of the first signal. The second signal is
