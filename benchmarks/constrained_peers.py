@@ -6,8 +6,9 @@ S-OPT     Satija, Thomas, Pineau and Laroche (NeurIPS 2021): policy iteration in
           a program that lets no signal lose by its advantage over π_b, within Soft-SPIBB's budget
 H-OPT     of the same: the best policy of the sum of all signals on 70 % of the log, taken if the
           rest says of each signal that it is better (per-decision weights, Student's t)
-shielded  Galesloot et al. (2026): π_b without actions that may lead into pits, by intervals around
-          smoothed estimates, then SPIBB; what may follow a pair is known
+shielded  "Robust Probabilistic Shielding for Safe Offline RL" (2026): π_b without actions that may
+          lead into pits, by intervals around smoothed estimates, then SPIBB; what may follow a pair
+          is known
 
 The intervals of the last one are as published: they hold for no row of a model (δ is not shared by
 successors, and visits that nobody made are counted).

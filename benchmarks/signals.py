@@ -1,6 +1,6 @@
 """Claims about several signals: how often they are wrong, what they cost, and what others do.
 
-    python benchmarks/signals.py [--tables coverage cost comparison] [--logs 100] [--small]
+    python benchmarks/signals.py [--tables coverage cost comparison] [--logs 20] [--small]
 
 Coverage. Worlds of three states to decide in and an end, each step with two actions. π_b takes
 either; the second one pays more of the first signal. The second signal is
@@ -141,9 +141,9 @@ def posed(
     return replace(parts[0], signals=tuple(signals)), known[0]
 
 
-def chosen(problem: Problem, told: Known, kind: str, method: str) -> tuple[Policy, Certificate]:
-    """Returns the policy by the part that chooses, and the claim of the rest."""
-    judge = Asked.of(kind).make_with(told)
+def chosen(problem: Problem, told: Known, method: str, *kinds: str) -> tuple[Policy, Certificate]:
+    """Returns the policy by the part that chooses, and what the first kind claims by the rest."""
+    judge, *others = (Asked.of(kind).make_with(told) for kind in kinds)
     training = training_for(problem, judge)
     if method == "spibb":
         policy = SPIBB(n_wedge=LEAST_VISITS).improve(training).policy
@@ -152,7 +152,7 @@ def chosen(problem: Problem, told: Known, kind: str, method: str) -> tuple[Polic
             Terms.of(discount=problem.single_discount),
             Limits(least_visits=LEAST_VISITS),
         )
-        way: Any = terms.algorithm_for(problem, told, [judge], limits)
+        way: Any = terms.algorithm_for(problem, told, [judge, *others], limits)
         policy = way.improve(training).policy
     return policy, certify(problem, policy, judge)
 
@@ -169,7 +169,7 @@ def outcome(world: World, episodes: int, kind: str, method: str, seed: int) -> O
     """Draws a log, claims, and looks at the truth only then."""
     rng = np.random.default_rng([seed, episodes])
     problem, told = posed(world, world.draw(episodes, rng), (UNIT, UNIT))
-    policy, claim = chosen(problem, told, kind, method)
+    policy, claim = chosen(problem, told, method, kind)
     claimed = claim.none_worse and (claim.lower or 0.0) > 0
     gains, shown = world.truths(policy)
     limits = (-margin - ROUNDING for margin in world.margins)
@@ -303,10 +303,10 @@ def works_of(texture: Texture) -> dict[str, Callable[[str], object]]:
     return works
 
 
-def print_cost(times: int, episodes: int) -> None:
+def print_cost(times: int, textures: Mapping[str, Texture]) -> None:
     """Prints CPU time with one signal, and what more of them take as a multiple of it."""
     print(f"| log | work | {' | '.join(VARIANTS)} |\n|{' --- |' * (len(VARIANTS) + 2)}")
-    for title, texture in (("dense", dense_texture(episodes)), ("pumps", pump_texture(episodes))):
+    for title, texture in textures.items():
         for name, work in works_of(texture).items():
             one, *more = cpu_seconds(work, times)
             ratios = " | ".join(f"{each / one:.2f}" for each in more)
@@ -345,7 +345,7 @@ def print_comparison(logs: int, ratios: Sequence[float], sizes: Sequence[int]) -
             pits = replace(log, reward=np.where(maze.pits[log.next_state], -1.0, 0.0))
             problem, told = posed(maze, (log, pits), MAZE_RANGES)
             both = [problem, problem.signals[0].problem]
-            ours, claim = chosen(problem, told, KINDS[0], "constrained")
+            ours, claim = chosen(problem, told, "constrained", *KINDS[:2])
             policies = {
                 "π_b": maze.behavior,
                 "S-OPT": peers.s_opt(both),
@@ -380,10 +380,14 @@ def main() -> None:
     given = parser.parse_args()
     small = given.small
     if "coverage" in given.tables:
-        families, episodes = (FAMILIES[:1], (50,)) if small else (given.families, given.episodes)
-        print_coverage(given.logs, families, episodes)
+        families, sizes = (FAMILIES[:1], (50,)) if small else (given.families, given.episodes)
+        print_coverage(given.logs, families, sizes)
     if "cost" in given.tables:
-        print_cost(1 if small else 5, 50 if small else 1_000)
+        episodes = 50 if small else 1_000
+        textures = {"pumps": pump_texture(episodes), "dense": dense_texture(episodes)}
+        if small:
+            textures.popitem()
+        print_cost(1 if small else 3, textures)
     if "comparison" in given.tables:
         cells = (1, RATIOS[1:2], (20,)) if small else (given.mazes, RATIOS, (50, 500))
         print_comparison(*cells)

@@ -254,7 +254,9 @@ class ConstrainedChoice:
         for rounds in self.rounds:
             tried += candidate(bounded, replace(self.algorithm, rounds=rounds), {})
         plain = tried[1:]
-        for one, lower in zip(plain, bounds_of(judge, inside, plain).T, strict=True):
+        for one, lower in zip(
+            plain, bounds_of(judge, inside, plain).T if plain else (), strict=True
+        ):
             for caution in self.caution if problem.signals else ():
                 spare = {
                     limit.name: caution * max(limit.found(one.policy)[0] - limit.origin - bound, 0)

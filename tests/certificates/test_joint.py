@@ -14,12 +14,15 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import surestep.choosing_n_wedge as choosing_n_wedge
 from surestep import Certificate, FiniteMDP, Policy, Problem, performance, sample_log
+from surestep.algorithms import Constrained
 from surestep.certificates import Posterior, Robust, Stitched, certify, verify
 from surestep.certificates.common import Needs, claim_of, values_statement
 from surestep.certificates.joint import Part, shares_of_one_event
 from surestep.certificates.posterior import gains_each
 from surestep.certificates.uncertainty import SetTerms, uncertainty_of
+from surestep.choosing_n_wedge import ConstrainedChoice
 from surestep.errors import CertificateMismatch
 from surestep.model import Reach, Signal, reaching
 from surestep.model.known import Known
@@ -244,3 +247,12 @@ def test_certificates_with_signals_are_kept_and_verified(kind):
     plain = certify(replace(problem, signals=()), policy, KINDS[kind])
     assert "signals" not in json.loads(plain.to_json())
     assert (plain.lower, plain.none_worse) == (claim.lower, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_no_policy_within_the_limits_is_found_nothing_changes(kind, monkeypatch):
+    models = models_of((0.3, 0.7), (0.5, 0.5), (0.02, 0.05))
+    behavior = taking(0.5, models)
+    monkeypatch.setattr(choosing_n_wedge, "candidate", lambda *_: [])
+    way = ConstrainedChoice(algorithm=Constrained(n_wedge=5), certifier=KINDS[kind])
+    assert way.improve(posed(models, behavior)).policy == behavior
