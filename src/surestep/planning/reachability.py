@@ -19,9 +19,9 @@ least). Steps back to the same state change no chance, and are left out.
 **Bounds** are vectors that a backup moves to one side only (C. Baier et al., "Ensuring the
 reliability of your model checker", CAV 2017): v ≤ max_a (r + P_a v) gives v ≤ V, and u ≥ max_a (r +
 P_a u) gives u ≥ V, since all policies end. To hold in spite of rounding by at most ε, v is sought
-as the best value where each step costs 2ε, and u as that where each step earns 2ε. Then
+as the best value where each step costs c ≥ 2ε, and u as that where each step earns c. Then
 
-    v ≈ max_π (V^π − 2ε N^π),    u ≈ max_π (V^π + 2ε N^π),    N^π the expected number of steps.
+    v ≈ max_π (V^π − c N^π),    u ≈ max_π (V^π + c N^π),    N^π the expected number of steps.
 
 **Hiding.** u is useless where some policy hides for 1/ε steps at next to no price. There, states of
 nearly the same v that lead to each other are made into one. Any such merger is safe: a u that is
@@ -55,12 +55,13 @@ from surestep.planning.ends import (
     Edges,
     EndComponents,
     ending_policy,
+    lasting,
     numbered,
     staying,
     steps_towards,
 )
 from surestep.planning.evaluation import check_inputs
-from surestep.planning.horizons import MOST_ROUNDS, changed
+from surestep.planning.horizons import changed
 from surestep.planning.proof import SMALLEST_NORMAL, Horizon, most_terms
 from surestep.planning.pruning import Backup, averaged
 from surestep.planning.total import Quotient
@@ -68,8 +69,9 @@ from surestep.planning.total import Quotient
 Goal = Literal["most", "least"]
 Bounds = tuple[FloatArray, FloatArray]
 SMALLEST = 2.0**-1074  # the smallest double above 0
-PATIENT = Horizon(1.0, 1e3, uniform=False)  # 40,000 sweeps, where nothing else is left to try
-PRICES = (2.0, 2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step in ε; dear ones find short ways
+PATIENT = Horizon(1.0, 25.0, uniform=False)  # 1,000 sweeps, where nothing else is left to try
+PRICES = (2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step, in ε; dear ones find short ways
+MOST_ROUNDS = 50  # of policy iteration, which may come to no end where policies hide
 LARGEST = 2.0  # values beyond it say nothing about chances
 WIDTHS = (1e-13, 1e-11, 1e-9, 1e-7)  # how near values are that are taken for one, where some hide
 
@@ -227,14 +229,15 @@ def ever(
     if not unknown.any():
         return known[state], known[state]
     model = rebuilt(model, surely, sign * surely)
-    if mdp.probability[mdp.probability > 0].min() < SMALLEST_NORMAL:  # rounded by any share
-        rounding = np.inf
-    low, high = proven(model, -rounding), proven(model, rounding)
-    for width in WIDTHS if rounding < 1 and low.min() >= -LARGEST else ():
-        if (high - low).max() <= tolerance:
-            break
-        merged, place = loosened(model, low, width)
-        high = np.minimum(high, proven(merged, rounding)[place])
+    low, high = np.full((2, surely.size), [[-np.inf], [np.inf]])
+    if mdp.probability[mdp.probability > 0].min() >= SMALLEST_NORMAL:  # or any share is rounded off
+        low = proven(model, -rounding, tolerance, np.zeros(low.size))
+    for width in WIDTHS:
+        if low.min() > -np.inf and (high - low).max() > tolerance:
+            merged, place = loosened(model, low, width)
+            near = np.zeros(merged.num_states)
+            near[place] = low
+            high = np.minimum(high, proven(merged, rounding, tolerance, near)[place])
     lower, upper = np.where(unknown, np.clip(np.sort(sign * np.stack([low, high]), 0), 0, 1), known)
     if (upper - lower)[unknown].min() == 1:
         raise NotConverged(
@@ -244,41 +247,49 @@ def ever(
     return lower[state], upper[state]
 
 
-def proven(model: FiniteMDP, rounding: float) -> FloatArray:
+def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray) -> FloatArray:
     """Bounds the best values [S] of a model in which all policies end: from below if ε < 0.
 
-    ±∞ where nothing is proven. Policy iteration looks for the vector; one backup proves it.
+    ±∞ where nothing is proven. One backup proves a vector, sought `near` a first one [S]. Prices
+    fall until that changes little, or the lower bound is near enough.
     """
-    backup, pairs = Backup.of(model), model.pairs
-    goes_on, target = arrays.run_lengths(model.offsets) > 0, abs(rounding) / 2
-    found, best = np.full(model.num_states, np.copysign(np.inf, rounding)), np.empty(goes_on.size)
-    after: FloatArray = np.empty(model.num_states)
-    for price in PRICES if target < 1 else ():
-        value: FloatArray = np.where(np.isfinite(found), found, 0.0)
-        policy = ending_policy(model, goes_on).probability
+    backup, pairs, after = Backup.of(model), model.pairs, np.empty(model.num_states)
+    goes_on = arrays.run_lengths(model.offsets) > 0
+    found = nothing = np.full(model.num_states, np.copysign(np.inf, rounding))
+    value = near.copy()
+    for price in PRICES if rounding < 0 else PRICES[2:]:
         priced = backup._replace(reward=backup.reward + price * rounding * goes_on)
-        components, reached, better = Components.of(priced), -1, True
-        with suppress(*SINGULAR):
-            while reached < components.number:  # a component that is slow is left as it is
-                reached = components.settle(reached + 1, target, value)
-            for number in range(MOST_ROUNDS):
-                q = priced.q(value)
-                greedy(pairs.offsets, q, 0.0, best)
-                policy, better = changed(pairs, q, policy, best, target)
-                if not (number == 0 or better) or not value.max() < LARGEST:
-                    break
-                earned = averaged(pairs, policy, priced.reward)
-                chain = replace(policy_chain(model, policy), reward=earned)
-                value = solve(chain, "auto", value, target, PATIENT, lambda _, r: r <= target)[0]
+        value = sought(model, priced, value, price * abs(rounding) / 4)
         backup.best(value, after)
         # Ends are exact, so that no room for rounding is needed there.
         needed, size = np.zeros(value.size), float(np.abs(value).max())
         needed[pairs.state[goes_on]] = max(size, 1.0)
         if size < LARGEST and ((after - value) / -rounding >= needed).all():
-            found = value
-            if price == PRICES[0]:
+            before, found = near if rounding > 0 else found, value
+            if np.abs(found - before).max() <= tolerance:
                 break
+        value = near if found is nothing else found
     return found
+
+
+def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -> FloatArray:
+    """Looks for the best values [S] up to `target`: by policy iteration, after sweeps from 0."""
+    pairs, best = model.pairs, np.empty(model.num_pairs)
+    policy = ending_policy(model, lasting(model)).probability
+    components, settled, cold = Components.of(priced), -1, not value.any()
+    with suppress(*SINGULAR):
+        while settled < components.number and cold:
+            settled = components.settle(settled + 1, target, value)
+        for number in range(MOST_ROUNDS):
+            q = priced.q(value)
+            greedy(pairs.offsets, q, 0.0, best)
+            policy, better = changed(pairs, q, policy, best, target)
+            if not (number == 0 or better) or not value.max() < LARGEST:
+                break
+            earned = averaged(pairs, policy, priced.reward)
+            chain = replace(policy_chain(model, policy), reward=earned)
+            value = solve(chain, "auto", value, target, PATIENT, lambda _, left: left <= target)[0]
+    return value
 
 
 def collapsed(
@@ -299,7 +310,7 @@ def loosened(model: FiniteMDP, value: FloatArray, width: float) -> tuple[FiniteM
     together = np.unique(component * np.int64(value.size + 1) + level, return_inverse=True)[1]
     merged, first = collapsed(model, EndComponents(together, none))
     merged, second = collapsed(merged)  # pairs that lead nowhere else, and what is closed now
-    ends, worth = np.zeros(merged.num_states, np.bool_), np.zeros(merged.num_states)
-    ends[merged.pairs.state[arrays.run_lengths(merged.offsets) == 0]] = True
+    ends, worth = np.ones(merged.num_states, np.bool_), np.zeros(merged.num_states)
+    ends[merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]] = False
     worth[merged.pairs.state] = merged.ending_reward
     return rebuilt(merged, ends, worth), second[first]
