@@ -24,7 +24,7 @@ as the best value where each step costs c ≥ 2ε, and u as that where each step
     v ≈ max_π (V^π − c N^π),    u ≈ max_π (V^π + c N^π),    N^π the expected number of steps.
 
 **Hiding.** u is useless where some policy hides for 1/ε steps at next to no price. There, states of
-nearly the same v that lead to each other are made into one. Any such merger is safe: a u that is
+nearly the same v are made into one. Any such merger is safe: a u that is
 constant on a set C, and has u(C) ≥ Σ_{s' ∉ C} P(s'|s,a) u(s') / P(not C|s,a) for all its pairs, has
 u ≥ P_a u in each state of C.
 
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import exp, fsum
+from math import exp
 from typing import Annotated, Literal
 
 import numpy as np
@@ -51,15 +51,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import PolicyLike
 from surestep.planning.chain import SINGULAR, Components, policy_chain, solve
-from surestep.planning.ends import (
-    Edges,
-    EndComponents,
-    ending_policy,
-    lasting,
-    numbered,
-    staying,
-    steps_towards,
-)
+from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards
 from surestep.planning.evaluation import check_inputs
 from surestep.planning.horizons import changed
 from surestep.planning.proof import SMALLEST_NORMAL, Horizon, most_terms
@@ -82,18 +74,8 @@ class Reach:
 
     lower: FloatArray  # [S]
     upper: FloatArray  # [S]
-    chance: tuple[float, float]  # (lower, upper) from the initial distribution
 
-    __repr__ = short_repr("lower", "upper", "chance")
-
-    @classmethod
-    def of(cls, initial: FloatArray, lower: FloatArray, upper: FloatArray) -> Reach:
-        """Averages the bounds of states over where episodes begin, rounding outwards."""
-        begins = initial > 0
-        least, most = (fsum(initial * bound) / fsum(initial) for bound in (lower, upper))
-        least = max(least * (1 - 2.0**-50), float(lower[begins].min()))
-        most = min(most * (1 + 2.0**-50), float(upper[begins].max()))
-        return cls(arrays.own(lower), arrays.own(upper), (least, most))
+    __repr__ = short_repr("lower", "upper")
 
 
 def reachability(
@@ -127,12 +109,10 @@ def reachability(
         longest = arrays.run_lengths(mdp.offsets[mdp.pairs.offsets]) + 1
         reached, policy = np.append(reached, False), "least"
     if within is None:
-        # Rows are made in two steps for a policy, scaled up to four times, merged up to three.
-        rounding = (9 * int(longest.max()) + 10) * 2.0**-53
-        bounds = ever(model, reached, policy, tolerance, rounding)
+        bounds = ever(model, reached, policy, tolerance, int(longest.max()))
     else:
         bounds = in_steps(model, reached, policy, within)
-    return Reach.of(mdp.initial, *(bound[: mdp.num_states] for bound in bounds))
+    return Reach(*(arrays.own(bound[: mdp.num_states]) for bound in bounds))
 
 
 def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
@@ -205,13 +185,13 @@ def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Boun
     return low, np.minimum((chance + lost) * growth, 1.0)
 
 
-def ever(
-    mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, rounding: float
-) -> Bounds:
+def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms: int) -> Bounds:
     """Bounds the chances [S] to be in a state reached [S] at any time.
 
-    `rounding` is the largest error of a backup of values in [−1, 1], that of its rows included.
+    A row has at most so many terms. It is made in two sums for a policy, scaled up to four times,
+    merged up to three times, and summed up in a backup.
     """
+    rounding = (9 * terms + 10) * 2.0**-53
     sign, pairs = 1.0 if goal == "most" else -1.0, mdp.pairs
     state: IntArray = np.arange(reached.size)
     model, outside = rebuilt(mdp, reached, sign * reached), ~reached[pairs.state]
@@ -234,7 +214,7 @@ def ever(
         low = proven(model, -rounding, tolerance, np.zeros(low.size))
     for width in WIDTHS:
         if low.min() > -np.inf and (high - low).max() > tolerance:
-            merged, place = loosened(model, low, width)
+            merged, place = loosened(model, low, unknown, width)
             near = np.zeros(merged.num_states)
             near[place] = low
             high = np.minimum(high, proven(merged, rounding, tolerance, near)[place])
@@ -256,10 +236,10 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
     backup, pairs, after = Backup.of(model), model.pairs, np.empty(model.num_states)
     goes_on = arrays.run_lengths(model.offsets) > 0
     found = nothing = np.full(model.num_states, np.copysign(np.inf, rounding))
-    value = near.copy()
     for price in PRICES if rounding < 0 else PRICES[2:]:
         priced = backup._replace(reward=backup.reward + price * rounding * goes_on)
-        value = sought(model, priced, value, price * abs(rounding) / 4)
+        start = (near if found is nothing else found).copy()
+        value = sought(model, priced, start, price * abs(rounding) / 4)
         backup.best(value, after)
         # Ends are exact, so that no room for rounding is needed there.
         needed, size = np.zeros(value.size), float(np.abs(value).max())
@@ -268,7 +248,6 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
             before, found = near if rounding > 0 else found, value
             if np.abs(found - before).max() <= tolerance:
                 break
-        value = near if found is nothing else found
     return found
 
 
@@ -292,23 +271,22 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
     return value
 
 
-def collapsed(
-    model: FiniteMDP, components: EndComponents | None = None
-) -> tuple[FiniteMDP, IntArray]:
+def collapsed(model: FiniteMDP, sets: EndComponents | None = None) -> tuple[FiniteMDP, IntArray]:
     """Returns the model whose end components, or other sets, are one state each; which one [S]."""
     nothing = EndComponents(np.full(model.num_states, -1), np.zeros(model.num_pairs, np.bool_))
-    quotient = Quotient.of(model, nothing, components)
+    quotient = Quotient.of(model, nothing, sets)
     return quotient.mdp, quotient.state
 
 
-def loosened(model: FiniteMDP, value: FloatArray, width: float) -> tuple[FiniteMDP, IntArray]:
-    """Makes states of nearly one value [S] that lead to each other into one; which one [S]."""
+def loosened(
+    model: FiniteMDP, value: FloatArray, open_states: BoolArray, width: float
+) -> tuple[FiniteMDP, IntArray]:
+    """Makes open states [S] of nearly one value [S] into one; which one [S]."""
     order, level = np.argsort(value), np.empty(value.size, np.int64)
     level[order] = np.cumsum(np.diff(value[order], prepend=-np.inf) > width)
     none = np.zeros(model.num_pairs, np.bool_)
-    component = numbered(Edges.of(model, ~none).components(value.size))
-    together = np.unique(component * np.int64(value.size + 1) + level, return_inverse=True)[1]
-    merged, first = collapsed(model, EndComponents(together, none))
+    level[~open_states] = -1  # ends stay alone
+    merged, first = collapsed(model, EndComponents(level, none))
     merged, second = collapsed(merged)  # pairs that lead nowhere else, and what is closed now
     ends, worth = np.ones(merged.num_states, np.bool_), np.zeros(merged.num_states)
     ends[merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]] = False
