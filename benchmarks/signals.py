@@ -84,9 +84,10 @@ class World(NamedTuple):
 
     def truths(self, policy: Policy) -> tuple[list[float], list[float]]:
         """Returns the gain of every signal, and what a displayed bound must not be above."""
+        first = self.models[0]
         gains = [performance(m, policy) - performance(m, self.behavior) for m in self.models]
         before, after = (
-            np.mean(reachability(self.models[0], self.unsafe, each, within=WITHIN).chance)
+            first.initial @ reachability(first, self.unsafe, each, within=WITHIN).lower
             for each in (self.behavior, policy)
         )
         return [*gains, float(before - after)], [*gains, -float(after)]

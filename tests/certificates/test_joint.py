@@ -90,7 +90,7 @@ def truths(models, policy, behavior):
     """Gains of all signals, and what their displayed bounds must not be above."""
     gains = [performance(each, policy) - performance(each, behavior) for each in models]
     before, after = (
-        np.mean(reachability(models[0], UNSAFE_STATES, each, within=WITHIN).chance)
+        models[0].initial @ reachability(models[0], UNSAFE_STATES, each, within=WITHIN).lower
         for each in (behavior, policy)
     )
     return [*gains, before - after], [*gains, -after]

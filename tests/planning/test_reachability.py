@@ -14,7 +14,7 @@ from support.strategies import all_pairs, mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, reachability
 from surestep.errors import InvalidParameter, NotConverged, ShapeMismatch
 from surestep.io import from_prism
-from surestep.planning import Reach
+from surestep.planning import ReachChance
 
 GOALS = ("most", "least")
 
@@ -136,7 +136,7 @@ def tolerance_of(mdp):
 
 def assert_bounds(found, exact, tolerance):
     """The truth lies between the bounds, they are near each other, and 0 and 1 are exact."""
-    assert isinstance(found, Reach)
+    assert isinstance(found, ReachChance)
     for low, high, truth in zip(found.lower.tolist(), found.upper.tolist(), exact, strict=True):
         assert 0 <= low <= high <= 1
         assert Fraction(low) <= truth <= Fraction(high)
@@ -148,12 +148,9 @@ def assert_bounds(found, exact, tolerance):
         assert (found.lower[ones] == 1).all()
 
 
-def assert_start(found, mdp, exact):
-    """The bounds from the initial distribution hold what the exact chances average to."""
-    initial = [Fraction(float(p)) for p in mdp.initial]
-    truth = sum(p * x for p, x in zip(initial, exact, strict=True)) / sum(initial)
-    assert Fraction(found.chance[0]) <= truth <= Fraction(found.chance[1])
-    assert found.chance[1] - found.chance[0] <= (found.upper - found.lower).max() + 1e-14
+def start_of(mdp, found):
+    """The bounds from where episodes begin."""
+    return tuple(float(mdp.initial @ bound) for bound in (found.lower, found.upper))
 
 
 # ---- ever ---------------------------------------------------------------------------------------
@@ -166,7 +163,6 @@ def test_the_most_and_the_least_are_those_of_all_deterministic_policies(world, g
     exact = exact_best(mdp, target, goal)
     found = reachability(mdp, target, goal)
     assert_bounds(found, exact, tolerance_of(mdp))
-    assert_start(found, mdp, exact)
 
 
 @settings(max_examples=200)
@@ -177,7 +173,6 @@ def test_the_chance_of_a_policy_is_that_of_its_chain(data):
     exact = exact_chances(mixed(mdp, policy.probability), target)
     found = reachability(mdp, target, policy)
     assert_bounds(found, exact, tolerance_of(mdp))
-    assert_start(found, mdp, exact)
 
 
 @given(data=st.data())
@@ -227,7 +222,8 @@ def test_rare_steps_are_proven_where_only_waiting_is_long():
     P = np.array([[[1.0, 1e-15, 3e-15]], [[0, 0, 0]], [[0, 0, 0]]])
     mdp = FiniteMDP.from_dense(P, np.zeros((3, 1)), 1.0)
     for asked in ({"policy": "most"}, {"policy": "least"}, {"policy": Policy.uniform(mdp)}):
-        assert reachability(mdp, [1], **asked).chance == pytest.approx((0.25, 0.25), abs=1e-12)
+        found = reachability(mdp, [1], tolerance=1e-12, **asked)
+        assert start_of(mdp, found) == pytest.approx((0.25, 0.25), abs=1e-12)
 
 
 def nearly_closed(far):
@@ -265,16 +261,52 @@ def slippery_grid(size, slip, traps, seed):
     return FiniteMDP.from_dense(P, np.zeros((states, 4)), 1.0), trap
 
 
-@pytest.mark.parametrize(("size", "slip", "traps", "seed"), [(20, 0.3, 0.2, 1), (10, 0.1, 0.2, 0)])
-def test_slippery_grids_in_which_policies_can_hide_are_bounded_as_storm_has_it(
-    size, slip, traps, seed
-):
-    mdp, trap = slippery_grid(size, slip, traps, seed)
-    for target, goal, direction in (([size**2 - 1], "most", "max"), (trap, "least", "min")):
-        found = reachability(mdp, target, goal)
+def exact_most(mdp, target):
+    """The most chances by policy iteration in fractions, proven by v ≥ P_a v for every pair."""
+    rows, offsets = exact_rows(mdp), mdp.pairs.offsets.tolist()
+    chosen = [*offsets[:-1]]
+    while True:
+        value = exact_chances([rows[k] for k in chosen], target)
+        q = [sum((p * value[t] for t, p in row.items()), Fraction(0)) for row in rows]
+        best = [max(range(a, b), key=q.__getitem__) for a, b in itertools.pairwise(offsets)]
+        better = [s not in target and q[k] > value[s] for s, k in enumerate(best)]
+        if not any(better):
+            return value
+        chosen = [k if yes else old for k, yes, old in zip(best, better, chosen, strict=True)]
+
+
+@pytest.mark.parametrize(("slip", "traps", "seed"), [(0.01, 0.3, 4), (0.01, 0.2, 7), (0.3, 0.2, 1)])
+def test_slippery_grids_have_the_exact_chances(slip, traps, seed):
+    mdp, _ = slippery_grid(5, slip, traps, seed)
+    assert_bounds(reachability(mdp, [24]), exact_most(mdp, [24]), 1e-9)
+
+
+def test_a_slippery_grid_is_bounded_as_storm_has_it():
+    mdp, trap = slippery_grid(20, 0.3, 0.05, 0)
+    for target, goal, direction in (([399], "most", "max"), (trap, "least", "min")):
+        found, places = reachability(mdp, target, goal), np.arange(400)[target]
         assert (found.upper - found.lower).max() <= 1e-9
-        places = np.arange(size**2)[target]
         np.testing.assert_allclose(found.lower, storm_chance(mdp, places, direction), atol=1e-6)
+
+
+def test_grids_in_which_policies_hide_for_next_to_nothing_are_bounded():
+    mdp, trap = slippery_grid(20, 0.3, 0.2, 1)
+    most, least = reachability(mdp, [399]), reachability(mdp, trap, "least")
+    assert (most.upper - most.lower).max() <= 1e-9
+    assert (least.upper - least.lower).max() <= 1e-9
+    ways = most.upper > 0  # episodes end in the goal or in a trap, where both can be reached
+    np.testing.assert_allclose((most.lower + least.lower)[ways], 1, atol=3e-9)
+
+
+def test_a_pair_that_stays_changes_no_most_chance_where_policies_hide():
+    mdp, _ = slippery_grid(10, 0.1, 0.2, 0)
+    ends = np.diff(mdp.offsets[mdp.pairs.offsets]) == 0
+    P = np.concatenate([mdp.dense()[0], np.diag(1.0 - ends)[:, None]], 1)
+    stays = reachability(FiniteMDP.from_dense(P, np.zeros((100, 5)), 1.0), [99])
+    moves = reachability(mdp, [99])
+    assert (stays.lower <= moves.upper).all()
+    assert (moves.lower <= stays.upper).all()
+    assert (stays.upper - stays.lower).max() <= 1e-9
 
 
 def test_where_the_best_policy_waits_for_rare_slips_bounds_are_wider_and_hold():
@@ -357,7 +389,6 @@ def test_within_a_policy_is_the_sum_over_paths(data):
     exact = [path_chance(lambda _: chain, s, target, steps) for s in range(mdp.num_states)]
     found = reachability(mdp, target, policy, within=steps)
     assert_bounds(found, exact, 1e-12)
-    assert_start(found, mdp, exact)
 
 
 @given(world=worlds(), goal=st.sampled_from(GOALS))
@@ -371,6 +402,17 @@ def test_more_steps_reach_more_and_come_to_ever(world, goal):
         before = found
 
 
+@pytest.mark.parametrize("steps", [1, 10, 100])
+def test_within_a_policy_is_a_power_of_its_matrix(steps):
+    mdp, _ = slippery_grid(5, 0.3, 0.2, 1)
+    P = np.eye(25) * (np.diff(mdp.offsets[mdp.pairs.offsets]) == 0)  # ends stay where they are
+    P += mdp.dense()[0].mean(1)
+    exact = np.linalg.matrix_power(P, steps)[:, 24]
+    found = reachability(mdp, [24], Policy.uniform(mdp), within=steps)
+    np.testing.assert_allclose(found.lower, exact, atol=1e-12)
+    np.testing.assert_allclose(found.upper, exact, atol=1e-12)
+
+
 def test_within_comes_to_ever():
     P = [[[0.5, 0.3, 0.2], [0.0, 0.6, 0.4]], [[0.0] * 3] * 2, [[0.0] * 3] * 2]
     mdp = FiniteMDP.from_dense(P, np.zeros((3, 2)), 0.0)
@@ -379,8 +421,8 @@ def test_within_comes_to_ever():
             reachability(mdp, [1], policy=goal),
             reachability(mdp, [1], policy=goal, within=100),
         )
-        assert late.chance == pytest.approx(ever.chance, abs=1e-11)
-        assert ever.chance[0] <= 0.6 <= ever.chance[1]
+        assert start_of(mdp, late) == pytest.approx(start_of(mdp, ever), abs=1e-11)
+        assert ever.lower[0] <= 0.6 <= ever.upper[0]
 
 
 def test_chances_too_small_for_doubles_are_bounded():
@@ -391,7 +433,7 @@ def test_chances_too_small_for_doubles_are_bounded():
     found = reachability(mdp, [3], within=3)
     assert 0 == found.lower[0] < found.upper[0] < 1e-300
     assert reachability(mdp, [3], within=0).upper.tolist() == [0, 0, 0, 1]
-    assert reachability(mdp, [3]).chance == (1, 1)
+    assert reachability(mdp, [3]).lower.min() == 1
 
 
 # ---- Storm --------------------------------------------------------------------------------------
@@ -402,14 +444,14 @@ const double wind = 0.3;
 module drone
   x : [0..3] init 0;
   charge : [0..12] init 12;
-  parcel : [0..1] init 1;
+  parcel : bool init true;
   [out]  x<3 & charge>0 -> 1-wind : (x'=x+1) & (charge'=charge-1) + wind : (charge'=charge-1);
   [home] x>0 & charge>0 -> 1-wind : (x'=x-1) & (charge'=charge-1) + wind : (charge'=charge-1);
-  [dash] x=0 & parcel=1 & charge>1 -> 0.8 : (x'=3) & (charge'=charge-2)
+  [dash] x=0 & parcel & charge>1 -> 0.8 : (x'=3) & (charge'=charge-2)
                                     + 0.2 : (x'=1) & (charge'=0);
   [plug] x=0 & charge<12 -> (charge'=min(charge+6, 12));
-  [load] x=0 & parcel=0 -> (parcel'=1);
-  [drop] x=3 & parcel=1 & charge>0 -> (parcel'=0);
+  [load] x=0 & !parcel -> (parcel'=true);
+  [drop] x=3 & parcel & charge>0 -> (parcel'=false);
 endmodule
 label "lost" = x>0 & charge=0;
 """
@@ -443,7 +485,7 @@ def test_chances_of_programs_are_storms(tmp_path, program, within, goal):
     expected = stormpy.model_checking(built, asked).get_value_vector()[built.initial_states[0]]
     mdp = from_prism(path, 0.5)
     found = reachability(mdp, mdp.marks["lost"], policy=goal, within=within)
-    assert found.chance == pytest.approx((expected, expected), abs=1e-5)
+    assert start_of(mdp, found) == pytest.approx((expected, expected), abs=1e-5)
 
 
 def build_options():
@@ -479,9 +521,9 @@ def test_chances_are_storms(world, goal, within):
 def test_a_target_is_a_mask_or_state_numbers(target):
     mdp = FiniteMDP.from_dense([[[0, 0.5, 0.5]], [[0] * 3], [[0] * 3]], np.zeros((3, 1)), 0.5)
     found = reachability(mdp, target)
-    assert found.chance == pytest.approx((0.5, 0.5))
+    assert start_of(mdp, found) == pytest.approx((0.5, 0.5))
     assert not found.lower.flags.writeable
-    assert repr(found) == "Reach(lower=0…1, upper=0…1, chance=(0.5, 0.5))"
+    assert repr(found) == "ReachChance(lower=0…1, upper=0…1)"
 
 
 @pytest.mark.parametrize(

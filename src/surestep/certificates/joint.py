@@ -192,7 +192,7 @@ def value_of(signal: Signal, policy: Policy) -> float | None:
         if problem.reach is not None:
             model = stopped(problem).estimate()
             found = reachability(model, problem.reach.states, policy, within=problem.reach.within)
-            return float(np.mean(found.chance))
+            return float(model.initial @ (found.lower + found.upper) / 2)
         value = performance(problem.estimate(), policy)
     except (NeverEnds, NotConverged):
         return None

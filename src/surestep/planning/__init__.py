@@ -11,14 +11,14 @@ from surestep.planning.evaluation import (
     q_values,
 )
 from surestep.planning.iteration import optimal, policy_iteration, value_iteration
-from surestep.planning.reachability import Reach, reachability
+from surestep.planning.reachability import ReachChance, reachability
 
 __all__ = [
     "Evaluation",
     "EvaluationBatch",
     "Plan",
     "PlanBatch",
-    "Reach",
+    "ReachChance",
     "evaluate",
     "evaluate_batch",
     "evaluate_with_bound",

@@ -19,12 +19,12 @@ least). Steps back to the same state change no chance, and are left out.
 **Bounds** are vectors that a backup moves to one side only (C. Baier et al., "Ensuring the
 reliability of your model checker", CAV 2017): v ≤ max_a (r + P_a v) gives v ≤ V, and u ≥ max_a (r +
 P_a u) gives u ≥ V, since all policies end. To hold in spite of rounding by at most ε, v is sought
-as the best value where each step costs 2ε, and u as that where each step earns 2ε. Then
+as the best value where each step costs c ≥ 2ε, and u as that where each step earns c. Then
 
-    v ≈ max_π (V^π − 2ε N^π),    u ≈ max_π (V^π + 2ε N^π),    N^π the expected number of steps.
+    v ≈ max_π (V^π − c N^π),    u ≈ max_π (V^π + c N^π),    N^π the expected number of steps.
 
 **Hiding.** u is useless where some policy hides for 1/ε steps at next to no price. There, states of
-nearly the same v that lead to each other are made into one. Any such merger is safe: a u that is
+nearly the same v are made into one. Any such merger is safe: a u that is
 constant on a set C, and has u(C) ≥ Σ_{s' ∉ C} P(s'|s,a) u(s') / P(not C|s,a) for all its pairs, has
 u ≥ P_a u in each state of C.
 
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import exp, fsum
+from math import exp
 from typing import Annotated, Literal
 
 import numpy as np
@@ -51,16 +51,9 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import PolicyLike
 from surestep.planning.chain import SINGULAR, Components, policy_chain, solve
-from surestep.planning.ends import (
-    Edges,
-    EndComponents,
-    ending_policy,
-    numbered,
-    staying,
-    steps_towards,
-)
+from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards
 from surestep.planning.evaluation import check_inputs
-from surestep.planning.horizons import MOST_ROUNDS, changed
+from surestep.planning.horizons import changed
 from surestep.planning.proof import SMALLEST_NORMAL, Horizon, most_terms
 from surestep.planning.pruning import Backup, averaged
 from surestep.planning.total import Quotient
@@ -68,30 +61,21 @@ from surestep.planning.total import Quotient
 Goal = Literal["most", "least"]
 Bounds = tuple[FloatArray, FloatArray]
 SMALLEST = 2.0**-1074  # the smallest double above 0
-PATIENT = Horizon(1.0, 1e3, uniform=False)  # 40,000 sweeps, where nothing else is left to try
-PRICES = (2.0, 2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step in ε; dear ones find short ways
+PATIENT = Horizon(1.0, 25.0, uniform=False)  # 1,000 sweeps, where nothing else is left to try
+PRICES = (2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step, in ε; dear ones find short ways
+MOST_ROUNDS = 50  # of policy iteration, which may come to no end where policies hide
 LARGEST = 2.0  # values beyond it say nothing about chances
 WIDTHS = (1e-13, 1e-11, 1e-9, 1e-7)  # how near values are that are taken for one, where some hide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reach:
+class ReachChance:
     """The chance to reach a target: lower(s) ≤ chance from s ≤ upper(s), proven for every state."""
 
     lower: FloatArray  # [S]
     upper: FloatArray  # [S]
-    chance: tuple[float, float]  # (lower, upper) from the initial distribution
 
-    __repr__ = short_repr("lower", "upper", "chance")
-
-    @classmethod
-    def of(cls, initial: FloatArray, lower: FloatArray, upper: FloatArray) -> Reach:
-        """Averages the bounds of states over where episodes begin, rounding outwards."""
-        begins = initial > 0
-        least, most = (fsum(initial * bound) / fsum(initial) for bound in (lower, upper))
-        least = max(least * (1 - 2.0**-50), float(lower[begins].min()))
-        most = min(most * (1 + 2.0**-50), float(upper[begins].max()))
-        return cls(arrays.own(lower), arrays.own(upper), (least, most))
+    __repr__ = short_repr("lower", "upper")
 
 
 def reachability(
@@ -101,7 +85,7 @@ def reachability(
     *,
     within: int | None = None,
     tolerance: float = 1e-9,
-) -> Reach:
+) -> ReachChance:
     """Bounds P(s_t ∈ target for some t), the chance to reach the target from each state.
 
     `target` is a mask [S], such as `mdp.marks["goal"]`, or state numbers; its own states have
@@ -125,12 +109,10 @@ def reachability(
         longest = arrays.run_lengths(mdp.offsets[mdp.pairs.offsets]) + 1
         reached, policy = np.append(reached, False), "least"
     if within is None:
-        # Rows are made in two steps for a policy, scaled up to four times, merged up to three.
-        rounding = (9 * int(longest.max()) + 10) * 2.0**-53
-        bounds = ever(model, reached, policy, tolerance, rounding)
+        bounds = ever(model, reached, policy, tolerance, int(longest.max()))
     else:
         bounds = in_steps(model, reached, policy, within)
-    return Reach.of(mdp.initial, *(bound[: mdp.num_states] for bound in bounds))
+    return ReachChance(*(arrays.own(bound[: mdp.num_states]) for bound in bounds))
 
 
 def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
@@ -203,13 +185,13 @@ def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Boun
     return low, np.minimum((chance + lost) * growth, 1.0)
 
 
-def ever(
-    mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, rounding: float
-) -> Bounds:
+def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms: int) -> Bounds:
     """Bounds the chances [S] to be in a state reached [S] at any time.
 
-    `rounding` is the largest error of a backup of values in [−1, 1], that of its rows included.
+    A row has at most so many terms. It is made in two sums for a policy, scaled up to four times,
+    merged up to three times, and summed up in a backup.
     """
+    rounding = (9 * terms + 10) * 2.0**-53
     sign, pairs = 1.0 if goal == "most" else -1.0, mdp.pairs
     state: IntArray = np.arange(reached.size)
     model, outside = rebuilt(mdp, reached, sign * reached), ~reached[pairs.state]
@@ -227,14 +209,15 @@ def ever(
     if not unknown.any():
         return known[state], known[state]
     model = rebuilt(model, surely, sign * surely)
-    if mdp.probability[mdp.probability > 0].min() < SMALLEST_NORMAL:  # rounded by any share
-        rounding = np.inf
-    low, high = proven(model, -rounding), proven(model, rounding)
-    for width in WIDTHS if rounding < 1 and low.min() >= -LARGEST else ():
-        if (high - low).max() <= tolerance:
-            break
-        merged, place = loosened(model, low, width)
-        high = np.minimum(high, proven(merged, rounding)[place])
+    low, high = np.full((2, surely.size), [[-np.inf], [np.inf]])
+    if mdp.probability[mdp.probability > 0].min() >= SMALLEST_NORMAL:  # or any share is rounded off
+        low = proven(model, -rounding, tolerance, np.zeros(low.size))
+    for width in WIDTHS:
+        if low.min() > -np.inf and (high - low).max() > tolerance:
+            merged, place = loosened(model, low, unknown, width)
+            near = np.zeros(merged.num_states)
+            near[place] = low
+            high = np.minimum(high, proven(merged, rounding, tolerance, near)[place])
     lower, upper = np.where(unknown, np.clip(np.sort(sign * np.stack([low, high]), 0), 0, 1), known)
     if (upper - lower)[unknown].min() == 1:
         raise NotConverged(
@@ -244,62 +227,68 @@ def ever(
     return lower[state], upper[state]
 
 
-def proven(model: FiniteMDP, rounding: float) -> FloatArray:
+def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray) -> FloatArray:
     """Bounds the best values [S] of a model in which all policies end: from below if ε < 0.
 
-    ±∞ where nothing is proven. Policy iteration looks for the vector; one backup proves it.
+    ±∞ where nothing is proven. One backup proves a vector, sought `near` a first one [S]. Prices
+    fall until that changes little, or the lower bound is near enough.
     """
-    backup, pairs = Backup.of(model), model.pairs
-    goes_on, target = arrays.run_lengths(model.offsets) > 0, abs(rounding) / 2
-    found, best = np.full(model.num_states, np.copysign(np.inf, rounding)), np.empty(goes_on.size)
-    after: FloatArray = np.empty(model.num_states)
-    for price in PRICES if target < 1 else ():
-        value: FloatArray = np.where(np.isfinite(found), found, 0.0)
-        policy = ending_policy(model, goes_on).probability
+    backup, pairs, after = Backup.of(model), model.pairs, np.empty(model.num_states)
+    goes_on = arrays.run_lengths(model.offsets) > 0
+    found = nothing = np.full(model.num_states, np.copysign(np.inf, rounding))
+    for price in PRICES if rounding < 0 else PRICES[2:]:
         priced = backup._replace(reward=backup.reward + price * rounding * goes_on)
-        components, reached, better = Components.of(priced), -1, True
-        with suppress(*SINGULAR):
-            while reached < components.number:  # a component that is slow is left as it is
-                reached = components.settle(reached + 1, target, value)
-            for number in range(MOST_ROUNDS):
-                q = priced.q(value)
-                greedy(pairs.offsets, q, 0.0, best)
-                policy, better = changed(pairs, q, policy, best, target)
-                if not (number == 0 or better) or not value.max() < LARGEST:
-                    break
-                earned = averaged(pairs, policy, priced.reward)
-                chain = replace(policy_chain(model, policy), reward=earned)
-                value = solve(chain, "auto", value, target, PATIENT, lambda _, r: r <= target)[0]
+        start = (near if found is nothing else found).copy()
+        value = sought(model, priced, start, price * abs(rounding) / 4)
         backup.best(value, after)
         # Ends are exact, so that no room for rounding is needed there.
         needed, size = np.zeros(value.size), float(np.abs(value).max())
         needed[pairs.state[goes_on]] = max(size, 1.0)
         if size < LARGEST and ((after - value) / -rounding >= needed).all():
-            found = value
-            if price == PRICES[0]:
+            before, found = near if rounding > 0 else found, value
+            if np.abs(found - before).max() <= tolerance:
                 break
     return found
 
 
-def collapsed(
-    model: FiniteMDP, components: EndComponents | None = None
-) -> tuple[FiniteMDP, IntArray]:
+def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -> FloatArray:
+    """Looks for the best values [S] up to `target`: by policy iteration, after sweeps from 0."""
+    pairs, best = model.pairs, np.empty(model.num_pairs)
+    policy = ending_policy(model, lasting(model)).probability
+    components, settled, cold = Components.of(priced), -1, not value.any()
+    with suppress(*SINGULAR):
+        while settled < components.number and cold:
+            settled = components.settle(settled + 1, target, value)
+        for number in range(MOST_ROUNDS):
+            q = priced.q(value)
+            greedy(pairs.offsets, q, 0.0, best)
+            policy, better = changed(pairs, q, policy, best, target)
+            if not (number == 0 or better) or not value.max() < LARGEST:
+                break
+            earned = averaged(pairs, policy, priced.reward)
+            chain = replace(policy_chain(model, policy), reward=earned)
+            value = solve(chain, "auto", value, target, PATIENT, lambda _, left: left <= target)[0]
+    return value
+
+
+def collapsed(model: FiniteMDP, sets: EndComponents | None = None) -> tuple[FiniteMDP, IntArray]:
     """Returns the model whose end components, or other sets, are one state each; which one [S]."""
     nothing = EndComponents(np.full(model.num_states, -1), np.zeros(model.num_pairs, np.bool_))
-    quotient = Quotient.of(model, nothing, components)
+    quotient = Quotient.of(model, nothing, sets)
     return quotient.mdp, quotient.state
 
 
-def loosened(model: FiniteMDP, value: FloatArray, width: float) -> tuple[FiniteMDP, IntArray]:
-    """Makes states of nearly one value [S] that lead to each other into one; which one [S]."""
+def loosened(
+    model: FiniteMDP, value: FloatArray, open_states: BoolArray, width: float
+) -> tuple[FiniteMDP, IntArray]:
+    """Makes open states [S] of nearly one value [S] into one; which one [S]."""
     order, level = np.argsort(value), np.empty(value.size, np.int64)
     level[order] = np.cumsum(np.diff(value[order], prepend=-np.inf) > width)
     none = np.zeros(model.num_pairs, np.bool_)
-    component = numbered(Edges.of(model, ~none).components(value.size))
-    together = np.unique(component * np.int64(value.size + 1) + level, return_inverse=True)[1]
-    merged, first = collapsed(model, EndComponents(together, none))
+    level[~open_states] = -1  # ends stay alone
+    merged, first = collapsed(model, EndComponents(level, none))
     merged, second = collapsed(merged)  # pairs that lead nowhere else, and what is closed now
-    ends, worth = np.zeros(merged.num_states, np.bool_), np.zeros(merged.num_states)
-    ends[merged.pairs.state[arrays.run_lengths(merged.offsets) == 0]] = True
+    ends, worth = np.ones(merged.num_states, np.bool_), np.zeros(merged.num_states)
+    ends[merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]] = False
     worth[merged.pairs.state] = merged.ending_reward
     return rebuilt(merged, ends, worth), second[first]

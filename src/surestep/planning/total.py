@@ -190,11 +190,10 @@ class Quotient(NamedTuple):
 
     @classmethod
     def of(
-        cls, mdp: FiniteMDP, rests: EndComponents, components: EndComponents | None = None
+        cls, mdp: FiniteMDP, rests: EndComponents, sets: EndComponents | None = None
     ) -> Quotient:
-        """Builds the model without the pairs inside components, whose states become one."""
-        if components is None:
-            components = end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
+        """Builds the model without the pairs inside components, or other sets: one state each."""
+        components = sets or end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
         component, inner = components
         alone = np.arange(mdp.num_states) + component.max() + 1
         state = np.unique(np.where(component < 0, alone, component), return_inverse=True)[1]

@@ -128,6 +128,27 @@ def test_a_chain_and_a_model_without_rewards(tmp_path):
     assert mdp.pairs.state_labels[np.argmax(mdp.initial)] == "(x=1)"
 
 
+def test_labels_of_states_have_all_variables_also_those_that_begin_true(tmp_path):
+    program = """\
+    mdp
+    module a
+      z : bool init true;
+      y : [0..1] init 0;
+      b : bool init false;  // Storm leaves out what never changes
+      [] y=0 -> (y'=1);
+      [] y=1 -> (z'=false);
+    endmodule
+    module c
+      d : [0..1] init 0;
+      [] d=0 -> (d'=1);
+    endmodule
+    """
+    mdp = from_prism(write(tmp_path, program), 0.5)
+    assert sorted(mdp.pairs.state_labels) == [
+        f"(z={z},y={y},d={d})" for z, y in (("false", 1), ("true", 0), ("true", 1)) for d in (0, 1)
+    ]
+
+
 def test_modules_with_several_variables_and_synchronised_actions(tmp_path):
     program = """\
     mdp

@@ -105,12 +105,11 @@ def build_options(storm: Any, named: bool) -> Any:
 
 def state_names(values: Any) -> list[str]:
     """Returns the values of the variables in each state, such as (x=1,b=true)."""
-    variables = {variable.name: variable for variable in values.get_all_variables()}
-    # Only this text has the variables in their order.
-    ordered = re.findall(r"[A-Za-z_]\w*", values.to_string(0))
+    # A set without an order; and Storm's own text leaves out what is true.
+    variables = sorted(values.get_all_variables(), key=lambda variable: variable.index)
     columns = [
-        [f"{name}={str(value).lower()}" for value in values.get_values_states(variables[name])]
-        for name in ordered
+        [f"{each.name}={str(value).lower()}" for value in values.get_values_states(each)]
+        for each in variables
     ]
     return [f"({','.join(row)})" for row in zip(*columns, strict=True)]
 
