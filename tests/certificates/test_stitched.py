@@ -374,6 +374,7 @@ def test_a_claim_tells_its_settings_its_bounds_and_what_must_hold():
         "tails": 0.2,
         "reward_low": None,
         "reward_high": None,
+        "worst_share": 0.0,
     }
     bounds = {"value_low": 0.0, "value_high": 1.0, "return_low": -0.25, "return_high": 0.5}
     sizes = {"episodes": 280, "training_episodes": 120, "changed_pairs": 4}
