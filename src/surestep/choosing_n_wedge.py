@@ -308,7 +308,7 @@ def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) ->
     return found
 
 
-class Promise(NamedTuple):
+class Outlook(NamedTuple):
     """What a candidate is expected to keep and to gain."""
 
     kept: float  # minus how far the worst further signal is from its limit; 0 where all keep theirs
@@ -316,7 +316,7 @@ class Promise(NamedTuple):
     spare: float = 0.0  # how far the worst further signal is within its limit
 
 
-def promise(bounded: Bounded, lower: FloatArray) -> Promise:
+def promise(bounded: Bounded, lower: FloatArray) -> Outlook:
     """Returns what bounds [J] promise; distances are shares of the range of values."""
     spare = np.inf
     for limit, signal, bound in zip(
@@ -325,10 +325,10 @@ def promise(bounded: Bounded, lower: FloatArray) -> Promise:
         low, high = signal.problem.value_bounds
         above = (bound - limit.least + limit.origin) / max(high - low, LEAST_RANGE)
         spare = min(spare, float(above))
-    return Promise(min(spare, 0.0), float(lower[0]), spare)
+    return Outlook(min(spare, 0.0), float(lower[0]), spare)
 
 
-def best_promise(promised: Sequence[Promise]) -> int:
+def best_promise(promised: Sequence[Outlook]) -> int:
     """Returns the place of the best candidate; of those nearly as good, the one that has to spare.
 
     Nearly as good are candidates that keep all limits and have nine tenths of the largest bound.

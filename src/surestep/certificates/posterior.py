@@ -165,9 +165,11 @@ class Posterior:
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
-        drawn: Gains | CertificateRefused = Gains(np.zeros((1, self.draws)), 0.0)  # of π_b itself
-        if problem.alone or not common.nothing_changed(problem, policy):
-            (drawn,) = drawn_each([self], [problem], [[policy]])
+        if not problem.alone and common.nothing_changed(problem, policy):
+            part = self.judging(problem)  # of which nothing may be possible to draw, all the same
+            question_of(stopped(part), [policy], self, self.priors_for(part))
+            return self.claim(problem, policy, Gains(np.zeros((1, self.draws)), 0.0))
+        (drawn,) = drawn_each([self], [problem], [[policy]])
         if isinstance(drawn, CertificateRefused):
             raise drawn
         return self.claim(problem, policy, drawn)
