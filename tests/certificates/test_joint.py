@@ -39,7 +39,7 @@ KINDS = {
     "robust": Robust(delta=DELTA, **UNIT),
     "posterior": Posterior(delta=DELTA, draws=49, rewards="bounded", **UNIT),
 }
-LOGS = {"stitched": 30, "robust": 40, "posterior": 40}
+LOGS = {"stitched": 25, "robust": 25, "posterior": 25}
 
 
 def models_of(first, second, risk):
