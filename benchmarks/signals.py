@@ -50,7 +50,7 @@ from surestep.pipeline.stress_test import Assignment
 from surestep.pipeline.terms import Terms, usual_train_share
 from surestep.planning.reachability import reachability
 
-SMALLEST = ("--logs", "1", "--small")
+SMALLEST = ("--logs", "1", "--small", "--tables", "coverage", "comparison")
 DELTA, DISCOUNT, HORIZON, WITHIN = 0.1, 0.9, 30, 10
 LEAST_VISITS = 10
 FALSE_ALARMS = 0.05  # of a whole table

@@ -12,6 +12,7 @@ from surestep.io import read_counts, read_log, write_counts
 from surestep.io.counts.labelled import merge_counts
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import prepared
+from surestep.pipeline.rehearse import rehearse_log
 from surestep.pipeline.signals import unsafe_states
 from surestep.pipeline.terms import Terms
 
@@ -188,3 +189,12 @@ def test_a_condition_reads_no_files(tmp_path):
     ):
         with pytest.raises(InvalidParameter):
             unsafe_states(condition, words)
+
+
+def test_a_rehearsal_of_several_signals_is_refused():
+    """Worlds have one signal: nothing would be said of the others."""
+    description, frame = surestep.io.logs.source.given_as(patients(), **TOLD, signals=SIGNALS)
+    with pytest.raises(InvalidParameter, match="several signals.*worlds have one signal"):
+        rehearse_log(
+            surestep.io.logs.source.open_log(description, frame), Terms.of(description), worlds=9
+        )

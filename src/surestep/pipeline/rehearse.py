@@ -76,6 +76,11 @@ def rehearse_log(
     method = msgspec.structs.replace(terms.method, worlds=worlds)
     terms = replace(terms, method=method, has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
+    if question.problem.signals:
+        raise InvalidParameter(
+            "the log has several signals, or unsafe states, and worlds have one signal; expected a "
+            "description without [signals] and [unsafe]"
+        )
     work = work_in(question.problem, question.algorithm, question.rehearsed)
     seconds = work.of(worlds, sizes) / STEPS_A_SECOND
     how = Rehearsed(worlds, sizes, seed, seconds)
