@@ -194,7 +194,7 @@ def test_a_condition_reads_no_files(tmp_path):
 def test_a_rehearsal_of_several_signals_is_refused():
     """Worlds have one signal: nothing would be said of the others."""
     description, frame = surestep.io.logs.source.given_as(patients(), **TOLD, signals=SIGNALS)
-    with pytest.raises(InvalidParameter, match="several signals.*worlds have one signal"):
+    with pytest.raises(InvalidParameter, match="worlds have one signal"):
         rehearse_log(
             surestep.io.logs.source.open_log(description, frame), Terms.of(description), worlds=9
         )
