@@ -309,7 +309,7 @@ def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) ->
 
 
 class Outlook(NamedTuple):
-    """What a candidate is expected to keep and to gain."""
+    """The limits that a candidate should keep, and the gain that it should be shown to have."""
 
     kept: float  # minus how far the worst further signal is from its limit; 0 where all keep theirs
     first: float  # the bound of the first signal

@@ -343,6 +343,12 @@ def with_first_signal(description: Description) -> Description:
                 f"signals.{name}.not_worse_by is given, but the first signal is improved; expected "
                 "it at the others"
             )
+        for other, further in [*description.signals.items()][1:]:
+            if not further.stakes:
+                raise InvalidParameter(
+                    f"signals.{other} says neither running nor ending, so that nothing could be "
+                    "proved of it; expected what its steps may earn"
+                )
         replace = msgspec.structs.replace
         return replace(
             description,

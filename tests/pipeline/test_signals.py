@@ -10,6 +10,8 @@ from surestep.description import described
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_counts, read_log, write_counts
 from surestep.io.counts.labelled import merge_counts
+from surestep.model import Statement
+from surestep.model.statements import WITHIN_SEEN
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.rehearse import rehearse_log
@@ -154,6 +156,7 @@ def test_a_condition_marks_states(condition, holds):
             "no column 'survivd'.*did you mean survived",
         ),
         ({"signals": {"s": {"column": "survived", "not_worse_by": 1}}}, "first signal is improved"),
+        ({"signals": SIGNALS | {"d": {"column": "dialysis"}}}, "signals.d says neither running"),
         ({"signals": SIGNALS, "running": (0, 2)}, "stakes.running is .* beside .signals"),
         (
             {"signals": {"s": SIGNALS["survival"], "d": {"column": "dialysis", "running": [0, 0]}}},
@@ -198,3 +201,19 @@ def test_a_rehearsal_of_several_signals_is_refused():
         rehearse_log(
             surestep.io.logs.source.open_log(description, frame), Terms.of(description), worlds=9
         )
+
+
+def test_what_a_claim_assumes_of_further_signals_is_said():
+    """Their declared ranges are among the assumptions; ranges that were only seen prove less."""
+    question = posed(patients(), signals=SIGNALS)
+    problem, policy = question.problem, question.problem.behavior
+    claim = surestep.certify(problem, policy, "robust:reward_low=0,reward_high=1")
+    sentences = [str(said) for said in claim.assumptions]
+    assert sum(sentence.startswith("Of dialysis: As declared") for sentence in sentences) == 1
+    (signal,) = problem.signals
+    values = {"running_low": 0, "running_high": 1, "ending_low": 0, "ending_high": 1}
+    seen = dataclasses.replace(signal.problem, premises=(Statement(WITHIN_SEEN, values),))
+    signals = (dataclasses.replace(signal, problem=seen),)
+    open_one = dataclasses.replace(problem, signals=signals)
+    claim = surestep.certify(open_one, policy, "robust:reward_low=0,reward_high=1")
+    assert claim.assumes(WITHIN_SEEN)

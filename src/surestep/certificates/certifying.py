@@ -43,7 +43,7 @@ from surestep.model.log import UNKNOWN
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
 from surestep.model.problem import Problem
-from surestep.model.statements import STOPPING, Statement
+from surestep.model.statements import OWN_WORDS, STOPPING, WITHIN_SEEN, Statement
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
 
@@ -162,7 +162,8 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
             f"{type(certifier).__name__} makes a certificate of the kind {claim.kind!r}, expected "
             f"its own, {certifier.name!r}"
         )
-    standing, premises = standing_of(claim), premises_of(certifier, problem)
+    standing = standing_of(claim)
+    premises = premises_of(certifier, problem) + premises_of_signals(problem)
     if standing == claim.standing and not premises:
         return claim
     assumptions = (*claim.assumptions, *premises)
@@ -181,6 +182,20 @@ def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]
     if log is not None and (log.next_state == UNKNOWN).any() and others == problem.premises:
         return (*others, STOPPING)
     return problem.premises
+
+
+def premises_of_signals(problem: Problem) -> tuple[Statement, ...]:
+    """Returns what is taken for granted of further signals, and not of the first, by their names.
+
+    That rewards are only taken for all there are stays what it is: then nothing is proved better.
+    """
+    named: list[Statement] = []
+    for signal in problem.signals:
+        for said in signal.problem.premises:
+            if said not in problem.premises:
+                words = Statement(OWN_WORDS, {"sentence": f"Of {signal.name}: {said}"})
+                named.append(said if said.code == WITHIN_SEEN else words)
+    return tuple(named)
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

@@ -60,7 +60,7 @@ class StatementFile(Struct, forbid_unknown_fields=True):
 
 
 class SignalClaim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is claimed of one of several signals; more is better, so that costs have a minus."""
+    """The claim about one of several signals; more is better, so that costs have a minus."""
 
     name: str
     cost: Annotated[bool, Meta(description="people see it with the other sign")] = False

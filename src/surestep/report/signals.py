@@ -42,8 +42,8 @@ def signals_section(claim: Certificate, kept_by: Iterable[str] = ()) -> Section:
     ]
     forbidden = Counter(name for names in kept_by for name in names.split(";") if name)
     said += [
-        f"The limit of {name} keeps {counted(times, 'action')} from being taken more often; "
-        "`surestep explain` says which."
+        f"The limit of {name} keeps {counted(times, 'action')} from being taken more often "
+        "(surestep explain says which)."
         for name, times in forbidden.items()
     ]
     table = Table("signals", caption, columns, rows)
