@@ -214,7 +214,7 @@ def rates(found: np.ndarray) -> list[str]:
 # ---- cost ----------------------------------------------------------------------------------------
 
 PUMPS = Path(__file__).parents[1] / "examples"
-VARIANTS = ("one", "two", "two and unsafe")
+VARIANTS = ("the first", "the second", "both", "both and unsafe")
 
 
 class Texture(NamedTuple):
@@ -226,13 +226,11 @@ class Texture(NamedTuple):
     unsafe: Mapping[str, Any]
 
     def told(self, variant: str) -> dict[str, Any]:
-        """Returns what `improve` is told; with one signal, as before there were several."""
-        first = next(iter(self.signals))
-        if variant == "one":
-            rule = self.signals[first]
-            columns = {**self.words["columns"], "reward": rule["column"]}
-            ranges = {key: rule[key] for key in ("running", "ending")}
-            return {**self.words, "columns": columns, **ranges}
+        """Returns what `improve` is told; of one signal, as if there were no other."""
+        if variant in VARIANTS[:2]:
+            name, rule = [*self.signals.items()][VARIANTS.index(variant)]
+            alone = {key: value for key, value in rule.items() if key != "not_worse_by"}
+            return {**self.words, "signals": {name: alone}}
         more = {"unsafe": self.unsafe} if variant == VARIANTS[-1] else {}
         return {**self.words, "signals": self.signals, **more}
 
@@ -292,12 +290,12 @@ def prepared_by(texture: Texture, variant: str) -> Assignment:
 def works_of(texture: Texture) -> dict[str, Callable[[str], object]]:
     """Returns what is to be done, by its name, each for any number of signals."""
     asked = {variant: prepared_by(texture, variant) for variant in VARIANTS}
-    policy = SPIBB(n_wedge=LEAST_VISITS).improve(asked["one"].training).policy
+    policy = SPIBB(n_wedge=LEAST_VISITS).improve(asked[VARIANTS[0]].training).policy
 
     def certifying(judge: Any) -> Callable[[str], object]:
         return lambda variant: certify(asked[variant].problem, policy, judge)
 
-    works = {judge.name: certifying(judge) for judge in (*asked["one"].certifiers, ROBUST)}
+    works = {judge.name: certifying(judge) for judge in (*asked[VARIANTS[0]].certifiers, ROBUST)}
     works["improve"] = lambda variant: surestep.improve(
         texture.frame, worlds=0, **texture.told(variant)
     )
@@ -305,13 +303,13 @@ def works_of(texture: Texture) -> dict[str, Callable[[str], object]]:
 
 
 def print_cost(times: int, textures: Mapping[str, Texture]) -> None:
-    """Prints CPU time with one signal, and what more of them take as a multiple of it."""
+    """Prints CPU time with one signal, and what more of them take as a multiple of the mean."""
     print(f"| log | work | {' | '.join(VARIANTS)} |\n|{' --- |' * (len(VARIANTS) + 2)}")
     for title, texture in textures.items():
         for name, work in works_of(texture).items():
-            one, *more = cpu_seconds(work, times)
-            ratios = " | ".join(f"{each / one:.2f}" for each in more)
-            print(f"| {title} | {name} | {one:.2f} s | {ratios} |", flush=True)
+            first, second, *more = cpu_seconds(work, times)
+            ratios = " | ".join(f"{2 * each / (first + second):.2f}" for each in more)
+            print(f"| {title} | {name} | {first:.2f} s | {second:.2f} s | {ratios} |", flush=True)
 
 
 def cpu_seconds(work: Callable[[str], object], times: int) -> list[float]:

@@ -251,11 +251,20 @@ def test_cases_that_are_rolled_out_together_are_what_each_is_alone(known, monkey
             course = course._replace(start_chances=initial)
         cases.append(Case(stacks, course, stacks.sizes > seed, seed, 30 + seed))
         ways.append([Way(seed - 1, seed + 1, None), Way(3, None, seed + 1)])
+    # Other signals take the same steps, which are worth something else.
+    for case in cases[:]:
+        stacks, course = case.stacks, case.course
+        tails = Tails(*(3 * worth for worth in course.tails))
+        course = course._replace(at_end=1 - course.at_end, tails=tails, limits=(-1.5, 1.5))
+        cases.append(case._replace(stacks=stacks._replace(reward=stacks.reward**2), course=course))
+    ways = 2 * ways
+    assert module.walks_of(cases, ways) == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    assert module.walks_of(cases[4:], ways[:2] * 2) == [[0], [1], [2], [3]]
     every = [(c, w) for c in range(len(cases)) for w in range(2)]
     together = roll_out_each([cases[c] for c, _ in every], [ways[c][w] for c, w in every], 1, 3)
     tallies = tally_each(cases, ways, 1, 3)
     monkeypatch.setattr(module, "MOST_KEPT", 1)  # no two of them at a time
-    assert [*module.alike(cases, 0)] == [[0], [1], [2], [3]]
+    assert [*module.alike(cases, 0)] == [[c] for c in range(8)]
     for figure, own in zip(tallies, tally_each(cases, ways, 1, 3), strict=True):
         np.testing.assert_array_equal(figure, own)
     for (c, w), rounds in zip(every, together, strict=True):

@@ -6,6 +6,7 @@ the stacks: how they act, what a cut rollout counts for, and how the two are dis
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep.certificates.refuting import SAME
 from surestep.kernels.stitched import (
     FOREVER,
@@ -175,8 +176,8 @@ def alike(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
     """Yields the places of cases over the same pairs, not too many of many pairs or long series."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, case in enumerate(cases):
-        offsets, _, starts, *_, discount, limits, counted = case.course
-        kind = offsets.tobytes(), starts.size > 0, discount, limits, counted
+        offsets, _, starts, *_, discount, _, counted = case.course
+        kind = offsets.tobytes(), starts.size > 0, discount, counted
         groups.setdefault(kind, []).append(place)
     for group in groups.values():
         longest = max(cases[place].rounds for place in group)
@@ -193,20 +194,42 @@ def roll_out_group(
     keep: bool,
 ) -> Tallied:
     """Rolls out cases over the same pairs, the ways of each and their runs one after the other."""
-    tasks, longest = len(each) * len(ways[0]) * runs, max(case.rounds for case in each)
+    number, longest = len(each) * len(ways[0]) * runs, max(case.rounds for case in each)
     tallied = Tallied(
-        np.zeros(tasks, np.int64),
-        np.zeros(tasks, np.int64),
-        np.zeros((tasks, 4)),
-        np.zeros((tasks, longest if keep else 1)),  # a table that goes to a GPU is never empty
+        np.zeros(number, np.int64),
+        np.zeros(number, np.int64),
+        np.zeros((number, 4)),
+        np.zeros((number, longest if keep else 1)),  # a table that goes to a GPU is never empty
     )
     every = [way for several in ways for way in several]
     turns = np.array([way.who for way in every])
     steps = np.array([FOREVER if most is None else most for way in every for most in way[1:]])
-    course = each[0].course
-    room = room_to_stitch(course.chances.size // 4, course.over.size)
-    stitched_rounds.all(tasks, room, purpose, runs, turns, steps, Cases.of(each), tallied)
+    course, walks = each[0].course, walks_of(each, ways)
+    room = room_to_stitch(course.chances.size // 4, course.over.size, max(map(len, walks)))
+    tasks, cases = len(walks) * len(ways[0]) * runs, Cases.of(each, walks)
+    stitched_rounds.all(tasks, room, purpose, runs, turns, steps, cases, tallied)
     return tallied
+
+
+def walks_of(each: Sequence[Case], ways: Sequence[Sequence[Way]]) -> list[list[int]]:
+    """Returns the places of cases that take the same steps in the same ways, walk by walk.
+
+    They are those of several signals, and those that only differ in what a cut is worth.
+    """
+
+    def digest(*parts: AnyArray) -> bytes:
+        return hashlib.sha256(b"".join(part.tobytes() for part in parts)).digest()
+
+    steps = {
+        id(one): digest(one[0], *one[2:]) for one in {id(c.stacks): c.stacks for c in each}.values()
+    }
+    walks: dict[tuple[object, ...], list[int]] = {}
+    for place, ((stacks, course, readable, seed, rounds), several) in enumerate(
+        zip(each, ways, strict=True)
+    ):
+        acting = digest(course.chances, course.start_chances, course.over, readable)
+        walks.setdefault((steps[id(stacks)], acting, seed, rounds, *several), []).append(place)
+    return [*walks.values()]
 
 
 def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> Tallies:

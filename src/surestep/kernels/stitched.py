@@ -35,6 +35,7 @@ from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
 from surestep.kernels.records import line, part, places
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
+COUNTED_OUT, ENDED, CUT_AFTER, CUT_AT = range(4)  # why a rollout is over; a cut comes last
 SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not
 SERIES_THREADS = 50_000  # values from which on bets are shared out among threads
 FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
@@ -80,20 +81,24 @@ class Course(NamedTuple):
 class Cases(NamedTuple):
     """Courses over the same pairs, each on the stacks of one of D logs; arrays follow each other.
 
-    They agree in discount, limits and steps that count, and all starts are known, or none are.
+    They agree in discount and steps that count, and all starts are known, or none are. Cases of a
+    walk agree in all but what steps, ends and cuts are worth: they are rolled out once.
     """
 
+    walks: IntsIn  # [W+1] where the members of each walk begin
+    members: IntsIn  # [C] the cases of each walk
     log: IntsIn  # [C] the log of each
     seed: IntsIn  # [C]
     rounds: IntsIn  # [C] the most rounds of a run
+    limits: TableIn  # [C, 2] those of each course
     readable: BoolsIn  # [C·K]
     episodes: IntsIn  # [D+1] where the starts of each log begin
     stacks: Stacks  # of all logs
     course: Course  # of all cases
 
     @classmethod
-    def of(cls, each: Sequence[Case]) -> Cases:
-        """Lines up several cases; stacks that are the same object are there once."""
+    def of(cls, each: Sequence[Case], walks: Sequence[Sequence[int]]) -> Cases:
+        """Lines up several cases, by walks; stacks that are the same object are there once."""
         logs = {id(case.stacks): case.stacks for case in each}
         number = {key: place for place, key in enumerate(logs)}
         stacks, courses = [*logs.values()], [case.course for case in each]
@@ -104,9 +109,12 @@ class Cases(NamedTuple):
             for name in ("chances", "start_chances", "over", "at_end")
         }
         return cls(
+            places(np.array(walk) for walk in walks),
+            line(np.array(walk) for walk in walks),
             np.array([number[id(case.stacks)] for case in each]),
             np.array([int(case.seed) for case in each]),
             np.array([case.rounds for case in each]),
+            np.array([course.limits for course in courses]),
             line(case.readable for case in each),
             places(one.starts for one in stacks),
             Stacks(offsets, *map(line, [*zip(*stacks, strict=True)][1:])),
@@ -186,9 +194,9 @@ def coupled_chances(
                 chances[place] /= total
 
 
-def room_to_stitch(num_pairs: int, num_states: int) -> RoomSize:
-    """Returns the room that `stitched_rounds` needs: four numbers a pair, and two a state."""
-    return RoomSize(0, 4 * num_pairs + 2 * num_states)
+def room_to_stitch(num_pairs: int, num_states: int, members: int) -> RoomSize:
+    """Returns the room that `stitched_rounds` needs for walks of at most so many cases."""
+    return RoomSize(2 * members, 4 * num_pairs + 2 * num_states + members)
 
 
 @tasks(threads_from=RUN_THREADS)
@@ -208,7 +216,8 @@ def stitched_rounds(
     There are several ways in each case, and as many runs of each, one after the other: the way w of
     all rolls out who `turns`[w] says, BOTH at once, or one policy in a round (OURS gives G_I,
     THEIRS −G_b), and cuts rollouts of π_I after `horizons`[2w] steps, those of π_b after
-    `horizons`[2w + 1]. Runs of the same number have the same random numbers, whatever the way.
+    `horizons`[2w + 1]. Runs of the same number have the same random numbers, whatever the way. A
+    task is a run of a way of a walk, whose cases have the same ways.
 
     A rollout ends where the process is over, or no more steps count. It is cut where it takes a
     pair that is not `readable` [K], or after its horizon. Where the log lacks an entry, or does not
@@ -216,9 +225,7 @@ def stitched_rounds(
     """
     complete, cuts, moments, differences = outcome
     offsets, reward, successor, ended, starts = cases.stacks
-    pair_offsets, chances, start_chances, over, at_end, tails, discount, limits, counted = (
-        cases.course
-    )
+    pair_offsets, chances, start_chances, over, at_end, tails, discount, _, counted = cases.course
     at_pair, at_state = tails
     ways, num_states = turns.size // cases.log.size, pair_offsets.size - 1
     num_pairs = cases.readable.size // cases.log.size
@@ -226,18 +233,24 @@ def stitched_rounds(
     reads = room.ints[2 * num_pairs : 4 * num_pairs]  # of π_I, and of π_b after them
     visits = room.ints[4 * num_pairs : 4 * num_pairs + num_states]
     seen_states = room.ints[4 * num_pairs + num_states : 4 * num_pairs + 2 * num_states]
+    shift = room.ints[4 * num_pairs + 2 * num_states :]  # from an entry to the same of another log
     for s in range(num_states):
         visits[s] = 0
     for task in range(first, last):
-        way, run = task // runs, task % runs
-        c, who = way // ways, turns[way]
-        log, seed = cases.log[c], cases.seed[c]
+        walk, run = task // runs // ways, task % runs
+        members = cases.members[cases.walks[walk] : cases.walks[walk + 1]]
+        total, earned = room.floats[: members.size], room.floats[members.size : 2 * members.size]
+        c, way = members[0], members[0] * ways + task // runs % ways
+        log, seed, who = cases.log[c], cases.seed[c], turns[way]
+        for m in range(members.size):
+            shift[m] = offsets[cases.log[members[m]] * num_pairs] - offsets[log * num_pairs]
+            row = task + (members[m] - walk) * ways * runs
+            complete[row], cuts[row] = 0, 0
+            for i in range(4):
+                moments[row, i] = 0.0
         for k in range(num_pairs):
             base[k], reads[k], reads[num_pairs + k] = 0, 0, 0
         run_word = joined(joined(mixed(np.uint64(seed) + GOLDEN), purpose), run)
-        complete[task], cuts[task] = 0, 0
-        for i in range(4):
-            moments[task, i] = 0.0
         missing = False
         for i in range(cases.rounds[c]):
             word, begin = joined(run_word, i), cases.episodes[log] + i
@@ -249,21 +262,23 @@ def stitched_rounds(
                 begin = starts[begin]
             else:
                 break
-            num_read, cut_here, earned = 0, 0, 0.0
+            num_read, cut_here = 0, 0
+            for m in range(members.size):
+                earned[m] = 0.0
             kind = 1 if who > 1 and i % who > 0 else 0
             theirs_alone = who == THEIRS or kind == 1
             for side in range(theirs_alone, 2 if who == BOTH or theirs_alone else 1):
-                s, weight, total, step, num_seen, own = begin, 1.0, 0.0, 0, 0, 2 * c + side
+                s, k, weight, step, num_seen, over_by = begin, 0, 1.0, 0, 0, COUNTED_OUT
+                for m in range(members.size):
+                    total[m] = 0.0
                 while True:
                     if over[c * num_states + s]:
-                        total += weight * at_end[own, s]
+                        over_by = ENDED
                         break
                     if step == counted:
                         break
                     if step == horizons[2 * way + side]:
-                        total += weight * at_state[own, s]
-                        total = max(total, limits[0]) if side == 0 else min(total, limits[1])
-                        cut_here += 1
+                        over_by = CUT_AFTER
                         break
                     if visits[s] == 0:
                         seen_states[num_seen] = s
@@ -271,13 +286,11 @@ def stitched_rounds(
                     number = unit(joined(joined(word, s), visits[s]))
                     visits[s] += 1
                     lowest, actions = pair_offsets[s], pair_offsets[s + 1] - pair_offsets[s]
-                    place = 2 * (own * num_pairs + lowest)
+                    place = 2 * ((2 * c + side) * num_pairs + lowest)
                     chosen = first_above(chances, place, place + 2 * actions, number) - place
                     k = lowest + chosen % actions
                     if not cases.readable[c * num_pairs + k]:
-                        total += weight * at_pair[own, k]
-                        total = max(total, limits[0]) if side == 0 else min(total, limits[1])
-                        cut_here += 1
+                        over_by = CUT_AT
                         break
                     row = offsets[log * num_pairs + k] + base[k] + reads[side * num_pairs + k]
                     if row >= offsets[log * num_pairs + k + 1] or successor[row] < 0:
@@ -287,32 +300,47 @@ def stitched_rounds(
                         read_pairs[num_read] = k
                         num_read += 1
                     reads[side * num_pairs + k] += 1
-                    total += weight * reward[row]
+                    for m in range(members.size):
+                        total[m] += weight * reward[row + shift[m]]
                     weight *= discount
                     step += 1
                     s = successor[row]
                     if ended[row]:
-                        total += weight * at_end[own, s]
+                        over_by = ENDED
                         break
                 for j in range(num_seen):
                     visits[seen_states[j]] = 0
                 if missing:
                     break
-                earned += total if side == 0 else -total
+                for m in range(members.size):
+                    own, limits = 2 * members[m] + side, cases.limits[members[m]]
+                    if over_by == ENDED:
+                        total[m] += weight * at_end[own, s]
+                    elif over_by != COUNTED_OUT:
+                        total[m] += weight * (
+                            at_state[own, s] if over_by == CUT_AFTER else at_pair[own, k]
+                        )
+                        total[m] = (
+                            max(total[m], limits[0]) if side == 0 else min(total[m], limits[1])
+                        )
+                    earned[m] += total[m] if side == 0 else -total[m]
+                cut_here += over_by >= CUT_AFTER
             if missing:
                 break
             for j in range(num_read):
                 k = read_pairs[j]
                 base[k] += max(reads[k], reads[num_pairs + k])
                 reads[k], reads[num_pairs + k] = 0, 0
-            if i < differences.shape[1]:
-                differences[task, i] = earned
-            complete[task] = i + 1
-            cuts[task] += cut_here
             ours = i // who + 1 if who > 1 else i + 1
-            off = earned - moments[task, 2 * kind]  # sums as they go (Welford 1962)
-            moments[task, 2 * kind] += off / (ours if kind == 0 else i + 1 - ours)
-            moments[task, 2 * kind + 1] += off * (earned - moments[task, 2 * kind])
+            for m in range(members.size):
+                row = task + (members[m] - walk) * ways * runs
+                if i < differences.shape[1]:
+                    differences[row, i] = earned[m]
+                complete[row] = i + 1
+                cuts[row] += cut_here
+                off = earned[m] - moments[row, 2 * kind]  # sums as they go (Welford 1962)
+                moments[row, 2 * kind] += off / (ours if kind == 0 else i + 1 - ours)
+                moments[row, 2 * kind + 1] += off * (earned[m] - moments[row, 2 * kind])
 
 
 class Turns(NamedTuple):
@@ -376,32 +404,40 @@ def enough_reach(
                 break
         if reached * one_of >= run + 1 and 2 * (run + 1) >= complete.size:
             return True
+        if (reached + complete.size - run - 1) * one_of < complete.size:
+            return False  # even if all that are left did
     return False
 
 
 @helper
-def every_split_refuted(
-    series: FloatArray, complete: IntArray, turns: Turns, gain: float, goal: float, one_of: int
-) -> bool:
-    """Tells whether no two means that differ by the gain are left, wherever they lie.
+def first_split_left(
+    series: FloatArray,
+    complete: IntArray,
+    turns: Turns,
+    gain: float,
+    goal: float,
+    one_of: int,
+    begin: float,
+) -> float:
+    """Returns the first mean of π_b from `begin` on that the gain leaves possible; else the most.
 
     The means of π_b are gone through in cells. In a cell from ρ to ρ + w the capital is nowhere
     less than where π_b has the mean ρ and π_I the mean ρ + w + gain. A cell in which that does not
     reach the goal is halved. Means of π_I below the least return need no refuting.
     """
     least, most = turns.limits
-    begin, width = least, most - least
-    smallest = SMALLEST_CELL * width
+    smallest = SMALLEST_CELL * (most - least)
+    width = min(smallest, most - begin)
     while begin < most:
         ours = begin + width + gain
         if ours <= least or enough_reach(series, complete, turns, ours, begin, goal, one_of):
             begin += width
-            width = min(2 * width, most - begin)
+            width = min(1.5 * width, most - begin)
         elif width > smallest:
             width /= 2
         else:
-            return False
-    return True
+            return begin
+    return most
 
 
 class Bets(NamedTuple):
@@ -434,16 +470,19 @@ def last_refuted_of(first: int, last: int, room: Room, bets: Bets, lower: Floats
         below, above = least, most
         if cycle > 1:
             below, above = least - most, most - least
+        hardest = least  # means of π_b below it are refuted with any gain below `above`
         for _ in range(bets.halvings[c]):
             middle = below + (above - below) / 2
             if not below < middle < above:
                 break
             if cycle > 1:
-                refuted = every_split_refuted(series, complete, turns, middle, goal, bets.one_of)
+                left = first_split_left(series, complete, turns, middle, goal, bets.one_of, hardest)
+                refuted = left == most
             else:
+                left = least
                 refuted = enough_reach(series, complete, turns, middle, least, goal, bets.one_of)
             if refuted:
                 below = middle
             else:
-                above = middle
+                above, hardest = middle, left
         lower[c] = below
