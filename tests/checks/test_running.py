@@ -21,7 +21,9 @@ from surestep.checks import (
 )
 from surestep.checks.check import GivenLog, GivenPractice, GivenResult
 from surestep.checks.past import check_of
+from surestep.checks.running import LEVEL, check_signals
 from surestep.checks.shuffling import Shuffled
+from surestep.checks.words import title
 from surestep.environments.families import adaptive, coarse
 from surestep.environments.hidden import hidden_cause
 
@@ -231,6 +233,21 @@ def test_levels_are_shared_and_findings_repeat():
     assert sum(check.level for check in first if check.level) == pytest.approx(DELTA * 6 / 9)
     written = json.loads(json.dumps([asdict(check) for check in first]))
     assert typed(written, tuple[Check, ...]) == first
+
+
+def test_further_signals_are_tested_by_name_and_share_the_level_of_two_tests():
+    logs = {
+        "steady": remembering_log(3, episodes=400),
+        "drifting": remembering_log(3, episodes=400, paid_drift=1.0),
+        "unknown": None,
+    }
+    found = {(check.signal, check.code): check for check in check_signals(logs)}
+    assert {key for key, check in found.items() if check.outcome == "failed"} == {
+        ("drifting", "drift-reward")
+    }
+    assert title(found["drifting", "drift-reward"]).endswith("changed over time (drifting)")
+    assert {check.why for (name, _), check in found.items() if name == "unknown"} == {"no-steps"}
+    assert {check.level for check in found.values()} == {None, LEVEL / 3}
 
 
 def test_without_a_discount_values_are_left_out():

@@ -217,3 +217,13 @@ def test_what_a_claim_assumes_of_further_signals_is_said():
     open_one = dataclasses.replace(problem, signals=signals)
     claim = surestep.certify(open_one, policy, "robust:reward_low=0,reward_high=1")
     assert claim.assumes(WITHIN_SEEN)
+
+
+def test_what_further_signals_earn_is_tested_too():
+    """The checks of a result have a line of each, by its name; chances have none."""
+    unsafe = {"states": "ward = 'c'", "within": 2}
+    asked = {"signals": SIGNALS, "unsafe": unsafe, "certificates": ["stitched:series=16"]}
+    result = surestep.improve(patients(), **TOLD, **asked, worlds=0)
+    named = [check.code for check in result.record.checks if check.signal == "dialysis"]
+    assert named == ["markov-reward", "drift-reward"]
+    assert {check.signal for check in result.record.checks} == {None, "dialysis"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,8 @@ from surestep.checks.check import CHECKS, Check, GivenLog, GivenResult
 from surestep.model.log import DecisionLog
 
 DELTA = 0.05  # the chance that a test fails although all assumptions hold, at most
-LEVEL = DELTA / 9  # of each of the seven tests; two more may be added
+LEVEL = DELTA / 9  # of each of the seven tests; further signals have that of two more, together
+OF_REWARDS = ("markov-reward", "drift-reward")
 MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at random beyond that
 
 
@@ -39,6 +40,20 @@ def check_log(
     if episodes[0] == episodes[1]:
         return checks
     return tuple(replace(x, episodes=episodes) if x.why is None else x for x in checks)
+
+
+def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
+    """Returns the checks of what steps earn by further signals, whose logs these are."""
+    checks = list[Check]()
+    for name, log in logs.items():
+        if log is None:
+            found = [Check.unchecked(code, "no-steps") for code in OF_REWARDS]
+        else:
+            given = given_log(log.with_outcomes())._replace(level=LEVEL / len(logs))
+            tests = (CHECKS[code].of_log for code in OF_REWARDS)
+            found = [test(given) for test in tests if test is not None]
+        checks += (replace(check, signal=name) for check in found)
+    return tuple(checks)
 
 
 def check_result(result: GivenResult) -> tuple[Check, ...]:

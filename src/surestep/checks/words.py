@@ -36,8 +36,8 @@ def filled(words: Words, check: Check) -> str:
 
 def title(check: Check) -> str:
     """Returns what is assumed; of a check that failed, what it found."""
-    kind = CHECKS[check.code]
-    return (check.outcome == "failed" and kind.broken) or kind.title
+    kind, of = CHECKS[check.code], "" if check.signal is None else f" ({check.signal})"
+    return ((check.outcome == "failed" and kind.broken) or kind.title) + of
 
 
 def says(check: Check) -> str:

@@ -12,7 +12,7 @@ from surestep.certificates.episodes import split_of
 from surestep.certificates.stitched import Stitched
 from surestep.checks import Check, check_log
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
-from surestep.checks.running import check_result, given_log, looked_at
+from surestep.checks.running import check_result, check_signals, given_log, looked_at
 from surestep.checks.shuffling import episode_of_rows
 from surestep.errors import NeverEnds, SurestepError
 from surestep.io.labels.binning import Binning
@@ -111,7 +111,8 @@ def result_checks(
         discount=discount,
     )
     of_log = check_log(log, names, discount=discount, drawn_from=many)
-    return (*of_log, *check_result(result))
+    logs = {each.name: each.problem.log for each in problem.signals if not each.is_chance}
+    return (*of_log, *check_signals(logs), *check_result(result))
 
 
 def compared_gain(estimates: Estimates) -> float:
