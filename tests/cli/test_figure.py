@@ -98,7 +98,7 @@ def test_a_table_that_lacks_something_and_a_place_that_cannot_be_written_are_tol
     lacking = made_run(tmp_path / "lacking", without=["optimal_performance"])
     told = figure(lacking, "-o", tmp_path / "f.png")
     assert told.exit_code == 2
-    assert "has no column 'optimal_performance'; expected environment, episodes" in told.stderr
+    assert "has no column 'optimal_performance', expected environment, episodes" in told.stderr
     whole = made_run(tmp_path / "whole", METHODS[:1], repetitions=2)
     (tmp_path / "f.csv").mkdir()  # where the table would go
     told = figure(whole, "-o", tmp_path / "f.svg", "--metric", "mean")

@@ -107,8 +107,7 @@ def test_an_action_that_the_policy_does_not_know_is_refused(folder, action, why,
     with pytest.raises(ShapeMismatch) as caught:
         certify_result(home / folder, table(rows), ["robust"])
     assert str(caught.value) == (
-        f"the dict, row 1: the log takes action {action!r} in state 'here' 1 time, but "
-        f"policy.csv {why}"
+        f"the dict, row 1: the log takes action {action!r} in state 'here', but policy.csv {why}"
     )
 
 
