@@ -78,9 +78,9 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
     ("arguments", "words"),
     [
         (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
-        (["--size", "0", "3"], "a side of 0 inches"),
+        (["--size", "0", "3"], "size[0] is 0.0, expected a number from 1 to 60"),
         (["--size", "1", "1"], "a picture of 1 × 1 inches has no room for its panels"),
-        (["--title", r"Costs of $\nothing$"], "has no formula between its dollar signs"),
+        (["--title", r"Costs of $\nothing$"], "expected formulas between dollar signs"),
     ],
 )
 def test_a_figure_that_cannot_be_is_told_in_one_line_and_nothing_is_written(

@@ -139,11 +139,11 @@ def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str
     needed = [name for name, role in ROLES.items() if role.needed or name in in_order]
     missing = [name for name in needed if not resolved[name]]
     if missing:
-        are = "is" if len(missing) == 1 else "are"
+        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
         other = f", or next states with {naming('next_state')}" if "episode" in missing else ""
         raise InvalidLog(
             f"no column says what the {' and the '.join(missing)} {are}; {closest('', columns)}; "
-            f"name one with {naming(*missing)}{other}"
+            f"name {them} with {naming(*missing)}{other}"
         )
     if both := {*state} & {*action}:
         raise InvalidLog(
