@@ -139,13 +139,13 @@ class Half:
 @pytest.mark.parametrize(
     ("thing", "name", "words"),
     [
-        (Sloppy, None, "algorithm 'spibb' is built in, and cannot be replaced"),
-        (coin, "bandit", "environment 'bandit' is built in"),
-        (Hopeful, "robust", "kind of certificate 'robust' is built in"),
+        (Sloppy, None, "algorithm 'spibb' needs a name that is not built in"),
+        (coin, "bandit", "environment 'bandit' needs a name that is not built in"),
+        (Hopeful, "robust", "kind of certificate 'robust' needs a name that is not built in"),
         (Hopeful, "other", "kind of certificate 'other' calls itself 'hopeful'"),
         (Halfway, "other", "algorithm 'other' calls itself 'halfway'"),
-        (Nameless, None, "kind of certificate '' needs another name"),
-        (coin, "a:b", "environment 'a:b' needs another name, expected letters, digits"),
+        (Nameless, None, "kind of certificate '' needs a name"),
+        (coin, "a:b", "environment 'a:b' needs a name .*, of letters, digits"),
         (Half, None, "algorithm 'half' is .*expected a frozen dataclass with improve"),
         (int, None, "cannot be registered, expected a class that can improve"),
         (Hopeful(), None, "cannot be registered"),

@@ -25,6 +25,7 @@ IndexArray = npt.NDArray[np.integer[Any]]  # 32 bits: states and actions
 BoolArray = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
 ErrorType = type[SurestepError]
+Describe = Callable[[int], str] | None  # the words for an entry, by its flat index
 Kind = TypeVar("Kind", bound=AnyArray)
 Result = TypeVar("Result")
 Thing = TypeVar("Thing")
@@ -57,7 +58,7 @@ def floats(
     values: object,
     shape: tuple[int, ...] | None,
     error: ErrorType,
-    describe: Callable[[int], str] | None = None,
+    describe: Describe = None,
     *,
     least: float = -LARGEST_DOUBLE,
     most: float = LARGEST_DOUBLE,
@@ -68,7 +69,7 @@ def floats(
     """
     array = shaped(name, numbers(name, values, error), shape, error)
     result: FloatArray = array.astype(np.float64, copy=False)
-    check_within(name, result, least, most, error, describe)
+    check_within(name, result, (least, most), error, describe)
     return result
 
 
@@ -77,7 +78,7 @@ def whole_numbers(
     values: object,
     shape: tuple[int, ...] | None,
     error: ErrorType,
-    describe: Callable[[int], str] | None = None,
+    describe: Describe = None,
 ) -> IntArray:
     """64-bit integers of the given shape (any for None); doubles are taken where they are whole."""
     array = shaped(name, numbers(name, values, error), shape, error)
@@ -110,7 +111,7 @@ def indices(
     values: object,
     below: int,
     error: ErrorType,
-    describe: Callable[[int], str] | None = None,
+    describe: Describe = None,
     least: int = 0,
 ) -> IndexArray:
     """Returns flat indices `least` ≤ i < `below` in 32 bits: the caller's own, or frozen."""
@@ -119,32 +120,25 @@ def indices(
         array = whole_numbers(name, array, None, error, describe)
     if array.ndim != 1:
         raise error(f"{name} has {array.ndim} dimensions, expected a flat array")
-    check_within(name, array, least, below - 1, error, describe)
+    check_within(name, array, (least, below - 1), error, describe)
     return array if array.dtype == np.int32 else own(array.astype(np.int32))
 
 
 def check_within(
-    name: str,
-    array: AnyArray,
-    least: float,
-    most: float,
-    error: ErrorType,
-    describe: Callable[[int], str] | None = None,
+    name: str, array: AnyArray, span: tuple[float, float], error: ErrorType, describe: Describe
 ) -> None:
-    """Refuses numbers outside `least` to `most`, and NaN; makes no array of that size for it."""
+    """Refuses numbers outside a span, and NaN; makes no array of that size for it."""
+    least, most = span
     if array.size == 0 or (
         np.minimum.reduce(array, None) >= least
         and (most == math.inf or np.maximum.reduce(array, None) <= most)
     ):
         return
-    finite = ", and finite" if most == LARGEST_DOUBLE else ""
-    expected = f"{least} or more{finite}" if most >= LARGEST_DOUBLE else f"{least} to {most}"
+    wanted = f"{least} to {most}" if most < LARGEST_DOUBLE else f"{least} or more, and finite"
     if least == -LARGEST_DOUBLE:
-        expected = "a finite number"
+        wanted = "a finite number"
     for i, others in first_where(~((array >= least) & (array <= most)), "value"):
-        raise error(
-            f"{name}{at(array, i, describe)} is {array.flat[i]}, expected {expected}{others}"
-        )
+        raise error(f"{name}{at(array, i, describe)} is {array.flat[i]}, expected {wanted}{others}")
 
 
 def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: ErrorType) -> AnyArray:
@@ -154,7 +148,7 @@ def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: Err
     return array
 
 
-def at(array: AnyArray, flat_index: int, describe: Callable[[int], str] | None = None) -> str:
+def at(array: AnyArray, flat_index: int, describe: Describe = None) -> str:
     """Returns the place of an entry in words: ' of state 3, action 1' or '[3, 1]'."""
     if describe is not None:
         return f" of {describe(flat_index)}"
@@ -167,14 +161,6 @@ def first_where(wrong: AnyArray, noun: str) -> list[tuple[int, str]]:
     `for i, others in first_where(…): raise …` refuses it.
     """
     return [(int(np.argmax(wrong)), affected(wrong, noun))] if wrong.any() else []
-
-
-def refuse_where(
-    wrong: AnyArray, message: Callable[[int], str], noun: str, error: ErrorType
-) -> None:
-    """Raises, where any entry is wrong: the message of the first, and how many there are."""
-    for i, others in first_where(wrong, noun):
-        raise error(f"{message(i)}{others}")
 
 
 def affected(wrong: AnyArray, noun: str) -> str:
@@ -382,6 +368,19 @@ def read_offsets(name: str, values: object, items: int, total: int, error: Error
         raise error(
             f"{name} falls from {offsets[i]} to {offsets[i + 1]} at position {i + 1}{others}"
         )
+    return offsets
+
+
+def read_full_offsets(
+    name: str, values: object, total: int, error: ErrorType, owns: tuple[Callable[[int], str], str]
+) -> IntArray:
+    """Offsets of at least one run, each not empty; `owns` names its owner, and an element."""
+    items = numbers(name, values, error).size - 1
+    if not 1 <= items <= LARGEST_INDEX:
+        raise error(f"{name} are those of {max(items, 0)} runs, expected 1 to {LARGEST_INDEX}")
+    offsets = read_offsets(name, values, items, total, error)
+    for i, others in first_where(run_lengths(offsets) == 0, "run"):
+        raise error(f"{owns[0](i)} has no {owns[1]}, expected at least one{others}")
     return offsets
 
 

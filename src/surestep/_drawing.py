@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec import Meta
+
+from surestep._settings import Settings
 from surestep.errors import InvalidParameter, MissingExtra, install
 
 if TYPE_CHECKING:
@@ -79,31 +82,18 @@ MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
     "|S|": r"$|S|$",
     "|A|": r"$|A|$",
 }
-INCHES, POINTS = (1.0, 60.0), (4.0, 40.0)  # the least and the most of a side, and of a font
+Inches = Annotated[float, Meta(ge=1, le=60, description="the inches of a side")]
+Points = Annotated[float, Meta(ge=4, le=40, description="the points of a font")]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Look(Settings):
     """The look that a picture is asked to have."""
 
-    size: tuple[float, float] | None = None  # width and height in inches; None: as fits the content
+    size: tuple[Inches, Inches] | None = None  # width and height; None: as fits the content
     font: str = "sans"  # sans, serif, or a family that is installed
-    font_size: float = 10.0  # points
+    font_size: Points = 10.0
     title: str | None = None  # inside the picture; None: captions are for the text around it
-
-    def __post_init__(self) -> None:
-        """Checks the numbers; a font that is not there is found out when it is needed."""
-        for side in self.size or ():
-            if not INCHES[0] <= side <= INCHES[1]:
-                raise InvalidParameter(
-                    f"the size has a side of {side:g} inches, expected {INCHES[0]:g} to "
-                    f"{INCHES[1]:g}"
-                )
-        if not POINTS[0] <= self.font_size <= POINTS[1]:
-            raise InvalidParameter(
-                f"the font size is {self.font_size:g} points, expected {POINTS[0]:g} to "
-                f"{POINTS[1]:g}"
-            )
 
 
 USUAL_LOOK = Look()
@@ -122,25 +112,14 @@ def drawing(width: float, height: float, look: Look = USUAL_LOOK) -> Iterator[Fi
     with matplotlib.rc_context(STYLE | font_style(look)):
         figure = picture_class()(figsize=size, layout="constrained")
         if look.title is not None:
-            check_title(look.title)
-            figure.suptitle(look.title)
+            try:
+                figure.suptitle(look.title).get_window_extent()
+            except ValueError:  # of a formula
+                raise InvalidParameter(
+                    f"the title is {look.title!r}, expected formulas between dollar signs that "
+                    r"LaTeX can read, and \$ for a dollar sign"
+                ) from None
         yield figure
-
-
-def check_title(title: str) -> None:
-    """Refuses a title with formulas between dollar signs that Matplotlib cannot read."""
-    from matplotlib.cbook import is_math_text
-    from matplotlib.mathtext import MathTextParser
-
-    if not is_math_text(title):
-        return
-    try:
-        MathTextParser("path").parse(title)
-    except ValueError:
-        raise InvalidParameter(
-            f"the title is {title!r}, which has no formula between its dollar signs, expected one "
-            r"that LaTeX can read, or \$ for a dollar sign"
-        ) from None
 
 
 def font_style(look: Look) -> dict[str, Any]:

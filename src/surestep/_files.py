@@ -41,9 +41,7 @@ def check_utf8(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError:
         shown = os.fsencode(path).decode("utf-8", "backslashreplace")
-        raise InvalidParameter(
-            f"{shown} is no name in UTF-8, which tables need; rename the file or folder"
-        ) from None
+        raise InvalidParameter(f"{shown} is no name in UTF-8; rename the file or folder") from None
 
 
 def read_whole(path: Path) -> bytes:
@@ -58,17 +56,13 @@ def check_output(path: Path, read: Iterable[Path] = ()) -> None:
         if not path.exists():
             return
         there = path.stat()
-    if stat.S_ISDIR(there.st_mode):
-        raise FileFailure(f"{path} cannot be written: it is a folder")
     if not stat.S_ISREG(there.st_mode):
-        raise FileFailure(f"{path} cannot be written: it is no regular file; name another file")
+        what = "a folder" if stat.S_ISDIR(there.st_mode) else "no regular file"
+        raise FileFailure(f"{path} cannot be written: it is {what}; name another file")
     for file in read:
         with suppress(OSError, ValueError):  # what cannot be looked at is not read either
             if os.path.samestat(there, os.stat(file)):
-                raise FileFailure(
-                    f"{path} cannot be written: it is the same file as the input {file}; name "
-                    "another file"
-                )
+                raise FileFailure(f"{path} cannot be written: it is the input {file}; name another")
 
 
 def write_together(files: Mapping[Path, Chunks], read: Sequence[Path] = ()) -> None:
@@ -100,13 +94,11 @@ def write_together(files: Mapping[Path, Chunks], read: Sequence[Path] = ()) -> N
 def check_new_folder(path: Path) -> None:
     """Refuses a folder that has something in it, or that is none."""
     with failing_to_write(path, "used"):
-        if path.is_dir() and any(path.iterdir()):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise FileFailure(
-                f"{path} is not empty; name a new folder, or empty this one, so that nothing in it "
-                "is overwritten"
+                f"{path} is {'not empty' if path.is_dir() else 'a file'}; name a new folder, or an "
+                "empty one, so that nothing is overwritten"
             )
-        if path.exists() and not path.is_dir():
-            raise FileFailure(f"{path} is a file, expected the name of a new folder")
 
 
 def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:

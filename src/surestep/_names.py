@@ -23,6 +23,18 @@ def unknown(what: str, name: object, known: Iterable[str], more: str = "") -> In
     return InvalidParameter(f"{what}; {hint}{expected}")
 
 
+def twice(keys: Iterable[object]) -> list[tuple[int, int]]:
+    """Returns, where a key is there again, the places of the first one that is.
+
+    `for first, again in twice(…): raise …` refuses it.
+    """
+    seen: dict[object, int] = {}
+    for place, key in enumerate(keys):
+        if seen.setdefault(key, place) != place:
+            return [(seen[key], place)]
+    return []
+
+
 def did_you_mean(names: Iterable[str]) -> str:
     """Returns the question whether one of these names was meant."""
     return f"did you mean {' or '.join(names)}?"

@@ -2,7 +2,7 @@
 
 A dataclass of settings says what each may be, `n_wedge: Annotated[int, Meta(ge=0, description=
 "pairs seen less often keep π_b")]`, and is a `Settings`. Types may be `int`, `float` (finite),
-`bool`, `Literal` of words, a class, and one of them or None.
+`bool`, `Literal` of words, a class, a tuple of as many of them, and one of them or None.
 
 A noun says what its arrays have, `reward: Annotated[FloatArray, Each("T")]`, and reads them with
 `read_arrays`.
@@ -42,10 +42,7 @@ class Settings:
 
 
 def check_settings(instance: Any, error: ErrorType = InvalidParameter) -> None:
-    """Refuses values that the types of their fields do not allow; of arrays it knows nothing.
-
-    Numbers of NumPy's become Python's own.
-    """
+    """Refuses values, but arrays, that their types do not allow; NumPy's become Python's."""
     for name, (kind, classes, words) in types_of(instance.__class__).items():
         value = getattr(instance, name)
         if not (isinstance(value, classes) or (isinstance(value, str) and value in words)):
@@ -55,20 +52,27 @@ def check_settings(instance: Any, error: ErrorType = InvalidParameter) -> None:
 
 
 @cache
-def parts_of(kind: Any) -> tuple[Meta, tuple[Any, ...], list[str], list[Any]]:
-    """Returns the bounds of a type, all that it allows, and of that the words and classes."""
+def parts_of(kind: Any) -> tuple[Meta, tuple[Any, ...], list[str], list[Any], list[Any]]:
+    """Returns the bounds of a type, all that it allows, and of that words, classes and tuples."""
     meta = next((part for part in getattr(kind, "__metadata__", ()) if type(part) is Meta), Meta())
     bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     options = get_args(bare) if get_origin(bare) in (UnionType, Union) else (bare,)
-    words = [word for option in options for word in get_args(option)]
+    words = [x for option in options if get_origin(option) is Literal for x in get_args(option)]
+    tuples = [option for option in options if get_origin(option) is tuple]
+    tuples = [get_args(option) for option in tuples if ... not in get_args(option)]
     classes = [option for option in options if option not in (int, float, NoneType)]
-    classes = [option for option in classes if get_origin(option) is not Literal]
-    return meta, options, words, classes
+    classes = [x for x in classes if get_origin(x) is not Literal and get_args(x) not in tuples]
+    return meta, options, words, classes, tuples
 
 
 def check_setting(name: str, value: Any, kind: Any, error: ErrorType = InvalidParameter) -> None:
     """Refuses a value that a type does not allow."""
-    meta, options, words, classes = parts_of(kind)
+    meta, options, words, classes, tuples = parts_of(kind)
+    for kinds in tuples:
+        if isinstance(value, tuple | list) and len(value) == len(kinds):
+            for place, (part, own) in enumerate(zip(value, kinds, strict=True)):
+                check_setting(f"{name}[{place}]", part, own, error)
+            return
     whole, number = int in options, int in options or float in options
     if (
         (value is None and NoneType in options)
@@ -78,11 +82,11 @@ def check_setting(name: str, value: Any, kind: Any, error: ErrorType = InvalidPa
     ):
         return
     others = "".join(f" or {option.__name__}" for option in classes if option is not bool)
+    others += "".join(f" or {len(kinds)} values" for kinds in tuples)
     others += " or True or False" * (bool in classes) + " or None" * (NoneType in options)
     why = f": {meta.description}" if meta.description else ""
     if words:
-        said = f"{name} is {arrays.shown(value)}"
-        raise error(str(unknown(said, value, words, f"{others}{why}")))
+        raise error(str(unknown(f"{name} is {arrays.shown(value)}", value, words, others + why)))
     expected = f" or a {'whole ' * whole}number{span_of(meta)}" * number + others
     raise error(f"{name} is {arrays.shown(value)}, expected{expected[3:]}{why}")
 
@@ -113,13 +117,13 @@ def span_of(meta: Meta) -> str:
 def types_of(settings: Any) -> dict[str, Any]:
     """Returns the types of the fields of a dataclass, as `Annotated` has them, classes and words.
 
-    Those of arrays, and of tuples and mappings, are left out.
+    Those of arrays, of mappings, and of tuples of any length, are left out.
     """
     hints = get_type_hints(settings, include_extras=True)
     kinds = [(field.name, hints[field.name]) for field in dataclasses.fields(settings)]
     known = {}
     for name, kind in kinds:
-        _, options, words, classes = parts_of(kind)
+        _, options, words, classes, _ = parts_of(kind)
         if not any(map(get_origin, classes)):
             nothing = (NoneType,) if NoneType in options else ()
             known[name] = kind, (*classes, *nothing), words
@@ -172,7 +176,7 @@ def read_arrays(
             arrays.shaped(name, array, shape, error)
         else:
             array = arrays.whole_numbers(name, values, shape, error, describe)
-            arrays.check_within(name, array, least, math.inf, error, describe)
+            arrays.check_within(name, array, (least, math.inf), error, describe)
         object.__setattr__(noun, name, arrays.freeze(array))
 
 

@@ -99,14 +99,10 @@ class AutoNWedge:
 
     def __post_init__(self) -> None:
         """Refuses what has nothing to choose, and certificates that may not choose."""
-        if not is_algorithm(self.algorithm):
+        if not is_algorithm(self.algorithm) or n_wedge_setting(self.algorithm) is None:
             raise InvalidParameter(
-                f"algorithm is of type {type(self.algorithm).__name__}, expected one of "
-                "surestep.algorithms with its settings"
-            )
-        if n_wedge_setting(self.algorithm) is None:
-            raise InvalidParameter(
-                f"{self.algorithm.name} has no N∧, expected an algorithm that has it"
+                f"algorithm is {arrays.shown(self.algorithm)}, expected one of surestep.algorithms "
+                "with its settings, that has an N∧"
             )
         check_may_choose("certifier", self.certifier)
         if self.otherwise is not None:
@@ -368,12 +364,11 @@ def with_one_action(policy: Policy, behavior: Policy) -> Policy:
 def check_may_choose(name: str, certifier: object) -> None:
     """Refuses a certifier by whose claims no policy may be chosen."""
     check_certifier(certifier)
-    kind = type(certifier)
-    if not kind.may_choose:  # type: ignore[attr-defined]
-        choosing = " or ".join(other.__name__ for other in CERTIFIERS.values() if other.may_choose)
+    if not certifier.may_choose:  # type: ignore[attr-defined]
+        choosing = " or ".join(kind.__name__ for kind in CERTIFIERS.values() if kind.may_choose)
         raise InvalidParameter(
-            f"{name} is of type {kind.__name__}, expected {choosing}: the claims of others hold "
-            "for an N∧ that was fixed beforehand"
+            f"{name} is of type {type(certifier).__name__}, expected {choosing}: the claims of "
+            "others hold for an N∧ that was fixed beforehand"
         )
 
 

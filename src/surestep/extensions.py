@@ -8,12 +8,13 @@ file is looked up here, and nothing is imported that no installed package declar
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -51,11 +52,11 @@ class Shelf(Generic[Thing]):
     """All things of one sort by name: those that are built in, and those of extensions."""
 
     def __init__(
-        self, sort: Sort, built_in: Mapping[str, Thing], check: Callable[[str, object], None]
+        self, sort: Sort, built_in: Mapping[str, Thing], members: Sequence[str] = ()
     ) -> None:
         self.sort = sort
         self.built_in = built_in
-        self.check = check  # refuses what is no such thing, given its name
+        self.members = members  # of a frozen dataclass; without any, such a thing is a function
 
     def find(self, name: object) -> Thing | None:
         """Returns what has that name; None where nothing has, and nothing is imported then."""
@@ -117,17 +118,27 @@ class Shelf(Generic[Thing]):
 
     def check_fits(self, name: str, what: str, thing: Any) -> None:
         """Refuses a name that is not free, what is no such thing, or calls itself otherwise."""
-        if NAME.fullmatch(name) is None:
+        if name in self.built_in or NAME.fullmatch(name) is None:
             raise InvalidParameter(
-                f"the {what} needs another name, expected letters, digits and _ . / -"
+                f"the {what} needs a name that is not built in, of letters, digits and _ . / -"
             )
-        if name in self.built_in:
-            raise InvalidParameter(
-                f"the {what} is built in, and cannot be replaced; expected another name"
-            )
-        self.check(name, thing)
+        if lacks := missing_in(thing, self.members):
+            raise InvalidParameter(f"the {what} is {thing!r:.80}, expected {lacks}")
         if isinstance(thing, type) and (own := getattr(thing, "name", None)) != name:
             raise InvalidParameter(f"the {what} calls itself {own!r}, expected one name")
+
+
+def missing_in(thing: Any, members: Sequence[str]) -> str | None:
+    """Returns what is expected where a thing does not have these members; None where it has."""
+    if not members:
+        is_function = callable(thing) and not isinstance(thing, type)
+        return None if is_function else "a function that returns a Benchmark"
+    expected, has = f"a frozen dataclass with {', '.join(members)}", {*dir(thing)}
+    if not (isinstance(thing, type) and dataclasses.is_dataclass(thing)):
+        return expected
+    has |= {field.name for field in dataclasses.fields(thing)}
+    has |= {"certify"} if "certify_many" in has else set()
+    return next((f"{expected}; {name} is missing" for name in members if name not in has), None)
 
 
 def versions_of(names: Iterable[tuple[Shelf[Any], str]]) -> dict[str, str]:
@@ -202,17 +213,18 @@ def know(extensions: Iterable[Extension]) -> None:
     _registered.update({(extension.sort, extension.name): extension for extension in extensions})
 
 
-def check_importable(things: Iterable[tuple[str, Any]]) -> None:
-    """Refuses what a process that is started anew could not import, by what it is called."""
+def check_importable(things: Iterable[tuple[str, Any]], *, elsewhere: bool = False) -> None:
+    """Refuses what a process that is started anew, also on a cluster, could not import."""
     for what, thing in things:
         home = str(getattr(thing, "__module__", None))
         try:
             pickle.dumps(thing)
-            by_hand = home == "__main__" and not hasattr(sys.modules[home], "__file__")
+            script = elsewhere or not hasattr(sys.modules["__main__"], "__file__")
+            by_hand = home in ("__main__", "__mp_main__") and script
         except Exception:
             by_hand = True
         if by_hand:
             raise InvalidParameter(
                 f"the {what} is known here, but worker processes cannot import it from {home}; "
-                "define it at the top of a module, or take 1 worker"
+                "define it at the top of a module that they have"
             )

@@ -78,9 +78,9 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
     ("arguments", "words"),
     [
         (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
-        (["--size", "0", "3"], "a side of 0 inches"),
+        (["--size", "0", "3"], "size[0] is 0.0, expected a number from 1 to 60"),
         (["--size", "1", "1"], "a picture of 1 × 1 inches has no room for its panels"),
-        (["--title", r"Costs of $\nothing$"], "has no formula between its dollar signs"),
+        (["--title", r"Costs of $\nothing$"], "expected formulas between dollar signs"),
     ],
 )
 def test_a_figure_that_cannot_be_is_told_in_one_line_and_nothing_is_written(
@@ -98,7 +98,7 @@ def test_a_table_that_lacks_something_and_a_place_that_cannot_be_written_are_tol
     lacking = made_run(tmp_path / "lacking", without=["optimal_performance"])
     told = figure(lacking, "-o", tmp_path / "f.png")
     assert told.exit_code == 2
-    assert "has no column 'optimal_performance'; expected environment, episodes" in told.stderr
+    assert "has no column 'optimal_performance', expected environment, episodes" in told.stderr
     whole = made_run(tmp_path / "whole", METHODS[:1], repetitions=2)
     (tmp_path / "f.csv").mkdir()  # where the table would go
     told = figure(whole, "-o", tmp_path / "f.svg", "--metric", "mean")

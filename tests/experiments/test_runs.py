@@ -19,7 +19,7 @@ from surestep.experiments.tables import claim_names, environment_name, size_axis
 @pytest.mark.parametrize("column", ["environment", "performance"])
 def test_a_table_without_what_is_needed_is_refused(column, tmp_path):
     with pytest.raises(
-        SurestepError, match=f"has no column '{column}'; expected .*, found "
+        SurestepError, match=f"has no column '{column}', expected .*; delete it"
     ) as told:
         read_run(made_run(tmp_path, without=[column], episodes=(10,), repetitions=2))
     assert "\n" not in str(told.value)

@@ -188,9 +188,9 @@ def test_size_and_fonts_are_as_asked_for_and_fonts_are_in_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("look", "words"),
     [
-        ({"size": (0.5, 3.0)}, "a side of 0.5 inches, expected 1 to 60"),
-        ({"size": (5.0, float("nan"))}, "a side of nan inches"),
-        ({"font_size": 3.0}, "the font size is 3 points, expected 4 to 40"),
+        ({"size": (0.5, 3.0)}, r"size\[0\] is 0.5, expected a number from 1 to 60: the inches"),
+        ({"size": (5.0, float("nan"))}, r"size\[1\] is nan"),
+        ({"font_size": 3.0}, "font_size is 3.0, expected a number from 4 to 40: the points"),
         ({"font": "No Such Font"}, "no font 'No Such Font' on this machine, expected sans, serif"),
     ],
 )
@@ -279,8 +279,14 @@ def test_every_result_is_on_a_line_of_a_panel_and_names_tell_lines_of_a_panel_ap
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (([result(setting=f"a={i}") for i in range(29)], ("mean",)), "29 lines cannot be told"),
-        (([result(environment=str(i)) for i in range(41)], ("mean",)), "11 × 4 panels are too"),
+        (
+            ([result(setting=f"a={i}") for i in range(29)], ("mean",)),
+            "1 panels, 29 lines, expected at most",
+        ),
+        (
+            ([result(environment=str(i)) for i in range(41)], ("mean",)),
+            "44 panels, 1 lines, expected at most",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(arguments, words):

@@ -191,9 +191,8 @@ MISTAKES = {
         (lambda: sparse(np.eye(2), np.eye(3)), "P[1] has shape (3, 3), expected (2, 2)"),
         (
             lambda: model(enabled=[[True, True], [False, False]], **LABELS),
-            "state 'home' has no action, expected at least one (a state that ends the episode "
-            "has an "
-            "action without successors); 1 of 2 states is affected",
+            "state 'home' has no action (a state that ends the episode has one without "
+            "successors), expected at least one; 1 of 2 runs is affected",
         ),
         (
             lambda: Pairs.from_enabled([[1, 0], [2, 3]]),

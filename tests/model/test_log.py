@@ -287,25 +287,26 @@ MISTAKES = {
         (lambda: log_of(reward=[0.0, 1.0]), "reward has shape (2,), expected (3,)"),
         (
             lambda: log_of(next_state=[0, 2, 0]),
-            "episode 0, step 0 leads to state 'ward', but the next step begins in state 'home'; "
-            "expected the steps of an episode in the order of time, without gaps; 1 of 2 steps is",
+            "episode 0, step 0 has the next state 0, terminated False and truncated False; "
+            "expected no flag, and the state in which the next step begins, 1; 1 of 3 steps is",
         ),
         (
             lambda: log_of(truncated=[True, False, True]),
-            "episode 0, step 0 is truncated, its next state is 1, and another step follows; "
-            "expected a flag at the last step of an episode",
+            "episode 0, step 0 has the next state 1, terminated False and truncated True; expected "
+            "no flag, and the state in which the next step begins, 1",
         ),
         (
             lambda: log_of(truncated=[False, False, False]),
-            "episode 1, step 0 is without a flag, its next state is 0, and it is the last step",
+            "episode 1, step 0 has the next state 0, terminated False and truncated False; "
+            "expected a flag (truncated, if only recording stopped), or -1 if nobody knows it",
         ),
         (
             lambda: log_of(episode_offsets=[0, 2, 2, 3]),
-            "episode 1 has no step, expected at least one; 1 of 3 episodes is affected",
+            "episode 1 has no step, expected at least one; 1 of 3 runs is affected",
         ),
         (
             lambda: log_of(**{name: [] for name in COLUMNS}, episode_offsets=[0]),
-            "the log has no episode, expected at least one",
+            "episode_offsets are those of 0 runs, expected 1 to 2147483647",
         ),
         (
             lambda: log_of(episode_offsets=[0, 2, 4]),
@@ -467,7 +468,9 @@ def test_a_problem_refuses_the_counts_of_another_log():
         problem(log, log.episodes([0]).counts())
     with pytest.raises(ShapeMismatch, match="starts of state 'ward' is 1 in the counts, but 2 in"):
         problem(log, rebuilt(counts, starts=[1, 1, 0]))
-    with pytest.raises(ShapeMismatch, match="terminate in state 'out', which the counts do not"):
+    with pytest.raises(
+        ShapeMismatch, match="terminal of state 'out' is 0 in the counts, but 1 in the log"
+    ):
         problem(log, rebuilt(counts, terminal=None))
     sums = counts.rewards.values + np.array([0, 1e-6, 0])
     with pytest.raises(ShapeMismatch, match=r"reward sum of state 'ward', action 'treat' → state"):

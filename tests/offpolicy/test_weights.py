@@ -96,7 +96,7 @@ def test_weights_too_small_for_a_double_are_zero():
             lambda: importance_weights(log_of(0), policy_of(0.75), policy_of(1.0)),
             UnsupportedPolicy,
             "the policy takes state 'ward', action 'treat' with probability 0.25, but the behavior "
-            "policy never does, so no log of it tells the value",
+            "policy never does; expected only what that may do",
         ),
         (
             lambda: importance_weights(log_of(*[0] * 1200), policy_of(1.0), policy_of(0.5)),

@@ -175,8 +175,11 @@ def added(name):
     [
         (honest_copies, "left the folder stress-test behind"),
         (added("stress-test/report.html"), "left the folder stress-test behind"),
-        (added("rehearsal.json"), r"holds 'rehearsal\.json', expected only files of the result"),
-        (added("notes/todo.txt"), "holds 'notes', expected only files of the result"),
+        (
+            added("rehearsal.json"),
+            r"holds \['rehearsal\.json'\], expected only files of the result",
+        ),
+        (added("notes/todo.txt"), r"holds \['notes'\], expected only files of the result"),
     ],
 )
 def test_what_the_result_did_not_write_is_refused(change, message, light, tmp_path):

@@ -429,7 +429,7 @@ def test_lists_say_what_there_is_beyond_the_log():
                     "probability": np.ones(3),
                 }
             },
-            "first.csv, row 2: the log takes action 'y' in state 'b, < 2' 1 time, but the dict",
+            "first.csv, row 2: the log takes action 'y' in state 'b, < 2', but the dict",
         ),
     ],
 )

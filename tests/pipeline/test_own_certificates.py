@@ -300,11 +300,11 @@ def test_names_of_kinds_that_are_built_in_are_refused(problem):
         name: str = "fake"  # a setting
 
     assert certify(problem, problem.behavior, Renamed()).kind == "fake"
-    with pytest.raises(InvalidParameter, match="of type Renamed, but has the name of a kind that"):
+    with pytest.raises(InvalidParameter, match=r"of type Renamed, .* with another name than"):
         certify(problem, problem.behavior, Renamed(name="robust"))
-    with pytest.raises(InvalidParameter, match="of type Renamed, but has the name of a kind that"):
+    with pytest.raises(InvalidParameter, match=r"of type Renamed, .* with another name than"):
         Asked.of(Renamed(name="robust"))
-    with pytest.raises(InvalidParameter, match="of type Robust, but has the name of a kind that"):
+    with pytest.raises(InvalidParameter, match=r"of type Robust, .* with another name than"):
         certify(problem, problem.behavior, Robust())
     with pytest.raises(InvalidParameter, match="Liar makes a certificate of the kind 'stitched'"):
         certify(problem, problem.behavior, Liar())

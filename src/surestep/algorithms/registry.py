@@ -53,19 +53,7 @@ ALGORITHMS: dict[str, type[Any]] = {
 MEMBERS = ("improve", *Algorithm.__annotations__, "promises")
 
 
-def check_kind(name: str, kind: object) -> None:
-    """Refuses what is no algorithm."""
-    expected = f"expected a frozen dataclass with {', '.join(MEMBERS)}"
-    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
-        raise InvalidParameter(f"the algorithm {name!r} is {kind!r:.80}, {expected}")
-    missing = next((member for member in MEMBERS if not hasattr(kind, member)), None)
-    if missing is not None:
-        raise InvalidParameter(
-            f"the algorithm {name!r} is {kind.__name__}, {expected}; {missing} is missing"
-        )
-
-
-SHELF: Shelf[type[Any]] = Shelf("algorithms", ALGORITHMS, check_kind)
+SHELF: Shelf[type[Any]] = Shelf("algorithms", ALGORITHMS, MEMBERS)
 
 
 class Description(NamedTuple):

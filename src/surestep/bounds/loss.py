@@ -277,8 +277,8 @@ def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1
     visits, the interval is no wider. It comes without a ζ: the corollary has none.
     """
     check_setting("delta", delta, Delta)
-    if len(prior) != 2 or not all(arrays.is_number(part) and 0 < part < math.inf for part in prior):
-        raise InvalidParameter(f"prior is {prior!r}, expected two finite numbers above 0")
+    above_0 = Annotated[float, Meta(gt=0)]
+    check_setting("prior", prior, tuple[above_0, above_0])
     width = symmetric_beta_width(read_visits(visits) + (sum(prior) - 2.0), math.log(delta))
     return float(width)
 
@@ -460,12 +460,8 @@ def compare_bounds(
 
 def value_span(value_bounds: tuple[float, float]) -> float:
     """V_max − V_min: two policies cannot differ by more, so a ζ of this size says nothing."""
-    if not (isinstance(value_bounds, tuple | list) and len(value_bounds) == 2):
-        raise InvalidParameter(f"value_bounds is {value_bounds!r}, expected two numbers")
+    check_setting("value_bounds", value_bounds, tuple[float, float])
     low, high = value_bounds
-    if not (arrays.is_number(low) and arrays.is_number(high) and -math.inf < low < high < math.inf):
-        raise InvalidParameter(
-            f"the value bounds are {low!r} and {high!r}, expected two finite numbers, the lower "
-            "one first"
-        )
+    if low >= high:
+        raise InvalidParameter(f"value_bounds is {value_bounds!r}, expected the lower one first")
     return high - low

@@ -199,10 +199,7 @@ def over_at_last(log: DecisionLog) -> BoolArray:
 
 
 def check_known_support(problem: Problem, policy: Policy) -> None:
-    """Refuses an estimated π_b, and actions that π takes and π_b never does.
-
-    A log that has the probability of each row's action needs no π_b of the states.
-    """
+    """Refuses, unless the log's rows name their chances, an estimated π_b or one that π exceeds."""
     if problem.log is not None and problem.log.propensity is not None:
         return
     if problem.behavior_is_estimated:

@@ -20,7 +20,7 @@ from surestep.certificates.robust import Robust, told_robust
 from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory, told_trajectory
 from surestep.errors import InvalidParameter
-from surestep.extensions import Shelf
+from surestep.extensions import Shelf, missing_in
 from surestep.model.certificate import NO_CLAIM, Certificate, Standing
 from surestep.model.known import Known, ends
 from surestep.model.policy import Policy
@@ -65,7 +65,6 @@ CERTIFIERS: dict[str, type[Any]] = {
 
 BUILT_IN = frozenset(CERTIFIERS)  # what other kinds call proved is at most believed
 MEMBERS = (*Certifier.__annotations__, "delta", "certify")
-LIKE_ONE = f"a frozen dataclass with {', '.join(MEMBERS)}"
 BY_EXTENSION: Standing = "by-extension"
 TOLD = {Posterior: told_posterior, Robust: told_robust, Trajectory: told_trajectory}
 OF_REWARDS = ("reward", "return", "ending", "extreme")  # names of settings begin with them
@@ -78,37 +77,15 @@ def check_certifier(certifier: object) -> None:
     if kind in CERTIFIERS.values():
         return
     known = " or ".join(kind.__name__ for kind in CERTIFIERS.values())
-    expected = f"expected {known}, with its settings, or {LIKE_ONE}"
-    missing = missing_in(kind)
-    if missing is not None:
-        raise InvalidParameter(f"certifier is of type {kind.__name__}, {expected}{missing}")
-    if certifier.name in CERTIFIERS:  # type: ignore[attr-defined]
+    lacks = missing_in(kind, MEMBERS)
+    if lacks or certifier.name in CERTIFIERS:  # type: ignore[attr-defined]
         raise InvalidParameter(
-            f"certifier is of type {kind.__name__}, but has the name of a kind that is built in; "
-            f"expected another one than {', '.join(CERTIFIERS)}"
+            f"certifier is of type {kind.__name__}, expected {known}, with its settings, or "
+            f"{lacks or 'a kind with another name than these'}"
         )
 
 
-def missing_in(kind: type[Any]) -> str | None:
-    """Returns what a type lacks to be a kind of certifier; None where nothing."""
-    if not dataclasses.is_dataclass(kind):
-        return ""
-    has = {*dir(kind), *(field.name for field in dataclasses.fields(kind))}
-    if "certify_many" in has:
-        has.add("certify")
-    return next((f"; {name} is missing" for name in MEMBERS if name not in has), None)
-
-
-def check_kind(name: str, kind: object) -> None:
-    """Refuses what is no kind of certificate."""
-    missing = missing_in(kind) if isinstance(kind, type) else ""
-    if missing is not None:
-        raise InvalidParameter(
-            f"the kind of certificate {name!r} is {kind!r:.80}, expected {LIKE_ONE}{missing}"
-        )
-
-
-SHELF: Shelf[type[Any]] = Shelf("certificates", CERTIFIERS, check_kind)
+SHELF: Shelf[type[Any]] = Shelf("certificates", CERTIFIERS, MEMBERS)
 
 
 def find_kind(name: object) -> type[Any] | None:

@@ -236,10 +236,7 @@ def reward_statements(
 
 
 def check_deterministic(problem: Problem) -> None:
-    """Refuses data in which one transition (or pair) earned different rewards.
-
-    Where the counts hold only sums, the log shows it, if there is one.
-    """
+    """Refuses counts, or a log, in which one transition (or pair) earned different rewards."""
     counts = with_ends(problem)
     least, greatest = counts.observed_rewards()
     vary = greatest - least > SAME * largest_of(least, greatest)

@@ -287,11 +287,9 @@ def told_trajectory(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
 def check_discount(problem: Problem, settings: Trajectory) -> None:
     """Refuses discounts without a performance."""
     discount = common.usable_discount(problem)
-    proved = settings.interval in PROVED
-    whole = settings.horizon is None and (settings.return_low is not None or not proved)
-    if discount == 1 and (
-        settings.estimator == "dr" or (settings.claim != "horizon" and not whole)
-    ):
+    bounded = settings.return_low is not None or settings.interval not in PROVED
+    whole = settings.claim == "horizon" or (settings.horizon is None and bounded)
+    if discount == 1 and (settings.estimator == "dr" or not whole):
         raise CertificateRefused(Statement("discount-1"))
 
 

@@ -14,6 +14,7 @@ from surestep.model.log import DecisionLog
 MOST_BACK = 10  # rows, to find an action that the state does not tell
 BLOCKS = (2, 4, 8, 16, 32, 64, 128)  # of the log, each a part of one before
 LEAST_IN_BLOCK = 25  # episodes, but for halves
+Figures = Mapping[str, float] | None
 EDGES = tuple(0.5 * i for i in range(-8, 9))  # standard deviations, of the bars of a picture
 
 
@@ -27,7 +28,7 @@ def permutation_check(
     seed: int,
     group: IntArray | None = None,
     finer: Sequence[IntArray] = (),
-    figures: Mapping[str, float] | None = None,
+    figures: Figures = None,
 ) -> Check:
     """Checks whether the past [N] tells an outcome [N], labels or numbers, beyond the group [N].
 
@@ -48,11 +49,7 @@ def permutation_check(
 
 
 def check_of(
-    code: str,
-    found: shuffling.Shuffled | None,
-    level: float,
-    one_an_episode: bool,
-    figures: Mapping[str, float] | None = None,
+    code: str, found: shuffling.Shuffled | None, level: float, apart: bool, figures: Figures = None
 ) -> Check:
     """Returns what a permutation test found, with the shuffles as bars of a picture."""
     if found is None:
@@ -69,7 +66,7 @@ def check_of(
         p_value=found.p_value,
         statistic=found.statistic,
         rows=found.rows,
-        one_an_episode=one_an_episode,
+        one_an_episode=apart,
         noticed=found.noticed,
         figures=figures or {},
         picture=tuple(Mark("", low, high, float(many)) for low, high, many in bars),

@@ -7,7 +7,7 @@ and models from tables of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from msgspec import Meta
@@ -15,7 +15,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
-from surestep._settings import check_setting
+from surestep._settings import check_settings
 from surestep.errors import InvalidParameter
 from surestep.model.batch import MDPBatch
 from surestep.model.log import DecisionLog
@@ -65,7 +65,7 @@ LARGE = 100_000  # transitions: such models are solved one by one, and need not 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Truth:
+class Truth(arrays.Frozen):
     """The model in which policies are worth what they are worth, and how they act in it.
 
     Where a log shows less than the model knows, several pairs of it are one pair of the log:
@@ -76,10 +76,6 @@ class Truth:
     pair: IntArray  # [K of mdp]
 
     __repr__ = short_repr("mdp.num_states", "mdp.num_pairs")
-
-    def __post_init__(self) -> None:
-        """Freezes the array."""
-        object.__setattr__(self, "pair", arrays.freeze(np.asarray(self.pair, np.int64)))
 
     __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]
@@ -101,6 +97,7 @@ class Truth:
 Steps = Annotated[int | None, Meta(ge=1)]
 
 
+@runtime_checkable
 class Simulator(Protocol):
     """A source of a benchmark's data that is not its finite model."""
 
@@ -146,9 +143,7 @@ class Benchmark:
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
         object.__setattr__(self, "collector", self.collector or self.behavior)
-        kinds: dict[str, Any] = {"mdp": FiniteMDP, "behavior": Policy, "collector": Policy}
-        for name, kind in (kinds | {"horizon": Steps, "rewards": RewardConvention}).items():
-            check_setting(name, getattr(self, name), kind)
+        check_settings(self)
         for who, policy in (("behavior", self.behavior), ("collector", self.collector)):
             check_same_pairs("the model", self.mdp.pairs, f"the {who} policy", policy.pairs)
         if (self.mdp.discount != self.mdp.discount[0]).any():

@@ -57,11 +57,9 @@ class Merged:
 
     def __post_init__(self) -> None:
         """Freezes the array and finds the pair of the log of each pair of the model."""
-        shown = arrays.freeze(np.asarray(self.shown, np.int64))
-        own_pairs = self.mdp.pairs
+        shown, own_pairs = self.shown, self.mdp.pairs
         pair = self.pairs.find(shown[own_pairs.state], own_pairs.action)
-        object.__setattr__(self, "shown", shown)
-        object.__setattr__(self, "truth", Truth(self.mdp, pair))
+        arrays.keep(self, shown=shown, truth=Truth(self.mdp, pair))
 
     __eq__ = arrays.equal_by_value
     __hash__ = None  # type: ignore[assignment]

@@ -55,16 +55,7 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
 ENVIRONMENTS = PUBLISHED | FAMILIES
 
 
-def check_function(name: str, function: object) -> None:
-    """Refuses what cannot be called; what it returns is looked at when it is."""
-    if not callable(function) or isinstance(function, type):
-        raise InvalidParameter(
-            f"the environment {name!r} is {function!r:.80}, expected a function that returns a "
-            "Benchmark"
-        )
-
-
-SHELF: Shelf[Callable[..., Benchmark]] = Shelf("environments", ENVIRONMENTS, check_function)
+SHELF: Shelf[Callable[..., Benchmark]] = Shelf("environments", ENVIRONMENTS)
 
 
 def make(name: str, **parameters: object) -> Benchmark:

@@ -30,7 +30,7 @@ from msgspec import Meta, Struct
 
 from surestep._blocks import digest_of
 from surestep._json import converted
-from surestep._names import unknown
+from surestep._names import twice, unknown
 from surestep.algorithms import is_algorithm, make_algorithm
 from surestep.certificates import Certifier, Posterior, certifier_kind
 from surestep.certificates.registry import check_certifier, find_kind
@@ -43,13 +43,13 @@ Source = Benchmark | Callable[..., Benchmark]  # of benchmarks; a function may a
 DIGITS = 12  # of a digest
 
 
-def settings_of(thing: Any) -> Settings:
+def settings_of(thing: Any, what: str = "") -> Settings:
     """Returns the fields of a frozen dataclass that are not what its class has by default."""
     kind = type(thing)
     if not (dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
         raise InvalidParameter(
-            f"{kind.__name__} is no frozen dataclass, and its settings are not known; expected "
-            "one, so that a record can tell which settings made its rows"
+            f"{what}{kind.__name__}, which is no frozen dataclass; expected one, so that a record "
+            "can tell which settings made its rows"
         )
     settings = []
     for part in dataclasses.fields(kind):
@@ -68,13 +68,8 @@ def check_setting(name: str, value: object) -> None:
     if isinstance(value, tuple):
         for part in value:
             check_setting(name, part)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        settings_of(value)
     elif not isinstance(value, str | int | float | None):
-        raise InvalidParameter(
-            f"{name} is a {type(value).__name__}, expected a number, a text, or a tuple or frozen "
-            "dataclass of these: a record could not tell it from others"
-        )
+        settings_of(value, f"{name} is of type ")
 
 
 def plain(value: Any) -> object:
@@ -489,13 +484,10 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
 
 def check_different(specs: Sequence[Any]) -> None:
     """Refuses two entries whose rows could not be told apart."""
-    seen: set[object] = set()
-    for spec in specs:
-        rows = (spec.name, spec.label, getattr(spec, "n_wedge", None))
-        if rows in seen:
-            words = ", ".join(filter(None, dict.fromkeys([spec.name, spec.label])))
-            raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")
-        seen.add(rows)
+    rows = [(spec.name, spec.label, getattr(spec, "n_wedge", None)) for spec in specs]
+    for _, again in twice(rows):
+        words = ", ".join(filter(None, dict.fromkeys(rows[again][:2])))
+        raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")
 
 
 def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:

@@ -291,10 +291,8 @@ def run_experiment(
     interrupted.
     """
     reach(engine, address)
-    if engine == "ray":
-        check_in_modules(experiment)
-    elif workers > 1:
-        check_importable(experiment.given())
+    if engine == "ray" or workers > 1:
+        check_importable(experiment.given(), elsewhere=engine == "ray")
     store = Store(Path(directory))
     with store.held():
         store.open(experiment)
@@ -316,16 +314,6 @@ def run_experiment(
         store.write_table(list(expected))
         store.write_manifest(experiment, Counter(made_by), spent)
     return store.table
-
-
-def check_in_modules(experiment: Experiment) -> None:
-    """Refuses objects of the script itself: on other machines nobody knows its sources."""
-    for what, thing in experiment.given():
-        if module_of(thing) == "__main__":
-            raise InvalidParameter(
-                f"the {what} stands in the script that runs, which the machines of a cluster do "
-                "not have; define it in a module that they can import"
-            )
 
 
 def run_into(store: Store, task: tuple[CellBlock, str]) -> float:

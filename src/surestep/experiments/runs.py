@@ -134,13 +134,9 @@ def check_table(run: Run) -> None:
     table = Store(run.directory).table
     needed = OF_CLAIMS if run.holds_claims else OF_VALUES
     missing = [name for name in needed if name not in run.columns]
-    if missing:
-        raise InvalidParameter(
-            f"{table} has no column {missing[0]!r}; expected {', '.join(needed)}, found "
-            f"{', '.join(run.columns)}; delete it, and run again"
-        )
-    if not run.num_rows:
-        raise InvalidParameter(f"{table} has no rows; delete it, and run again")
+    if missing or not run.num_rows:
+        what = "rows" if not missing else f"column {missing[0]!r}, expected {', '.join(needed)}"
+        raise InvalidParameter(f"{table} has no {what}; delete it, and run again")
     if run.holds_claims:
         return
     low, reached, high = (floats(run.columns, x) for x in (BOUNDS[0], "performance", BOUNDS[1]))

@@ -111,10 +111,9 @@ def layout_of(
 
 def check_parts(points: Sequence[Point], columns: str | None, rows: str | None) -> None:
     """Refuses columns and rows by what is no part, or both by the same."""
-    known = list(points[0].parts)
     for part in (columns, rows):
-        if part is not None and part not in known:
-            raise unknown(f"there are no panels by {part!r}", part, known)
+        if part is not None and part not in points[0].parts:
+            raise unknown(f"there are no panels by {part!r}", part, points[0].parts)
     if columns is not None and columns == rows:
         raise InvalidParameter(f"columns and rows are both by {columns}, expected two")
 
@@ -134,18 +133,12 @@ def usual_parts(points: Sequence[Point]) -> list[str]:
 
 def check_drawable(layout: Layout) -> None:
     """Refuses more panels than fit into a picture, or more lines than can be told apart."""
-    rows, columns = layout.shape
-    if rows * columns > MOST_PANELS:
+    panels, lines = math.prod(layout.shape), len(layout.names)
+    if panels > MOST_PANELS or lines > MOST_LINES:
         raise InvalidParameter(
-            f"{rows} × {columns} panels are too many to draw, expected at most {MOST_PANELS}; "
-            f"choose with {said('environments and algorithms', '--environment and --algorithm')}, "
-            f"or other panels with {said('columns and rows', '--columns and --rows')}"
-        )
-    if len(layout.names) > MOST_LINES:
-        raise InvalidParameter(
-            f"{len(layout.names)} lines cannot be told apart, expected at most {MOST_LINES}; "
-            f"choose some with {said('algorithms', '--algorithm')}, or panels with "
-            f"{said('columns=', '--columns ')}algorithm"
+            f"{panels} panels, {lines} lines, expected at most {MOST_PANELS} and {MOST_LINES}; "
+            f"take some {said('environments and algorithms', '--environment and --algorithm')}, or "
+            f"other panels with {said('columns and rows', '--columns and --rows')}"
         )
 
 

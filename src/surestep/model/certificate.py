@@ -140,9 +140,6 @@ class Certificate:
                 f"lower is {arrays.shown(self.lower)} and standing {self.standing!r}, expected a "
                 "number, or None and 'none'"
             )
-        for name in ("lower", "delta", "span"):
-            if getattr(self, name) is not None:
-                set_field(self, name, float(getattr(self, name)))
         for name in ("assumptions", "notes"):
             set_field(self, name, read_statements(name, getattr(self, name), InvalidCertificate))
         if not self.assumptions:

@@ -54,7 +54,8 @@ class DecisionLog(Remembering):
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
         size = arrays.numbers("state", self.state, InvalidLog).size
-        offsets = read_episodes(self.episode_offsets, size)
+        given, owns = self.episode_offsets, ("episode {}".format, "step")
+        offsets = arrays.read_full_offsets("episode_offsets", given, size, InvalidLog, owns)
         name = partial(row_name, offsets)
         read_noun(self, InvalidLog, {"N": size, "E": offsets.size - 1}, {"N": name})
         pairs = self.pairs
@@ -70,8 +71,7 @@ class DecisionLog(Remembering):
                 f"taken{others}"
             )
         arrays.keep(self, episode_offsets=offsets, pair=arrays.own(pair))
-        check_flags(self)
-        check_order(self)
+        check_steps(self)
         check_ranks(self)
 
     @property
@@ -213,53 +213,26 @@ def least_and_greatest(
     return arrays.own(np.where(unseen, 0.0, least)), arrays.own(np.where(unseen, 0.0, greatest))
 
 
-def read_episodes(values: object, num_steps: int) -> IntArray:
-    """Offsets of at least one episode, each of at least one step."""
-    num_episodes = arrays.numbers("episode_offsets", values, InvalidLog).size - 1
-    if num_episodes < 1:
-        raise InvalidLog("the log has no episode, expected at least one")
-    offsets = arrays.read_offsets("episode_offsets", values, num_episodes, num_steps, InvalidLog)
-    for e, others in arrays.first_where(arrays.run_lengths(offsets) == 0, "episode"):
-        raise InvalidLog(f"episode {e} has no step, expected at least one{others}")
-    return offsets
-
-
 def row_name(offsets: IntArray, row: int) -> str:
     """'episode 3, step 5'."""
     episode = arrays.owner(offsets, row)
     return f"episode {episode}, step {row - int(offsets[episode])}"
 
 
-def check_order(log: DecisionLog) -> None:
-    """Checks that within an episode a step begins where the one before it led to."""
-    offsets = log.episode_offsets
-    torn = log.next_state[:-1] != log.state[1:]
-    torn[offsets[1:-1] - 1] = False  # the next row belongs to the next episode
-    for i, others in arrays.first_where(torn, "step"):
-        raise InvalidLog(
-            f"{row_name(offsets, i)} leads to {log.pairs.state_name(int(log.next_state[i]))}, but "
-            f"the next step begins in {log.pairs.state_name(int(log.state[i + 1]))}; expected the "
-            f"steps of an episode in the order of time, without gaps{others}"
-        )
-
-
-def check_flags(log: DecisionLog) -> None:
-    """Checks that the last row of each episode says how it ended, and no other row does."""
-    offsets, unknown = log.episode_offsets, log.next_state == UNKNOWN
-    flagged = log.terminated | log.truncated
-    last = np.zeros(log.num_steps, np.bool_)
+def check_steps(log: DecisionLog) -> None:
+    """Checks that the last step of an episode says how it ended, and others lead to the next."""
+    offsets, state, next_state = log.episode_offsets, log.state, log.next_state
+    flagged, last = log.terminated | log.truncated, np.zeros(log.num_steps, np.bool_)
     last[offsets[1:] - 1] = True
-    for i, others in arrays.first_where(
-        np.where(last, flagged == unknown, flagged | unknown), "step"
-    ):
-        flag = (
-            "terminated" if log.terminated[i] else "truncated" if flagged[i] else "without a flag"
-        )
+    torn = np.append(next_state[:-1] != state[1:], True)
+    wrong = np.where(last, flagged == (next_state == UNKNOWN), flagged | torn)
+    for i, others in arrays.first_where(wrong, "step"):
+        expected = f"a flag (truncated, if only recording stopped), or {UNKNOWN} if nobody knows it"
+        if not last[i]:
+            expected = f"no flag, and the state in which the next step begins, {state[i + 1]}"
         raise InvalidLog(
-            f"{row_name(offsets, i)} is {flag}, its next state is {log.next_state[i]}, and "
-            f"{'it is the last step' if last[i] else 'another step follows'}; expected a flag at "
-            "the last step of an episode (truncated, if only the recording stopped), or there the "
-            f"next state {UNKNOWN} where nobody knows it, and neither before{others}"
+            f"{row_name(offsets, i)} has the next state {next_state[i]}, terminated "
+            f"{log.terminated[i]} and truncated {log.truncated[i]}; expected {expected}{others}"
         )
 
 
@@ -269,15 +242,13 @@ def check_ranks(log: DecisionLog) -> None:
     if order is None:
         return
     first = offsets[:-1] if continued is None else offsets[:-1][~continued]
-    early = np.zeros(order.size, np.bool_)
-    early[1:] = order[1:] <= order[:-1]
+    early = np.append(False, order[1:] <= order[:-1])
     early[offsets[:-1]] = False
     early[first[1:]] = order[first[1:]] <= order[first[:-1]]
     for i, others in arrays.first_where(early, "step"):
         raise InvalidLog(
-            f"order of {row_name(offsets, i)} is {order[i]}, not above that of the step before it, "
-            "or of the first step of the episode before it; expected steps, and episodes, in the "
-            f"order in which they began{others}"
+            f"order of {row_name(offsets, i)} is {order[i]}, not above that of the step, or start, "
+            f"before it; expected steps, and episodes, in the order in which they began{others}"
         )
 
 

@@ -6,20 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, BoolArray, ErrorType, FloatArray, IndexArray, IntArray
 from surestep._reprs import short_repr
-from surestep._settings import read_arrays
+from surestep._settings import Each, check_setting, check_settings, read_arrays
 from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
 
 if TYPE_CHECKING:
     from surestep._arrays import AnyArray, ErrorType
 
 Labels = Sequence[str] | None
+Number = Annotated[int, Meta(ge=1, le=LARGEST_INDEX)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,8 +34,8 @@ class Pairs:
     """
 
     offsets: IntArray  # [S+1]
-    action: IndexArray  # [K]
-    num_actions: int  # actions are numbered 0 … num_actions − 1; not all are enabled everywhere
+    action: Annotated[IndexArray, Each("K", 0, below="A")]
+    num_actions: Number  # actions are numbered 0 … num_actions − 1; not all are enabled everywhere
     state_labels: Labels = None  # [S]
     action_labels: Labels = None  # [num_actions]
 
@@ -41,29 +43,19 @@ class Pairs:
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
-        num_actions = count("num_actions", self.num_actions)
-        action = arrays.indices("action", self.action, num_actions, InvalidModel)
-        num_states = arrays.numbers("pair offsets", self.offsets, InvalidModel).size - 1
-        if not 1 <= num_states <= LARGEST_INDEX:
-            raise InvalidModel(
-                f"the model has {max(num_states, 0)} states, expected 1 to {LARGEST_INDEX}"
-            )
-        offsets = arrays.read_offsets(
-            "pair offsets", self.offsets, num_states, action.size, InvalidModel
-        )
+        check_settings(self, InvalidModel)
+        read_arrays(self, InvalidModel, {"A": self.num_actions, "K": np.size(self.action)}, {})
+        size, action = arrays.numbers("pair offsets", self.offsets, InvalidModel).size, self.action
         arrays.keep(
             self,
-            num_actions=num_actions,
-            offsets=offsets,
-            action=action,
-            state_labels=read_labels("state", self.state_labels, num_states),
-            action_labels=read_labels("action", self.action_labels, num_actions),
+            state_labels=read_labels("state", self.state_labels, size - 1),
+            action_labels=read_labels("action", self.action_labels, self.num_actions),
         )
-        for s, others in arrays.first_where(arrays.run_lengths(offsets) == 0, "state"):
-            raise InvalidModel(
-                f"{self.state_name(s)} has no action, expected at least one "
-                f"(a state that ends the episode has an action without successors){others}"
-            )
+        owns = self.state_name, "action (a state that ends the episode has one without successors)"
+        offsets = arrays.read_full_offsets(
+            "pair offsets", self.offsets, action.size, InvalidModel, owns
+        )
+        arrays.keep(self, offsets=offsets)
         for k, others in arrays.first_where(arrays.not_rising(action, offsets), "pair"):
             raise InvalidModel(
                 f"the actions of {self.state_name(arrays.owner(offsets, k))} are not rising: "
@@ -80,7 +72,8 @@ class Pairs:
         action_labels: Labels = None,
     ) -> Pairs:
         """Every action in every state."""
-        num_states, num_actions = count("num_states", num_states), count("num_actions", num_actions)
+        for name, number in {"num_states": num_states, "num_actions": num_actions}.items():
+            check_setting(name, arrays.plain(number), Number, InvalidModel)
         offsets = np.arange(num_states + 1) * num_actions
         action = np.tile(np.arange(num_actions), num_states)
         return cls(arrays.own(offsets), action, num_actions, state_labels, action_labels)
@@ -198,40 +191,27 @@ def pairs_of(source: Pairs | HasPairs) -> Pairs:
 
 
 def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pairs) -> None:
-    """Refuses two things that do not have the same states and enabled actions.
-
-    Labels are compared where both sides have them.
-    """
+    """Refuses two things with other states or enabled actions, or labels, if both have them."""
     if first is second:
         return
-    both = first, second
     for what in ("states", "actions"):
-        here, there = (getattr(each, f"num_{what}") for each in both)
+        here, there = (getattr(each, f"num_{what}") for each in (first, second))
         if here != there:
             raise ShapeMismatch(f"{first_name} has {here} {what}, {second_name} has {there}")
-    if not all(np.array_equal(*(getattr(x, n) for x in both)) for n in ("offsets", "action")):
-        differing = np.any(first.enabled() != second.enabled(), axis=1)
-        for s, others in arrays.first_where(differing, "state"):
-            raise ShapeMismatch(
-                f"{first_name} and {second_name} enable different actions in "
-                f"{first.state_name(s)}{others}"
-            )
+    same = (np.array_equal(getattr(first, x), getattr(second, x)) for x in ("offsets", "action"))
+    differing = [] if all(same) else np.any(first.enabled() != second.enabled(), axis=1)
+    for s, others in arrays.first_where(np.asarray(differing), "state"):
+        raise ShapeMismatch(
+            f"{first_name} and {second_name} enable different actions in "
+            f"{first.state_name(s)}{others}"
+        )
     for what in ("state", "action"):
-        ours, theirs = (getattr(each, f"{what}_labels") for each in both)
-        if ours is not None and theirs is not None and ours != theirs:
+        ours, theirs = (getattr(each, f"{what}_labels") for each in (first, second))
+        if ours and theirs and ours != theirs:
             i = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
             raise ShapeMismatch(
                 f"{what} {i} is {ours[i]!r} in {first_name} and {theirs[i]!r} in {second_name}"
             )
-
-
-def count(name: str, value: object) -> int:
-    """Returns a number of states or actions: a whole number of at least 1 that fits an index."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidModel(f"{name} is {value!r}, expected a whole number")
-    if not 1 <= value <= LARGEST_INDEX:
-        raise InvalidModel(f"{name} is {value}, expected 1 to {LARGEST_INDEX}")
-    return int(value)
 
 
 def read_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:

@@ -147,7 +147,7 @@ def policy_of(source: PolicyLike, owner: Pairs | HasPairs) -> Policy:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(arrays.Frozen):
     """A policy, its value, and how far that value can be off.
 
     Both V^π of the policy and the best value in the class that was searched (V* for `optimal`)
@@ -165,10 +165,6 @@ class Plan:
     q: FloatArray | None = None  # [K]; None of a worst case over several models
 
     __repr__ = short_repr("policy.pairs.num_states", "value", "iterations", "error_bound")
-
-    def __post_init__(self) -> None:
-        """Freezes the arrays."""
-        arrays.keep(self, value=self.value, q=self.q)
 
     __setstate__ = arrays.restore_frozen
 

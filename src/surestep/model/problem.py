@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -119,14 +120,10 @@ class Problem:
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
         check_settings(self)
-        pairs, bounds = self.counts.pairs, self.value_bounds
+        pairs, (low, high) = self.counts.pairs, self.value_bounds
         check_same_pairs("the counts", pairs, "the behavior policy", self.behavior.pairs)
-        ends = bounds if isinstance(bounds, tuple | list) else ()
-        finite = [float(end) for end in ends if arrays.is_number(end) and abs(end) < np.inf]
-        if len(ends) != 2 or len(finite) != 2 or finite[0] > finite[1]:
-            raise InvalidParameter(
-                f"value_bounds is {bounds!r}, expected two finite numbers, the lower one first"
-            )
+        if low > high:
+            raise InvalidParameter(f"value_bounds is {(low, high)}, expected the lower one first")
         if self.log is not None:
             check_counts_of_log(self.counts, self.log)
         if self.support is not None:
@@ -139,7 +136,7 @@ class Problem:
         arrays.keep(
             self,
             discount=read_discounts(pairs, self.discount),
-            value_bounds=tuple(finite),
+            value_bounds=(float(low), float(high)),
             premises=read_statements("premises", self.premises, InvalidParameter),
         )
 
@@ -299,45 +296,26 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     Sums may differ by what the order of adding does to them. The counts may know more than the
     log: rewards, and further states in which episodes end.
     """
-    pairs = counts.pairs
+    pairs, rewards, logged = counts.pairs, counts.rewards, log.counts()
     check_same_pairs("the counts", pairs, "the log", log.pairs)
-    logged = log.counts()
-    offsets, successor, places = united(pairs, (counts, logged))
-
-    def spread(values: AnyArray, place: IntArray) -> AnyArray:
-        result = np.zeros(successor.size, values.dtype)
-        result[place] = values
-        return result
-
-    def transition(i: int) -> str:
-        return transition_name(pairs, offsets, successor, i)
-
-    times = spread(logged.times, places[1])
-    must_agree("count", transition, spread(counts.times, places[0]), times)
+    offsets, successor, (ours, theirs) = united(pairs, (counts, logged))
+    times = np.zeros((2, successor.size), np.int64)
+    times[0, ours], times[1, theirs] = counts.times, logged.times
+    must_agree("count", partial(transition_name, pairs, offsets, successor), *times)
     must_agree("starts", pairs.state_name, counts.starts, logged.starts)
-    for s, others in arrays.first_where(logged.terminal & ~counts.terminal, "state"):
-        raise ShapeMismatch(
-            f"episodes of the log terminate in {pairs.state_name(s)}, which the counts do not mark "
-            f"as terminal{others}"
-        )
-    if counts.rewards.known:
+    ended = logged.terminal & counts.terminal  # they may know of further ends
+    must_agree("terminal", pairs.state_name, ended.view(np.int8), logged.terminal.view(np.int8))
+    if rewards.known:
         return
+    per_pair, size = rewards.per == "pair", rewards.values.size
+    place = arrays.run_owners(logged.offsets) if per_pair else np.argsort(ours)[theirs]
     slack = SUM_SLACK * float(np.abs(log.reward).max())
-    name: Callable[[int], str] = pairs.pair_name
-    seen = logged.visits
-    rewards, sums = counts.rewards, arrays.run_sums(logged.rewards.values, logged.offsets)
-    known = log.with_outcomes()
-    ends = least_and_greatest(known.reward, known.pair, pairs.num_pairs)
-    if rewards.per == "transition":
-        name, seen = transition, times
-        rewards = rewards.changed(lambda values: spread(values, places[0]))
-        sums = spread(logged.rewards.values, places[1])
-        least, greatest = logged.observed_rewards()
-        ends = spread(least, places[1]), spread(greatest, places[1])
-    must_agree("reward sum", name, rewards.values, sums, slack * seen)
+    sums = np.bincount(place, logged.rewards.values, size)
+    must_agree("reward sum", counts.reward_name, rewards.values, sums, slack * counts.observed)
     if rewards.least is not None and rewards.greatest is not None:
-        must_agree("least reward", name, rewards.least, ends[0], slack)
-        must_agree("greatest reward", name, rewards.greatest, ends[1], slack)
+        least, greatest = (least_and_greatest(x, place, size) for x in logged.observed_rewards())
+        must_agree("least reward", counts.reward_name, rewards.least, least[0], slack)
+        must_agree("greatest reward", counts.reward_name, rewards.greatest, greatest[1], slack)
 
 
 def must_agree(

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray
 from surestep._reprs import short_repr
+from surestep._settings import check_setting
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.known import Known
@@ -58,10 +60,7 @@ class Signal:
 
     def __post_init__(self) -> None:
         """Refuses a margin that is none, and signals of signals."""
-        if not (arrays.is_number(self.margin) and 0 <= self.margin < np.inf):
-            raise InvalidParameter(
-                f"the margin of {self.name!r} is {self.margin!r}, expected a number of 0 or more"
-            )
+        check_setting(f"the margin of {self.name!r}", self.margin, Annotated[float, Meta(ge=0)])
         if self.problem.signals:
             raise InvalidParameter(f"the signal {self.name!r} has signals, expected none")
 

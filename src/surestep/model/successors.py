@@ -90,17 +90,15 @@ def check_support(counts: Counts, support: Successors) -> None:
     """Refuses successors that the counts contradict: an observed one is missing, or all are."""
     pairs = counts.pairs
     check_same_pairs("the counts", pairs, "the support", support.pairs)
-    for t, others in arrays.first_where(
-        (counts.times > 0) & (support.places(counts) < 0), "transition"
-    ):
+    missing = (counts.times > 0) & (support.places(counts) < 0)
+    for t, others in arrays.first_where(missing, "transition"):
         raise ShapeMismatch(
             f"{transition_name(pairs, counts.offsets, counts.successor, t)} was observed "
             f"{counts.times[t]} times, but is not in the support; expected all that may "
             f"come{others}"
         )
-    for k, others in arrays.first_where(
-        (support.sizes == 0) & ~counts.terminal[pairs.state], "pair"
-    ):
+    ended = (support.sizes == 0) & ~counts.terminal[pairs.state]
+    for k, others in arrays.first_where(ended, "pair"):
         raise ShapeMismatch(
             f"the support of {pairs.pair_name(k)} is empty, but its state is not marked as "
             f"terminal; expected at least one successor, or an end of episodes{others}"

@@ -39,16 +39,13 @@ class MeanEstimate:
 
     def __post_init__(self) -> None:
         """Takes the mean."""
-        values = arrays.numbers("values", self.values, InvalidParameter).astype(
-            np.float64, copy=False
-        )
+        values = arrays.numbers("values", self.values, InvalidParameter).astype(float, copy=False)
         if values.ndim != 1 or values.size == 0:
             raise InvalidParameter(f"values have shape {values.shape}, expected one an episode")
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(values.mean())
-        check_finite(np.array(mean))
-        object.__setattr__(self, "values", arrays.freeze(values))
-        object.__setattr__(self, "value", mean)
+            mean = values.mean()
+        check_finite(mean)
+        arrays.keep(self, values=values, value=float(mean))
 
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
         """Σ_i m_bi x_i / Σ_i m_bi."""
@@ -98,8 +95,7 @@ class RatioEstimate:
             )
             values = ratio.sum() + (linear - last * later[lengths])
         check_finite(values)
-        object.__setattr__(self, "value", float(ratio.sum()))
-        object.__setattr__(self, "values", arrays.own(values))
+        arrays.keep(self, value=float(ratio.sum()), values=arrays.own(values))
 
     def steps(self) -> IntArray:
         """Returns the step t of each term."""
@@ -127,8 +123,7 @@ def check_finite(values: FloatArray) -> None:
     """Refuses an estimate that no double holds."""
     if not np.isfinite(values).all():
         raise UnsupportedPolicy(
-            "importance weights and rewards are so large that the estimate is no finite number; "
-            "expected a policy nearer to the behavior policy, for episodes this long"
+            "the estimate is too large for doubles; expected a policy nearer to the behavior policy"
         )
 
 
@@ -307,22 +302,16 @@ def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> Fl
     return result
 
 
-def check_horizon(weights: ImportanceWeights, discount: float, horizon: object) -> None:
+def check_horizon(weights: ImportanceWeights, discount: float, horizon: float) -> None:
     """Refuses a horizon that is none, or that the log does not reach or does not keep."""
-    if (
-        not arrays.is_number(horizon)
-        or not (horizon >= 1 and horizon == np.floor(horizon))
-        or (discount == 1 and horizon == np.inf)
-    ):
-        raise InvalidParameter(
-            f"horizon is {horizon!r}, expected a whole number of 1 or more, or inf with a discount "
-            "below 1"
-        )
+    whole = arrays.is_number(horizon) and horizon >= 1 and horizon == np.floor(horizon)
+    if not whole or (discount == 1 and horizon == np.inf):
+        expected = "a whole number of 1 or more, or inf with a discount below 1"
+        raise InvalidParameter(f"horizon is {horizon!r}, expected {expected}")
     log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
     over = log.terminated[log.episode_offsets[1:] - 1]
-    for e, others in arrays.first_where(
-        (lengths > horizon) | (~over & (lengths < horizon)), "episode"
-    ):
+    wrong = (lengths > horizon) | (~over & (lengths < horizon))
+    for e, others in arrays.first_where(wrong, "episode"):
         raise InvalidParameter(
             f"episode {e} is {'over' if over[e] else 'truncated'} after {lengths[e]} steps; "
             f"expected horizon = {horizon}, or less where it is over{others}"

@@ -76,15 +76,11 @@ def check_made_by(log: DecisionLog, policy: Policy, behavior: Policy) -> None:
             f"{row_name(log.episode_offsets, i)} takes {pairs.pair_name(int(log.pair[i]))}, which "
             f"the behavior policy never does; expected the policy that made the log{others}"
         )
-    decided = np.zeros(pairs.num_states, np.bool_)
-    decided[log.state] = True
-    for k, others in arrays.first_where(
-        unsupported_pairs(policy, behavior) & decided[pairs.state], "pair"
-    ):
+    unknown = unsupported_pairs(policy, behavior) & np.isin(pairs.state, log.state)
+    for k, others in arrays.first_where(unknown, "pair"):
         raise UnsupportedPolicy(
             f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
-            "but the behavior policy never does, so no log of it tells the value; expected a "
-            f"policy that does only what the behavior policy may do{others}"
+            f"but the behavior policy never does; expected only what that may do{others}"
         )
 
 

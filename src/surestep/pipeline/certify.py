@@ -318,14 +318,12 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
 
 def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
     """Refuses a log whose propensities, if it has any, say that another policy made it."""
-    rows, pairs = counts.transitions, known.pairs
-    pair = counts.pairs_of_rows(pairs)
-    for logged in [chance for chance in (rows.lowest, rows.highest) if chance is not None]:
-        other = np.abs(known.probability[pair] - logged) > SAME_CHANCE
-        for t, others in first_where(other, "transition"):
-            name, chance = pairs.pair_name(int(pair[t])), known.probability[pair[t]]
+    rows, pair = counts.transitions, counts.pairs_of_rows(known.pairs)
+    chance = known.probability[pair]
+    for logged in [ends for ends in (rows.lowest, rows.highest) if ends is not None]:
+        for t, others in first_where(np.abs(chance - logged) > SAME_CHANCE, "transition"):
             raise ShapeMismatch(
-                f"the log says that {name} was taken with probability {logged[t]:.6g}, but the "
-                f"behavior policy of the result has {chance:.6g}; expected a log that the same "
-                f"policy made{others}"
+                f"the log says that {known.pairs.pair_name(int(pair[t]))} was taken with "
+                f"probability {logged[t]:.6g}, but the behavior policy of the result has "
+                f"{chance[t]:.6g}; expected a log that the same policy made{others}"
             )

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from surestep._arrays import affected
 from surestep.certificates.refuting import SAME, check_returns, check_values
 from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
@@ -21,10 +22,7 @@ from surestep.planning.ends import refuse_endless
 
 
 def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
-    """Refuses what was declared of rewards and returns, where the log says otherwise.
-
-    Returns are added up where the log has whole episodes, step by step.
-    """
+    """Refuses what was declared of rewards and returns, where the log says otherwise."""
     if terms.declared_ranges is not None:
         check_ranges(terms.declared_ranges, steps.counts, steps.source)
     returns = terms.stakes.returns
@@ -58,14 +56,10 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
         least, most = (Fraction(repr(float(end))) * unit for end in (low, high))
         outside = (rows.least_reward < math.ceil(least)) | (rows.greatest_reward > math.floor(most))
         beyond |= over & outside.astype(np.bool_)
-    if not beyond.any() and not counts.dropped_rewards:
-        return
-    where = "" if source is None else source.first_beyond(*ranges, counted=bool(beyond.any()))
-    if not beyond.any():
-        where = where or dropped_beyond(ranges, counts)
-        if not where:
-            return
-    elif not where:
+    counted, where = bool(beyond.any()), ""
+    if source is not None and (counted or counts.dropped_rewards):
+        where = source.first_beyond(*ranges, counted=counted)
+    if counted and not where:
         first = int(np.argmax(beyond))
         state, action = counts.states[rows.state[first]], counts.actions[rows.action[first]]
         rewards = [int(end[first]) / unit for end in (rows.least_reward, rows.greatest_reward)]
@@ -74,10 +68,10 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
             f"{'ends its episode' if rows.terminated[first] else 'goes on'} earns "
             f"{rewards[0]:g} to {rewards[1]:g}"
         )
-    number = int(beyond.sum())
-    others = f"; {number:,} of {beyond.size:,} transitions are affected" if number > 1 else ""
-    which = f"{said('running', '--running')}, {said('ending', '--ending')}"
-    raise beyond_ranges(where, ranges, which, others)
+    if where := where or dropped_beyond(ranges, counts):
+        which = f"{said('running', '--running')}, {said('ending', '--ending')}"
+        others = affected(beyond, "transition") if counted else ""
+        raise beyond_ranges(where, ranges, which, others)
 
 
 def dropped_beyond(ranges: Ranges, counts: LabelledCounts, slack: float = 0.0) -> str:

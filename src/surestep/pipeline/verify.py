@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import surestep.description as keys
+from surestep._arrays import shown
 from surestep._files import read_path, read_whole
 from surestep.description import Description
 from surestep.errors import InvalidParameter, ResultMismatch, said
@@ -107,14 +108,11 @@ def check_nothing_else(folder: Path, saved: Result) -> None:
     others = strangers(folder, saved)
     if saved.awaits_stress_test or STRESS_TEST in others:
         raise ResultMismatch(
-            f"{folder} is not finished: its stress test is still to come, or left the folder "
-            f"{STRESS_TEST} behind; run the command that made it again, and verify it then"
+            f"{folder} is not finished: its stress test is not; run the command that made it again"
         )
     if others:
-        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
         raise ResultMismatch(
-            f"{folder} holds {others[0]!r}{more}, expected only files of the result: move away "
-            "what does not belong to it"
+            f"{folder} holds {shown(others)}, expected only files of the result: move others away"
         )
 
 
@@ -164,11 +162,8 @@ def check_given(record: Record, given: Mapping[str, Any]) -> None:
         used = getattr(record.parameters, name)
         told = keys.at(keys.described(record.description), path)
         file = "table" if name == "behavior" else "listed"
-        kinds = {
-            each if keys.is_word(path, each) else file
-            for each in (given[name], told)
-            if each is not None
-        }
+        known = [each for each in (given[name], told) if each is not None]
+        kinds = {each if keys.is_word(path, each) else file for each in known}
         if kinds - {used} or (given[name] is None and used == file):
             raise ResultMismatch(
                 f"{path} was {used!r} when the result was made, and is "
@@ -179,15 +174,11 @@ def check_given(record: Record, given: Mapping[str, Any]) -> None:
 def check_same_rows(record: Record, evidence: Evidence) -> None:
     """Refuses another log: other rows of a query first, then other counts."""
     made = None if evidence.source is None else evidence.source.query_facts
-    if (record.query or {}).get("digest") != (made or {}).get("digest"):
+    same_rows = (record.query or {}).get("digest") == (made or {}).get("digest")
+    if not same_rows or counts_digest(evidence.counts) != record.counts_sha256:
+        what = "log does not have the counts" if same_rows else "query does not make the rows"
         raise ResultMismatch(
-            "the query does not make the rows that the result was made from; expected the same log "
-            "and the same query"
-        )
-    if counts_digest(evidence.counts) != record.counts_sha256:
-        raise ResultMismatch(
-            "the log does not have the counts that the result was made from; expected the same "
-            "log, read with the same columns"
+            f"the {what} that the result was made from; expected the same log, query and columns"
         )
 
 

@@ -14,13 +14,15 @@ is nowhere larger, so its value lies below the same upper bound (and above the g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import ROUNDING_SLACK, IntArray
-from surestep.errors import InvalidParameter, NotConverged, said
+from surestep._settings import check_setting
+from surestep.errors import NotConverged, said
 from surestep.model.mdp import FiniteMDP
 
 TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good, the lowest wins
@@ -83,7 +85,7 @@ class StoppingRule:
     def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> StoppingRule:
         """Returns the rule for residuals of Bellman backups: sums over successors, then actions."""
         arrays.expect("mdp", mdp, FiniteMDP)
-        check_tolerance(tolerance)
+        check_setting("tolerance", arrays.plain(tolerance), Annotated[float | None, Meta(gt=0)])
         rewards = (mdp.reward, mdp.ending_reward)
         return cls(
             horizon,
@@ -132,12 +134,6 @@ def refuse(
     name = "evaluation" if plan is None else "plan"
     taken = said(f", or take what was reached: `except NotConverged as error: error.{name}`", "")
     raise NotConverged(words + taken, plan=plan, evaluation=evaluation)
-
-
-def check_tolerance(tolerance: object) -> None:
-    """Refuses an error allowed that is none."""
-    if tolerance is not None and not (arrays.is_number(tolerance) and tolerance > 0):
-        raise InvalidParameter(f"tolerance is {tolerance!r}, expected a number above 0")
 
 
 def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:

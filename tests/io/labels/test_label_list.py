@@ -71,11 +71,12 @@ def test_plain_text_of_several_columns_is_a_table(tmp_path):
 
 def test_a_log_shows_only_what_is_listed():
     listed = (("ward", "1"), ("ward", "2"))
-    check_listed("state", ("place", "floor"), listed, listed[:1])
-    check_listed("state", ("place", "floor"), listed, ())
+    told = "the list of states", None
+    check_listed("state", ("place", "floor"), listed, listed[:1], *told)
+    check_listed("state", ("place", "floor"), listed, (), *told)
     with pytest.raises(ShapeMismatch) as refusal:
-        check_listed("state", ("place", "floor"), listed, (("word", "1"), ("ward", "3")))
+        check_listed("state", ("place", "floor"), listed, (("word", "1"), ("ward", "3")), *told)
     assert str(refusal.value) == (
         "the log has the state 'word, 1', which the list of states does not have: no state has "
-        "'word' in column 'place'; did you mean 'ward'?; 2 states are affected"
+        "'word' in column 'place'; did you mean 'ward'?"
     )

@@ -177,8 +177,7 @@ REFUSED = {
     ),
     "probabilities that do not sum to 1": (
         Table({0: {0: [GOOD], 3: [(0.5, 0, 1.0, False)]}}, 0),
-        "probabilities of state 0, action 3 in the table P of Table sum to 0.5, expected 1; "
-        "1 of 2 pairs is affected",
+        "transition probabilities of state 0, action 3 sum to 0.5, expected 1",
     ),
     "no start": (Table({0: {0: [GOOD]}}), "Table does not say where episodes start; give a state"),
     "a state without actions": (Table({0: {}}, 0), "state 0 has no action"),

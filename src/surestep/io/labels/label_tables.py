@@ -13,6 +13,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray
 from surestep._files import read_path
+from surestep._names import twice
 from surestep.description import Description
 from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy, ShapeMismatch, said
 from surestep.io.counts.labelled import LabelledCounts
@@ -35,6 +36,8 @@ from surestep.model import Pairs, Policy
 PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
 Text = str | None  # None where a cell is empty
 Binnings = Mapping[str, Binning] | None
+Columns = Sequence[str]
+Labels = Sequence[Label]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +72,13 @@ class PairTable:
         unknown = [label for label in dict.fromkeys(self.rows[role]) if label not in places]
         for i, column in enumerate(columns):
             texts, binning = {label[i] for label in places}, vocabulary.binnings.get(column)
-            strange = [label for label in unknown if label[i] not in texts]
-            if binning is not None:
-                strange = [label for label in strange if binning.place(label[i]) is None]
-            if strange:
-                raise InvalidLog(
-                    f"{self.name}, row {self.rows[role].index(strange[0]) + 1:,}: "
-                    f"{unknown_label(role, columns, strange[0], places)}; leave its rows out, or "
-                    f"list all {role}s that there are (--{role}s)"
-                    f"{others(len(strange), f'{role}s')}"
-                )
+            for label in unknown:
+                if label[i] not in texts and (binning is None or binning.place(label[i]) is None):
+                    row = self.rows[role].index(label) + 1
+                    raise InvalidLog(
+                        f"{self.name}, row {row:,}: {unknown_label(role, columns, label, places)}; "
+                        f"leave its rows out, or list all {role}s that there are (--{role}s)"
+                    )
 
 
 def read_pairs(
@@ -208,14 +208,12 @@ def texts_of(name: str, column: str, cells: list[Text], binning: Binning | None)
 
 def check_each_once(name: str, labels: Mapping[str, list[Label]]) -> None:
     """Refuses a row whose labels are those of an earlier one."""
-    first = dict[tuple[Label, ...], int]()
-    for row, each in enumerate(zip(*labels.values(), strict=True), start=1):
-        if first.setdefault(each, row) != row:
-            pairs = zip(labels, map(joined, each), strict=True)
-            raise InvalidLog(
-                f"{name}, row {row:,}: {', '.join(f'{role} {text!r}' for role, text in pairs)} is "
-                f"there again, after row {first[each]:,}; expected each once"
-            )
+    for first, again in twice(zip(*labels.values(), strict=True)):
+        texts = (f"{role} {joined(labels[role][again])!r}" for role in labels)
+        raise InvalidLog(
+            f"{name}, row {again + 1:,}: {', '.join(texts)} is there again, after row "
+            f"{first + 1:,}; expected each once"
+        )
 
 
 def read_label_list(
@@ -228,37 +226,22 @@ def read_label_list(
     return tuple(read_label_table(source, {role: columns}, binnings).labels[role])
 
 
-def others(count: int, nouns: str) -> str:
-    """Returns how many are affected, in words, where it is more than the one that was named."""
-    return "" if count == 1 else f"; {count:,} {nouns} are affected"
-
-
 def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
     """Returns the place of each label, −1 for one that is unknown."""
     return np.array([known.get(label, -1) for label in labels], np.int64)
 
 
 def check_listed(
-    role: str,
-    columns: Sequence[str],
-    listed: Sequence[Label],
-    logged: Sequence[Label],
-    where: str = "",
-    log: LogSource | None = None,
+    role: str, columns: Columns, listed: Labels, logged: Labels, where: str, log: LogSource | None
 ) -> None:
-    """Refuses a log with a label that is not listed; the `log` says in which row it is.
-
-    `where` says whose labels these are: by default those of a list that was given.
-    """
+    """Refuses a log with a label that is not listed; the `log` says in which row it is."""
     known = {label: index for index, label in enumerate(listed)}
-    missing = [label for label in logged if label not in known]
-    if missing:
-        hint = unknown_label(role, columns, missing[0], known)
-        raise ShapeMismatch(
-            f"{first_with(log, **{role: missing[0]})}the log has the {role} "
-            f"{joined(missing[0])!r}, which {where or f'the list of {role}s'} does not have: {hint}"
-            f"{others(len(missing), f'{role}s')}"
-        )
+    for label in logged:
+        if label not in known:
+            raise ShapeMismatch(
+                f"{first_with(log, **{role: label})}the log has the {role} {joined(label)!r}, "
+                f"which {where} does not have: {unknown_label(role, columns, label, known)}"
+            )
 
 
 def first_with(log: LogSource | None, **labels: Label) -> str:
@@ -277,11 +260,7 @@ def first_with(log: LogSource | None, **labels: Label) -> str:
 
 
 def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | None = None) -> None:
-    """Refuses a log that this policy cannot have made, or that has other pairs than there are.
-
-    Every state in which the log decides must be in the table, and every action that it takes there
-    must have a row, for a policy one with a probability above 0.
-    """
+    """Refuses a log that decides in states, or takes actions, of which the table has no chance."""
     words, rows = table.vocabulary, counts.transitions
     decided = [label for label, yes in zip(counts.states, counts.decided, strict=True) if yes]
     check_listed("state", words.state_columns, words.states, decided, table.name, log)
@@ -289,21 +268,14 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | No
     action = places_or_none(words.action_places, counts.actions)[rows.action]
     pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
     impossible = (pair < 0) | (table.probability[pair] == 0)
-    if not impossible.any():
-        return
-    first = int(np.argmax(impossible))
-    same = (rows.state == rows.state[first]) & (rows.action == rows.action[first])
-    times = int(rows.times[same].sum())
-    taken = np.stack([rows.state[impossible], rows.action[impossible]])
-    there, what = counts.states[rows.state[first]], counts.actions[rows.action[first]]
-    expected = "does not list it there; expected a row for it"
-    if pair[first] >= 0:
-        expected = "gives it probability 0 there; expected a probability above 0"
-    raise ShapeMismatch(
-        f"{first_with(log, state=there, action=what)}the log takes action {joined(what)!r} in "
-        f"state {joined(there)!r} {times:,} time{'s' if times > 1 else ''}, "
-        f"but {table.name} {expected}{others(np.unique(taken, axis=1).shape[1], 'pairs')}"
-    )
+    for t, more in arrays.first_where(impossible, "transition"):
+        there, what = counts.states[rows.state[t]], counts.actions[rows.action[t]]
+        found = "gives it probability 0 there" if pair[t] >= 0 else "does not list it there"
+        raise ShapeMismatch(
+            f"{first_with(log, state=there, action=what)}the log takes action {joined(what)!r} in "
+            f"state {joined(there)!r}, but {table.name} {found}; expected a row with a probability "
+            f"above 0{more}"
+        )
 
 
 # ---- the policy that made a log, from the probabilities that its rows name --------------------
@@ -352,18 +324,14 @@ def policy_from_propensities(
     there.
     """
     of_rows = said("behavior='row-propensities'", "--behavior row-propensities")
-    arrays.refuse_where(
-        most - least > SAME * most,
-        lambda i: (
+    for i, others in arrays.first_where(most - least > SAME * most, "pair"):
+        raise InvalidLog(
             f"the logged probability of {pairs.pair_name(int(seen[i]))} is between {least[i]} and "
             f"{most[i]}: the policy that made the log looks at more than the state columns, or "
             "changed on the way; add the columns that it looks at to the state, or say "
             f"{of_rows}: then it is estimated in every state, and whole episodes are weighted by "
-            "what their rows say"
-        ),
-        "pair",
-        InvalidLog,
-    )
+            f"what their rows say{others}"
+        )
     logged, known = np.zeros(pairs.num_pairs), np.zeros(pairs.num_pairs, np.bool_)
     logged[seen], known[seen] = most, True
     return completed(pairs, logged, known)
@@ -376,16 +344,13 @@ def completed(pairs: Pairs, logged: FloatArray, known: BoolArray) -> LoggedPolic
     decided = arrays.run_sums(known.astype(np.int64), pairs.offsets)
     unseen, nobody = lengths - decided, decided == 0
     short = ~nobody & (total < 1 - SUM_TOLERANCE)
-    arrays.refuse_where(
-        (total > 1 + SUM_TOLERANCE) | (short & (unseen == 0)),
-        lambda s: (
+    wrong = (total > 1 + SUM_TOLERANCE) | (short & (unseen == 0))
+    for s, others in arrays.first_where(wrong, "state"):
+        raise InvalidLog(
             f"the logged probabilities of the actions seen in {pairs.state_name(s)} sum to "
             f"{total[s]:.10g}, expected {'at most ' if unseen[s] else ''}1; check the column of "
-            "probabilities, and list all actions if there are more"
-        ),
-        "state",
-        InvalidLog,
-    )
+            f"probabilities, and list all actions if there are more{others}"
+        )
     left = np.where(short | nobody, 1 - total, 0.0)
     share = np.repeat(left / np.maximum(unseen, 1), lengths)
     policy = Policy(pairs, np.where(known, logged, share))

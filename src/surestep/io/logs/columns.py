@@ -133,10 +133,7 @@ def resolve(
 
 
 def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str]) -> None:
-    """Refuses columns that lack roles, all of them at once, or that have two meanings.
-
-    Rows are steps of episodes, or transitions that say where they led.
-    """
+    """Refuses columns that lack roles, all of them at once, or that have two meanings."""
     state, action, next_state = (resolved[role] for role in ("state", "action", "next_state"))
     in_order = ("episode", "step") if resolved["episode"] or not next_state else ()
     needed = [name for name, role in ROLES.items() if role.needed or name in in_order]
@@ -148,11 +145,10 @@ def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str
             f"no column says what the {' and the '.join(missing)} {are}; {closest('', columns)}; "
             f"name {them} with {naming(*missing)}{other}"
         )
-    both = [name for name in state if name in action]
-    if both:
+    if both := {*state} & {*action}:
         raise InvalidLog(
-            f"column {both[0]!r} is that of the state and of the action; expected the action in a "
-            f"column of its own, named with {naming('action')}"
+            f"column {min(both)!r} is that of the state and of the action; expected the action in "
+            f"a column of its own, named with {naming('action')}"
         )
     if next_state and len(next_state) != len(state):
         raise InvalidLog(

@@ -28,6 +28,7 @@ else:
     from backports import zstd
 
 from surestep._files import failing_to_read
+from surestep._names import twice
 from surestep.description import Reader, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
 from surestep.io.sql import columns_of, file_list, sql_name, sql_text
@@ -140,14 +141,11 @@ def split_ending(file: Path) -> tuple[str, str]:
 
 def check_compression(files: tuple[Path, ...]) -> None:
     """Refuses one table under two names, with and without compression."""
-    known = dict[Path, Path]()
-    for file in files:
-        name = file.with_suffix("") if split_ending(file)[1] else file
-        if known.setdefault(name, file) != file:
-            raise InvalidLog(
-                f"{known[name]} and {file} are one table by their names, and its rows would count "
-                "twice; expected one of them"
-            )
+    for i, j in twice(file.with_suffix("") if split_ending(file)[1] else file for file in files):
+        raise InvalidLog(
+            f"{files[i]} and {files[j]} are one table by their names, and its rows would count "
+            "twice; expected one of them"
+        )
 
 
 def pieces(file: Path) -> Iterator[bytes]:

@@ -200,9 +200,8 @@ class LogSource:
                 f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
                 "missing; expected a column of ends, of stops by a clock, or of next states "
                 f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
-                f"{tables.ends_said('complete')} (the last row of every episode ends it), or "
-                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date "
-                "with steps of equal length)"
+                f"{tables.ends_said('complete')} (every last row is an end), or "
+                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
             )
 
     def load(
@@ -427,13 +426,12 @@ def steps_are_stamps(
 
 
 def check_bins(bins: Iterable[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
-    """Refuses rules for columns that are not there, or are no labels."""
+    """Refuses rules for columns that are no labels."""
     for column in bins:
-        if column not in columns:
-            raise InvalidLog(f"there is no column {column!r} to bin; {closest(column, columns)}")
         if column not in (*mapping.state, *mapping.action):
-            raise InvalidParameter(
-                f"column {column!r} is binned, but is neither of the state nor of the action"
+            raise InvalidLog(
+                f"column {column!r} is binned, but is neither of the state nor of the action; "
+                f"{closest(column, columns)}"
             )
 
 

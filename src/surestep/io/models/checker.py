@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
+from surestep._settings import Each, read_arrays
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_discount
 from surestep.model.pairs import Labels, Pairs, picked_labels
@@ -36,11 +37,11 @@ class CheckerModel:
 
     choice_offsets: IntArray  # [S+1]
     offsets: IntArray  # [K+1]
-    successor: IntArray  # [T]
-    probability: FloatArray  # [T]
-    reward: FloatArray  # [T]
-    choice_reward: FloatArray  # [K]
-    state_reward: FloatArray  # [S]
+    successor: Annotated[IndexArray, Each("T", 0, below="S")]
+    probability: Annotated[FloatArray, Each("T", 0)]
+    reward: Annotated[FloatArray, Each("T")]
+    choice_reward: Annotated[FloatArray, Each("K")]
+    state_reward: Annotated[FloatArray, Each("S")]
     initial: BoolArray  # [S]
     actions: Actions
     labels: Mapping[str, BoolArray] = field(default_factory=dict)  # label → the states it marks [S]
@@ -48,17 +49,13 @@ class CheckerModel:
 
     def __post_init__(self) -> None:
         """Checks the numbers while states and choices go by the names of the file."""
-        states, error = self.num_states, InvalidModel
-        chances = arrays.floats("probability", self.probability, None, error, self.name, least=0)
-        words = RunWords("probabilities", "choice", self.choice_name)
-        arrays.floats("reward", self.reward, None, error, self.name)
-        arrays.floats("reward", self.choice_reward, None, error, self.choice_name)
-        arrays.floats("reward", self.state_reward, None, error, "state {}".format)
-        arrays.keep(
-            self,
-            successor=arrays.indices("successor", self.successor, states, error, self.name),
-            probability=arrays.normalised_runs(chances, self.offsets, words, error),
-        )
+        choices, offsets = self.choice_name, self.offsets
+        sizes = {"S": self.num_states, "K": offsets.size - 1, "T": int(offsets[-1])}
+        names = {"S": "state {}".format, "K": choices, "T": self.name}
+        read_arrays(self, InvalidModel, sizes, names)
+        words = RunWords("probabilities", "choice", choices)
+        chances = arrays.normalised_runs(self.probability, offsets, words, InvalidModel)
+        arrays.keep(self, probability=chances)
 
     @property
     def num_states(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray, RunWords
+from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
@@ -112,22 +112,14 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
 
 
 def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
-    """Refuses probabilities and rewards that no distribution has, ends of episodes included.
+    """Refuses what is no probability, or no reward: rows of probability 0 never reach the model."""
 
-    It is done here because rows of closed states and of probability 0 never reach the model.
-    """
-
-    def name(pair: int) -> str:
+    def name(row: int) -> str:
+        pair = rows["pair"][row]
         return f"state {pair_state[pair]}, action {action[pair]} in the table P of {env_name}"
 
-    def row_name(row: int) -> str:
-        return name(int(rows["pair"][row]))
-
-    arrays.floats("a probability", rows["probability"], None, InvalidModel, row_name, least=0)
-    arrays.floats("a reward", rows["reward"], None, InvalidModel, row_name)
-    offsets = arrays.offsets_of(np.bincount(rows["pair"], minlength=action.size))
-    words = RunWords("probabilities", "pair", name)
-    arrays.normalised_runs(rows["probability"], offsets, words, InvalidModel)
+    arrays.floats("a probability", rows["probability"], None, InvalidModel, name, least=0)
+    arrays.floats("a reward", rows["reward"], None, InvalidModel, name)
 
 
 def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> BoolArray:

@@ -15,6 +15,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._files import read_path, read_whole, temporary_folder
+from surestep._settings import check_setting
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
 from surestep.io.models import storm_process
 from surestep.io.models.checker import DEADLOCK, END, CheckerModel, from_checker
@@ -28,7 +29,7 @@ from surestep.io.models.storm_process import (
     REQUEST,
     STATE_REWARDS,
 )
-from surestep.io.models.umb import check_names, naming_file, read_umb
+from surestep.io.models.umb import naming_file, read_umb
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import LazyLabels
 
@@ -58,7 +59,8 @@ def from_prism(
     for what may miss it, which is refused at discount 1.
     """
     file, number = read_path(path), arrays.read_discount(discount)
-    check_names(reward=reward, initial=initial, end=end)
+    for name, value in {"reward": reward, "initial": initial, "end": end}.items():
+        check_setting(name, value, str | None)
     text = read_whole(file)  # what cannot be read is refused in our own words
     given = read_constants(constants)
     if find_spec("stormpy") is None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta, Struct, field
@@ -23,6 +23,7 @@ import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray, IntArray
 from surestep._files import Chunks, read_path, write_together
 from surestep._json import converted, read_json
+from surestep._settings import check_setting
 from surestep._version import __version__
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.io.models.checker import RESERVED, Actions, CheckerModel, from_checker, to_checker
@@ -51,7 +52,8 @@ def read_mdp(
     states are initial: 'uniform' starts equally often in each, a label in the states that carry it.
     """
     file, number = umb_path(path), arrays.read_discount(discount)
-    check_names(reward=reward, initial=initial)
+    check_setting("reward", reward, str | None)
+    check_setting("initial", initial, str | None)
     with naming_file(file):
         return from_checker(read_umb(file, reward), number, initial)
 
@@ -113,13 +115,6 @@ def naming_file(path: Path) -> Iterator[None]:
         raise InvalidModel(f"{path}: {refusal}") from None
 
 
-def check_names(**names: object) -> None:
-    """Refuses names that are none."""
-    for name, value in names.items():
-        if not isinstance(value, str | None):
-            raise InvalidParameter(f"{name} is of type {type(value).__name__}, expected a string")
-
-
 # ---- the index: JSON that somebody else wrote, as declared types ------------------------------
 
 
@@ -145,16 +140,16 @@ UNKNOWN = ValueType("")
 
 
 class System(Struct, frozen=True, rename="kebab"):
-    """The sizes of a model."""
+    """The sizes of a model, which is an MDP or a Markov chain."""
 
-    time: str
+    time: Literal["discrete"]
     branch_probability_type: ValueType
-    players: Count = field(name="#players")
-    states: Count = field(name="#states")
+    players: Annotated[int, Meta(ge=0, le=1)] = field(name="#players")
+    states: Annotated[int, Meta(ge=1, le=LARGEST_INDEX)] = field(name="#states")
     choices: Count = field(name="#choices")
     branches: Count = field(name="#branches")
     actions: Count = field(name="#choice-actions", default=0)
-    observations: Count = field(name="#observations", default=0)
+    observations: Literal[0] = field(name="#observations", default=0)
 
 
 class Annotation(Struct, frozen=True, rename="kebab"):
@@ -229,7 +224,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
         probability = column(archive, PROBABILITIES, system.branches, "<f8")
         rewards = read_rewards(archive, index, reward)
         arrays.check_within(
-            "the probability", probability, 0, np.inf, InvalidModel, "branch {}".format
+            "the probability", probability, (0, np.inf), InvalidModel, "branch {}".format
         )
         return CheckerModel(
             choice_offsets=runs(archive, CHOICES, system.states, system.choices),
@@ -244,23 +239,8 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
 
 
 def check_system(archive: Archive, system: System) -> None:
-    """Refuses what is no MDP, nor a Markov chain, which is an MDP without a choice.
-
-    Counts that the files do not bear out are refused before memory is taken for them.
-    """
-    if system.time != "discrete" or system.players > 1 or system.observations:
-        raise InvalidModel(
-            f"the model has {system.time} time, {system.players} players and "
-            f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
-            "observations (an MDP or a Markov chain)"
-        )
-    if not 1 <= system.states <= LARGEST_INDEX:
-        raise InvalidModel(f"the model has {system.states} states, expected 1 to {LARGEST_INDEX}")
+    """Refuses sizes that the files do not bear out, before memory is taken for them."""
     check_double(PROBABILITIES, system.branch_probability_type)
-    if PROBABILITIES not in archive:
-        raise InvalidModel(
-            f"{PROBABILITIES} is missing, expected the probabilities of the branches"
-        )
     expect_size(archive, PROBABILITIES, system.branches, 8)
     expect_runs(archive, BRANCHES, system.choices, system.branches)
     expect_runs(archive, CHOICES, system.states, system.choices)
@@ -358,7 +338,7 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
         names = None if index.transition_system.players == 0 else [None]
         return Actions(np.zeros(choices, np.int64), 1, names)
     number = column(archive, "actions/choices/values.bin", choices, "<u4").astype(np.int64)
-    arrays.check_within("the action", number, 0, count - 1, InvalidModel, "choice {}".format)
+    arrays.check_within("the action", number, (0, count - 1), InvalidModel, "choice {}".format)
     texts = strings(archive, "actions/choices", count)
     if texts is not None and not is_ours(index):  # others write '' for a choice without a name
         return Actions(number, count, [text or None for text in texts])

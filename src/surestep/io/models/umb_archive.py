@@ -13,7 +13,7 @@ import lzma
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,9 +150,7 @@ def extended(header: tarfile.TarInfo, data: bytes) -> dict[str, str]:
     return records
 
 
-def check_member(
-    name: str, kind: bytes, said: Mapping[str, str], members: Mapping[str, object]
-) -> None:
+def check_member(name: str, kind: bytes, said: Iterable[str], members: Collection[str]) -> None:
     """Refuses what is no plain file or folder, or has no name, or that of another file."""
     holes = any(key.startswith("GNU.sparse.") for key in said)
     if not name.isprintable() or not name:
@@ -162,12 +160,8 @@ def check_member(
             f"{name} is of type {kind!r}{' with holes' if holes else ''} in the archive, expected "
             "plain files and folders"
         )
-    if name in members:
-        raise InvalidModel(f"{name} stands twice in the archive")
-    if len(members) == MOST_MEMBERS:
-        raise InvalidModel(
-            f"the archive holds more than {MOST_MEMBERS} files, expected those of a model"
-        )
+    if name in members or len(members) == MOST_MEMBERS:
+        raise InvalidModel(f"{name} stands twice in the archive, or after {MOST_MEMBERS} others")
 
 
 def expect_zeros(what: str, rest: bytes, file: IO[bytes]) -> None:
