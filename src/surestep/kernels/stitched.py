@@ -384,24 +384,21 @@ def enough_reach(
     for run in range(complete.size):
         together = turns.together
         our_own = their_own = (1.0 - together) / 2
-        if turns.cycle == 1:
-            for i in range(complete[run]):
-                together *= 1.0 + stake_ours * (series[run, i] - ours)
-                if together >= goal:
-                    reached += 1
+        capital, first = 0.0, 0
+        while capital < goal and first < complete[run]:
+            won = series[run, first] - ours
+            together *= 1.0 + stake_ours * won
+            our_own *= 1.0 + alone_ours * won
+            capital = together + our_own + their_own
+            for i in range(first + 1, min(first + turns.cycle, complete[run])):
+                if capital >= goal:
                     break
-        for i in range(complete[run] if turns.cycle > 1 else 0):
-            if i % turns.cycle == 0:
-                won = series[run, i] - ours
-                together *= 1.0 + stake_ours * won
-                our_own *= 1.0 + alone_ours * won
-            else:
                 won = series[run, i] + theirs
                 together *= 1.0 + stake_theirs * won
                 their_own *= 1.0 + alone_theirs * won
-            if together + our_own + their_own >= goal:
-                reached += 1
-                break
+                capital = together + our_own + their_own
+            first += turns.cycle
+        reached += capital >= goal
         if reached * one_of >= run + 1 and 2 * (run + 1) >= complete.size:
             return True
         if (reached + complete.size - run - 1) * one_of < complete.size:
