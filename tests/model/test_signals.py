@@ -1,0 +1,58 @@
+"""Chances to reach states, as problems of their own; and logs with other numbers, or with chances."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surestep import Counts, DecisionLog, Pairs, Policy, Problem
+from surestep.errors import InvalidLog
+from surestep.model import Reach, reaching
+from surestep.model.numbering import Numbering
+from surestep.model.signals import stopped
+
+
+def test_reaching_states_ends_there_and_pays_minus_one():
+    times = np.zeros((3, 1, 3), int)
+    times[0, 0] = [0, 3, 5]
+    times[1, 0] = [2, 0, 0]
+    counts = Counts.from_dense(times, rewards=np.full((3, 1), 7.0))
+    problem = Problem(
+        counts=counts, behavior=Policy.uniform(counts), discount=0.9, value_bounds=(0.0, 70.0)
+    )
+    chance = reaching(problem, Reach(np.array([False, True, False])))
+    assert (chance.discount, chance.value_bounds, chance.signals) == (1.0, (-1.0, 0.0), ())
+    ended = stopped(chance).counts
+    assert ended.visits.tolist() == [8, 0, 0]
+    assert ended.terminal.tolist() == [False, True, False]
+    assert ended.rewards.values.tolist() == [0.0, -1.0, 0.0]
+    assert stopped(problem) is problem
+
+
+def log_of_three():
+    """Two episodes; of the last step nobody knows where it led."""
+    pairs = Pairs.full(2, 2)
+    rows = np.array([[0, 1, 1], [1, 0, 0], [0, 0, -1]]).T
+    ends = np.array([False, True, False])
+    return DecisionLog(
+        pairs, *rows[:2], np.arange(3.0), rows[2], ends, ~ends & False, np.array([0, 2, 3])
+    )
+
+
+def test_other_numbers_leave_unknown_successors_unknown():
+    log = log_of_three()
+    swapped = Numbering.of(log.pairs, np.array([1, 0]), np.array([1, 0]))
+    moved = swapped.log(log)
+    assert moved.state.tolist() == [1, 0, 1]
+    assert moved.action.tolist() == [0, 1, 1]
+    assert moved.next_state.tolist() == [0, 1, -1]
+    assert moved.pair.tolist() == [2, 1, 3]
+
+
+def test_actions_were_taken_with_a_chance_above_nothing_and_up_to_one():
+    log = log_of_three()
+    chances = np.array([0.25, 1.0, 0.5])
+    assert replace(log, propensity=chances).propensity.tolist() == chances.tolist()
+    for wrong in (-0.1, 0.0, 1.1, np.nan):
+        with pytest.raises(InvalidLog, match="propensity"):
+            replace(log, propensity=np.array([0.25, wrong, 0.5]))
