@@ -1,4 +1,4 @@
-"""Chances to reach states, as problems of their own; and logs with other numbers, or with chances."""
+"""Chances to reach states, as problems of their own; logs with other numbers, or with chances."""
 
 from dataclasses import replace
 
