@@ -62,7 +62,7 @@ def arms():
 def test_the_best_of_a_grid_on_the_same_draws_is_wrong_too_often_and_ours_is_not():
     """Given the data, the truth is one more draw from the posterior: both rates are exact."""
     problem, trials = arms(), 150
-    certifier = Posterior(prior_weight=1.0, draws=9, starts="known")
+    certifier = Posterior(prior="weight", prior_weight=1.0, draws=9, starts="known")
     policies = [SPIBB(n_wedge=n_wedge).improve(problem).policy for n_wedge in GRID]
     assert len({policy.probability.tobytes() for policy in policies}) == len(GRID)
     truth = posterior_gains(problem, policies, replace(certifier, draws=trials, seed=10**6))

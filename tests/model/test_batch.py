@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from support.frozen import assert_frozen, assert_independent
 from support.strategies import mdps, policies
 from surestep import FiniteMDP, MDPBatch, Pairs, Policy, evaluate
-from surestep.errors import InvalidModel, ShapeMismatch
+from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch
 from surestep.model.batch import CountsBatch
 from surestep.model.counts import LoggedRewards
 
@@ -145,18 +145,24 @@ def test_models_that_do_not_belong_together_are_refused_by_number():
     ("per", "known", "values"),
     [
         ("transition", True, [2.0, 6.0, 9.0]),
-        ("transition", False, [[2.0, 18.0, 0.0], [4.0, 0.0, 0.0]]),
-        ("pair", False, [[20.0, 0.0], [4.0, 0.0]]),
+        ("transition", False, [[2.0, 18.0, 0.0], [2.0, 0.0, 0.0]]),
+        ("pair", False, [[20.0, 0.0], [2.0, 0.0]]),
     ],
 )
 def test_rewards_of_data_sets_are_means_of_what_each_saw(per, known, values):
-    # Pair 0 leads to 0 and 1, once and three times in the first set, twice to 0 in the second.
-    counts = CountsBatch(
-        Pairs.full(2, 1),
-        np.array([0, 2, 3]),
-        np.array([0, 1, 1]),
-        np.array([[1, 3, 0], [2, 0, 0]]),
-        LoggedRewards(np.array(values), per, known=known),
-        np.array([[1, 0], [1, 0]]),
-    )
-    assert counts.expected_reward().tolist() == [[5.0, 0.0], [2.0, 0.0]]
+    # Pair 0 leads to 0 and 1, once and three times in the first set, once to 0 in the second.
+    def counted(values):
+        return CountsBatch(
+            Pairs.full(2, 1),
+            np.array([0, 2, 3]),
+            np.array([0, 1, 1]),
+            np.array([[1, 3, 0], [1, 0, 0]]),
+            LoggedRewards(np.array(values), per, known=known),
+            np.array([[1, 0], [1, 0]]),
+        )
+
+    assert counted(values).expected_reward().tolist() == [[5.0, 0.0], [2.0, 0.0]]
+    if not known:
+        values[1][-1] = 3.0  # of a pair that was never seen
+        with pytest.raises(InvalidCounts, match="data set 1: "):
+            counted(values)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem
-from surestep.errors import InvalidLog
+from surestep.errors import InvalidLog, ShapeMismatch
 from surestep.model import Reach, reaching
 from surestep.model.numbering import Numbering
 from surestep.model.signals import stopped
@@ -56,3 +56,22 @@ def test_actions_were_taken_with_a_chance_above_nothing_and_up_to_one():
     for wrong in (-0.1, 0.0, 1.1, np.nan):
         with pytest.raises(InvalidLog, match="propensity"):
             replace(log, propensity=np.array([0.25, wrong, 0.5]))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_sums_of_rewards_may_differ_by_rounding_and_no_more(scale):
+    log = log_of_three()
+    cut = log.terminated  # a log whose process goes on has counts
+    log = replace(log, reward=log.reward * scale, terminated=~cut & False, truncated=cut)
+    log = log.with_outcomes()
+    counts = log.counts()
+    told = {"behavior": Policy.uniform(counts), "discount": 0.9, "value_bounds": (-1e9, 1e9)}
+
+    def differing(by):
+        sums = counts.rewards.values + by * scale * (counts.observed > 0)
+        rewards = replace(counts.rewards, values=sums, least=None, greatest=None)
+        return replace(counts, rewards=rewards)
+
+    Problem(counts=differing(1e-11), log=log, **told)
+    with pytest.raises(ShapeMismatch, match="reward sum"):
+        Problem(counts=differing(1e-7), log=log, **told)
