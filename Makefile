@@ -47,7 +47,7 @@ test: | .cache/tmp ## format, lint, types, layers, line budgets, tests and docte
 	@"$(PYTHON)" tools/environment.py test
 	@# Each takes one core, so they run side by side. Who is done sooner makes ready what both
 	@# processes of the tests would begin with: byte code, and kernels that all of them need.
-	"$(PYTHON)" tools/check_wheel.py && { $(READY) > .cache/ready.txt 2>&1 || true; } & wheel=$$!; \
+	"$(PYTHON)" tools/check_wheel.py && { { $(READY); } > .cache/ready.txt 2>&1 || true; } & wheel=$$!; \
 		.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/mypy && \
 		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter && \
 		.venv/bin/python tools/lines.py src/surestep --check > .cache/lines.txt; \
