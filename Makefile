@@ -38,10 +38,16 @@ docs-all: | .cache/tmp ## the same, with all pages of the gallery
 	.venv/bin/python -m sphinx -E -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
 	@echo "site/index.html"
 
+READY = .venv/bin/pytest --collect-only -q --assert plain -m "not slow"; \
+	.venv/bin/python benchmarks/compilation.py --keep --only runs.running_sums runs.simulate \
+	runs.population_counts chain.chain_sizes chain.chain_rows chain.chain_step \
+	backup.range_of_difference spibb.move_free_mass components.strong_components
+
 test: | .cache/tmp ## format, lint, types, layers, line budgets, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
-	@# Each takes one core, so they run side by side.
-	"$(PYTHON)" tools/check_wheel.py & wheel=$$!; \
+	@# Each takes one core, so they run side by side. Who is done sooner makes ready what both
+	@# processes of the tests would begin with: byte code, and kernels that all of them need.
+	"$(PYTHON)" tools/check_wheel.py && { { $(READY); } > .cache/ready.txt 2>&1 || true; } & wheel=$$!; \
 		.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/mypy && \
 		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter && \
 		.venv/bin/python tools/lines.py src/surestep --check > .cache/lines.txt; \

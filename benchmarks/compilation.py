@@ -18,17 +18,18 @@ SMALLEST = ("--only", "runs.running_sums")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", help="kernels as file.name, by default all")
-    wanted = parser.parse_args().only
+    parser.add_argument("--keep", action="store_true", help="keep the machine code, as runs do")
+    given = parser.parse_args()
     for module in pkgutil.iter_modules(surestep.kernels.__path__, "surestep.kernels."):
         importlib.import_module(module.name)
     total = 0.0
     for name, kernel in ALL_KERNELS.items():
         short = name.removeprefix("surestep.kernels.")
-        if wanted and short not in wanted:
+        if given.only and short not in given.only:
             continue
         for parallel in (False, True) if kernel.has_threads else (False,):
             begin = time.perf_counter()
-            kernel.compile(parallel, keep=False)  # in memory: what is on disk does not help
+            kernel.compile(parallel, keep=given.keep)  # in memory, what is on disk does not help
             seconds = time.perf_counter() - begin
             total += seconds
             threads = "all threads" if parallel else "one thread"

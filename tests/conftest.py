@@ -41,3 +41,30 @@ settings.load_profile("surestep")
 def pytest_collect_file():
     """Looks for no doctests in tests, which have none."""
     return [found for found in (yield) if not isinstance(found, DoctestModule)]
+
+
+# ---- on a GPU ---------------------------------------------------------------------------------
+
+GPU_ASKED_FOR = "1" in map(os.environ.get, ("SURESTEP_TEST_GPU", "NUMBA_ENABLE_CUDASIM"))
+NO_GPU = pytest.mark.skip(reason="no GPU was asked for: `make test-gpu`, or NUMBA_ENABLE_CUDASIM=1")
+
+
+def pytest_collection_modifyitems(items):
+    """Skips what needs a GPU, unless one was asked for, or what simulates it."""
+    for item in items:
+        if item.get_closest_marker("gpu") and not GPU_ASKED_FOR:
+            item.add_marker(NO_GPU)
+
+
+@pytest.fixture
+def both():
+    """Gives what work returns on the processor, and what it returns on the GPU."""
+    from surestep import device
+
+    def on_each(work):
+        with device("cpu"):
+            expected = work()
+        with device("cuda"):
+            return expected, work()
+
+    return on_each

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from contract.settings import SETTINGS, needs_log
 from support.frozen import assert_frozen
+from support.gpu import NEARLY
 from support.strategies import SEEDS, random_policy
 from surestep import Pairs, Policy, evaluate
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_batch
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.limits import Limits, limited
+from surestep.environments import make
 from surestep.errors import (
     InvalidCounts,
     InvalidParameter,
@@ -86,6 +88,18 @@ def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
         assert evaluate(problem.estimate(), policy) == pytest.approx(alone.value, abs=slack)
         # Rewards are noise: only pairs never visited are equally good, and the lowest of them wins.
         assert found.policy[index] == pytest.approx(alone.policy.probability, abs=1e-12)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_data_sets_are_improved_alike_on_a_gpu(both):
+    benchmark, rng = make("gridworld"), np.random.default_rng(2)
+    problems = ProblemBatch.from_problems(
+        [benchmark.problem(benchmark.sample(20, rng)) for _ in range(2)]
+    )
+    expected, found = both(lambda: improve_batch(SPIBB(n_wedge=3), problems))
+    assert (found.policy == expected.policy).all()
+    np.testing.assert_allclose(found.value, expected.value, **NEARLY)
 
 
 @pytest.mark.parametrize("n_wedge", [2**63, pytest.param(10**400, id="huge")])

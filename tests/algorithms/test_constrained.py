@@ -127,7 +127,9 @@ def test_opposed_signals_leave_what_their_margin_allows():
     assert free.kept_by == ("",) * 6
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
+)
 def test_chances_without_discount_are_bounded_by_the_program_itself(seed):
     problem, _ = small(seed, gamma=1.0)
     for limit in ({"margin": 0.05}, {"margin": 0.0}):

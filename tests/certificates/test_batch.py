@@ -64,6 +64,17 @@ def test_stitched_certificates_of_several_logs_are_those_of_each_alone(asked):
     assert refused.code == "no-log"
 
 
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_stitched_certificates_on_a_gpu_are_the_same_to_the_bit(both):
+    benchmark, rng = make("gridworld", size=2), np.random.default_rng(0)
+    problems = [benchmark.problem(benchmark.sample(9 + i, rng)) for i in range(3)]
+    policies = [SPIBB(n_wedge=1).improve(problem).policy for problem in problems]
+    certifiers = [Stitched(train_share=0.0, seed=seed) for seed in range(3)]
+    expected, found = both(lambda: certify_many(problems, policies, certifiers))
+    assert [claim.lower for claim in found] == [claim.lower for claim in expected]
+
+
 def test_other_certifiers_answer_one_by_one(asked):
     problems, policies = asked
     found = certify_many(problems, policies, APriori(bound="spibb", delta=0.1))

@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from support.gpu import MANY, NEARLY
 from support.oracles import gains_in_draws
 from support.posterior_examples import BOUNDS, RARE, dense_times, example, with_sums
 from support.problems import uniform_problem
 from support.reward_oracle import unknown_rewards
-from surestep import Counts, Pairs, Policy, certify
+from surestep import Counts, Pairs, Policy, certify, device
 from surestep._arrays import run_sums
-from surestep.certificates import Posterior, drawn, posterior, posterior_gains, verify
+from surestep.certificates import Posterior, drawn, posterior, posterior_gains, stepping, verify
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import ADVERSE, adverse_questions
+from surestep.kernels import _device
+from surestep.kernels._device import require_gpu
 from surestep.kernels.drawn import Performance
 from surestep.kernels.posterior import REMAINDER
 from surestep.model import Statement
@@ -31,6 +34,8 @@ from surestep.model.counts import LoggedRewards
 
 
 DRAWS = 20_000
+MACHINES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.slow])]
+EXACTLY = {"rtol": 0, "atol": 0}
 
 
 @cache
@@ -177,14 +182,17 @@ SETTINGS = {
 }
 
 
+def asked(name):
+    """The example with the rewards of these settings, and the settings."""
+    per, settings = SETTINGS[name]
+    problem, policy = example()
+    return problem if per is None else with_sums(problem, per), policy, settings
+
+
 @cache
 def expected_gains(name):
     """The gains of the oracle, drawn once for both solvers."""
-    per, settings = SETTINGS[name]
-    problem, policy = example()
-    if per is not None:
-        problem = with_sums(problem, per)
-    return oracle_gains(problem, policy, settings, 600, np.random.default_rng(2))
+    return oracle_gains(*asked(name), 600, np.random.default_rng(2))
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -192,16 +200,46 @@ def expected_gains(name):
     "solver", ["elimination", pytest.param("iteration", marks=pytest.mark.slow)]
 )  # that both agree is tested below
 def test_gains_have_the_law_of_the_oracle(name, solver, monkeypatch):
-    per, settings = SETTINGS[name]
+    problem, policy, settings = asked(name)
     if solver == "iteration":
         monkeypatch.setattr(drawn, "SMALL", 0)
-    problem, policy = example()
-    if per is not None:
-        problem = with_sums(problem, per)
     found = posterior_gains(problem, policy, replace(settings, draws=4000, seed=1))
     expected = expected_gains(name)
     assert scipy.stats.ks_2samp(found, expected).pvalue > RARE
     assert found.std() == pytest.approx(expected.std(), rel=0.15)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("discount", [0.8, 1.0])
+@pytest.mark.parametrize("small", [128, 2])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_claims_on_a_gpu_are_those_of_the_processor(name, small, discount, both, monkeypatch):
+    monkeypatch.setattr(drawn, "SMALL", small)
+    problem, policy, settings = asked(name)
+    problem = replace(problem, discount=discount, value_bounds=(-50.0, 50.0))
+    expected, found = both(lambda: certify(problem, policy, replace(settings, draws=MANY)))
+    apart = expected.figures["evaluation_error"] + found.figures["evaluation_error"]
+    assert apart < (1e-3 if small == 2 else 1e-9)
+    assert found.lower == pytest.approx(expected.lower, rel=1e-9, abs=apart)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("small", [128, 2])
+def test_claims_are_alike_where_a_gpu_is_only_taken_for_many_tasks(small, monkeypatch):
+    """A model or two of what was drawn on the GPU is no reason to leave it."""
+    monkeypatch.setattr(drawn, "SMALL", small)
+    problem, policy = example()
+    with device("cpu"):
+        expected = certify(problem, policy, Posterior(draws=30, seed=4)).lower
+    gpu = require_gpu()
+    monkeypatch.setattr(_device, "LEAST_TASKS", 20)
+    for module in (_device, stepping):
+        monkeypatch.setattr(module, "usable_gpu", lambda: gpu)
+    with device("auto"):
+        found = certify(problem, policy, Posterior(draws=30, seed=4)).lower
+    assert found == pytest.approx(expected, abs=1e-4)
 
 
 def test_in_a_wide_problem_the_fewest_draws_choose(monkeypatch):
@@ -326,11 +364,13 @@ def test_draws_depend_on_nothing_but_their_number_and_the_seed(monkeypatch):
         ("uniform", "known", "known", 20_000),
     ],
 )
+@pytest.mark.parametrize("machine", MACHINES)
 def test_many_data_sets_get_the_gains_that_each_gets_alone(
-    prior, rewards, starts, memory, monkeypatch
+    prior, rewards, starts, memory, machine, monkeypatch
 ):
     """Also where policies, transitions, seeds and atoms differ, and where one is refused."""
     monkeypatch.setattr(drawn, "NEAR", memory)
+    monkeypatch.setenv("SURESTEP_DEVICE", "cpu")
     settings, questions = Posterior(draws=19, prior=prior, starts=starts), []
     for seed in range(5):
         problem, policy = example()
@@ -341,12 +381,14 @@ def test_many_data_sets_get_the_gains_that_each_gets_alone(
         several = [policy, problem.behavior, policy][: 1 + seed % 3]
         questions.append((replace(settings, seed=seed), replace(problem, counts=kept), several))
     questions[3] = (questions[3][0], replace(questions[3][1], discount=HALVES), [policy])
-    together = posterior.gains_each(*zip(*questions, strict=True))
+    with device(machine):
+        together = posterior.gains_each(*zip(*questions, strict=True))
     for gains, (certifier, problem, several) in zip(together, questions, strict=True):
         if not isinstance(problem.discount, float):
             assert gains.code == "discount-per-pair"
             continue
-        np.testing.assert_array_equal(gains, posterior_gains(problem, several, certifier))
+        alone = posterior_gains(problem, several, certifier)
+        np.testing.assert_allclose(gains, alone, **(NEARLY if machine == "cuda" else EXACTLY))
 
 
 HALVES = np.full(8, 0.5)

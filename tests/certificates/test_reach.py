@@ -7,6 +7,7 @@ would exceed once in 10⁶ tests. A form that is not valid must fail far more of
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import scipy.stats
 
 from support.oracles import solve_exactly
 from surestep import FiniteMDP, Policy, Problem, sample_log
-from surestep.certificates import Posterior, Robust, Stitched, certify
+from surestep.certificates import Posterior, Robust, Stitched, certify, drawn
 from surestep.certificates.certifying import certify_many, choosing_bounds, verify
 from surestep.certificates.drawn import draw_chunk, expected_cells, room_for
 from surestep.certificates.posterior import model_draws, posterior_gains
@@ -110,13 +111,18 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("within", [N, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "name",
+    ("name", "alone"),
     [
-        *("worse", "hidden", "no effect"),
-        *(pytest.param(easier, marks=pytest.mark.slow) for easier in ("rare", "starts unsafe")),
+        *(("worse", True), ("hidden", False), ("no effect", False)),
+        *(
+            pytest.param(*easier, marks=pytest.mark.slow)
+            for easier in (
+                *(("worse", False), ("hidden", True), ("no effect", True)),
+                *product(("rare", "starts unsafe"), (False, True)),
+            )
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
@@ -181,8 +187,20 @@ def test_kinds_agree_with_exact_chances_where_nearly_all_is_known(within):
         for kind, near in {"stitched": 0.02, "posterior": 0.012, "robust": 0.4}.items():
             claim = certify(problem, policy, KINDS[kind])
             assert truth - near <= claim.lower <= truth + 0.012
-        estimate = certify(problem, policy, KINDS["stitched"]).figures["estimate"]
-        assert estimate == pytest.approx(truth, abs=0.02)
+            if kind == "stitched":
+                assert claim.figures["estimate"] == pytest.approx(truth, abs=0.02)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("small", [128, 2])
+@pytest.mark.parametrize("kind", ["posterior", "stitched"])
+def test_claims_on_a_gpu_are_those_of_the_processor(kind, small, both, monkeypatch):
+    monkeypatch.setattr(drawn, "SMALL", small)
+    mdp = world(0.1, 0.3)
+    problem = asked(mdp, taking(mdp, 0.5), Reach(UNSAFE_STATES, N, True), episodes=12)
+    expected, found = both(lambda: certify(problem, taking(mdp, 0.2), KINDS[kind]))
+    assert found.lower == pytest.approx(expected.lower, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -133,7 +133,10 @@ def test_one_of_three_series_has_to_reach_the_goal_at_some_time():
 
 @pytest.mark.parametrize(
     ("world", "episodes", "n_wedge"),
-    [("gridworld", 300, 10), ("resource-gathering", 1000, 10)],
+    [
+        ("gridworld", 300, 10),
+        pytest.param("resource-gathering", 1000, 10, marks=pytest.mark.slow),
+    ],
 )
 def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     world, episodes, n_wedge

@@ -139,7 +139,10 @@ def alternating(log, block):
     return replace(log, reward=log.reward * np.where(episode // block % 2, 1.3, 1.0))
 
 
-@pytest.mark.parametrize(("episodes", "block"), [(1000, 250), (1500, 250), (4000, 100)])
+@pytest.mark.parametrize(
+    ("episodes", "block"),
+    [(1000, 250), (1500, 250), pytest.param(4000, 100, marks=pytest.mark.slow)],
+)
 def test_rewards_that_alternate_in_blocks_are_a_drift(episodes, block):
     log = alternating(remembering_log(3, episodes=episodes), block)
     check = drift.reward(GivenLog(log, 1, running.LEVEL))

@@ -175,3 +175,10 @@ def test_seeds_and_threads_decide_nothing_else(monkeypatch):
     assert first == shuffle_test(*columns, seed=9, level=0.01)
     monkeypatch.setattr(shuffling, "MANY", 99)
     assert set(shuffle_test(*columns, seed=9, level=0.01).shuffles) != set(first.shuffles)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("outcome", [LABEL, pytest.param(NUMBER, marks=pytest.mark.slow)])
+def test_shuffles_on_a_gpu_are_the_same(outcome, both):
+    expected, found = both(lambda: shuffle_test(GROUP, PAST, outcome, seed=1, level=0.1))
+    assert found.p_value == expected.p_value

@@ -225,6 +225,7 @@ def test_ctrl_c_leaves_nothing_behind(logs, tmp_path):
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.slow  # test_ending.py has the signals, tests/io/logs/test_orders.py the scan
 def test_ctrl_c_during_a_long_scan(tmp_path):
     """DuckDB itself is interrupted, in the middle of a log that takes longer than anyone waits."""
     log = tmp_path / "log.parquet"

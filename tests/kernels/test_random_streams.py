@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from surestep.kernels.random_streams import gamma, start_stream, uniform
+from support.gpu import MANY, NEARLY
+from surestep.kernels._compile import Tasks
+from surestep.kernels._types import FloatsOut, IntsOut, Room, RoomSize
+from surestep.kernels.random_streams import beta, gamma, start_stream, uniform
 
 WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -79,3 +82,29 @@ def test_gamma_numbers_have_their_law(shape):
     found = np.empty(200_000)
     gammas(3, shape, found)
     assert scipy.stats.kstest(found, scipy.stats.gamma(shape).cdf).pvalue > 1e-6
+
+
+def draw_numbers(
+    first: int, last: int, room: Room, shape: float, words: IntsOut, numbers: FloatsOut
+) -> None:
+    for task in range(first, last):
+        u, stream = uniform(start_stream(5, task, 3))
+        words[task] = int(u * 2.0**52)
+        x, stream = gamma(stream, shape)
+        y, stream = beta(stream, shape, 2.0)
+        room.floats[0], room.floats[1], room.ints[0] = x, y, task
+        numbers[task] = room.floats[0] + room.floats[1] + room.ints[0]
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [0.3, 1.0, 40.0])
+def test_streams_on_a_gpu_are_the_same_to_the_bit_and_their_numbers_nearly(shape, both):
+    def draw():
+        words, numbers = np.zeros(MANY, np.int64), np.zeros(MANY)
+        Tasks(draw_numbers, None).all(MANY, RoomSize(2, 1), shape, words, numbers)
+        return words, numbers
+
+    (expected_words, expected), (words, numbers) = both(draw)
+    assert (words == expected_words).all()
+    np.testing.assert_allclose(numbers, expected, **NEARLY)

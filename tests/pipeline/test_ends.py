@@ -87,7 +87,7 @@ def test_where_all_that_breaks_is_left_out_a_loss_is_proved_a_gain():
     assert failures(lost) == (12, 12)
 
 
-@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize("share", [1.0, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_ends_that_nobody_recorded_break_no_claim(share):
     logs = []
     for seed in range(LOGS):

@@ -372,7 +372,9 @@ def measured(tmp_path_factory):
     return log
 
 
-@pytest.mark.parametrize("state", ["condition", ["state", "condition"]])
+@pytest.mark.parametrize(
+    "state", [["state", "condition"], pytest.param("condition", marks=pytest.mark.slow)]
+)
 def test_learnt_states_are_learnt_again_and_judged(state, measured, tmp_path):
     made = surestep.improve(measured, columns={"state": state}, certificates=JUDGES, **LEARNT)
     made.save(tmp_path / "out")

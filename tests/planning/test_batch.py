@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.gpu import MANY, NEARLY
 from support.oracles import brute_force_optimum, exact_value, largest_gap
 from support.strategies import mdps, policies
 from surestep import (
@@ -122,6 +123,22 @@ def test_the_whole_batch_is_the_same_bit_for_bit_as_its_parts():
         part = optimal_batch(MDPBatch.from_models([models[b]]))
         assert np.array_equal(whole.value[b], part.value[0])
         assert np.array_equal(whole.probability[b], part.probability[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["evaluate", "optimise"])
+def test_batches_on_a_gpu_have_the_values_of_the_processor(verb, both):
+    mdp = FiniteMDP.from_dense(np.full((6, 2, 6), 1 / 6), np.zeros((6, 2)), 0.9)
+    batch = MDPBatch.from_models(variants(mdp, MANY, seed=1))
+    if verb == "optimise":
+        expected, found = both(lambda: optimal_batch(batch))
+        assert (found.probability == expected.probability).all()
+        assert (found.iterations == expected.iterations).all()
+    else:
+        expected, found = both(lambda: evaluate_batch(batch, Policy.uniform(mdp)))
+        assert (np.abs(found.value - expected.value) <= found.error_bound.max()).all()
+    np.testing.assert_allclose(found.value, expected.value, **NEARLY)
 
 
 def test_one_model_takes_any_number_of_policies():

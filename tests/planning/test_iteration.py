@@ -93,6 +93,15 @@ def test_all_planners_agree_on_a_model_too_wide_for_exact_methods():
         assert np.abs(achieved - plan.value).max() <= plan.error_bound + 1e-8, name
 
 
+@pytest.mark.gpu
+def test_a_gpu_plans_as_the_processor_does(both):
+    mdp = wide_model(states=9, seed=3)
+    expected, found = both(lambda: value_iteration(mdp, tolerance=1e-6))
+    np.testing.assert_allclose(found.value, expected.value, atol=2e-6)
+    assert isinstance(found.value, np.ndarray)
+    assert (found.policy.probability == expected.policy.probability).all()
+
+
 @given(data=st.data())
 def test_any_greedy_step_can_be_iterated(data):
     """Keeping the start policy everywhere but in state 0 gives the best policy of that class."""

@@ -9,6 +9,7 @@ import stormpy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.model_files import storm_in_this_process
 from support.storm_oracle import storm_chance
 from support.strategies import all_pairs, mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, reachability
@@ -156,7 +157,7 @@ def start_of(mdp, found):
 # ---- ever ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(world=worlds(), goal=st.sampled_from(GOALS))
 def test_the_most_and_the_least_are_those_of_all_deterministic_policies(world, goal):
     mdp, target = world
@@ -165,7 +166,7 @@ def test_the_most_and_the_least_are_those_of_all_deterministic_policies(world, g
     assert_bounds(found, exact, tolerance_of(mdp))
 
 
-@settings(max_examples=200)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(data=st.data())
 def test_the_chance_of_a_policy_is_that_of_its_chain(data):
     mdp, target = data.draw(worlds())
@@ -473,7 +474,8 @@ label "lost" = x=6;
 @pytest.mark.parametrize("program", [DRONE, RACE], ids=["drone", "race"])
 @pytest.mark.parametrize("within", [None, 0, 7, 40])
 @pytest.mark.parametrize("goal", GOALS)
-def test_chances_of_programs_are_storms(tmp_path, program, within, goal):
+def test_chances_of_programs_are_storms(tmp_path, program, within, goal, monkeypatch):
+    storm_in_this_process(monkeypatch)
     path = tmp_path / "m.prism"
     path.write_text(program, encoding="utf-8")
     built = stormpy.build_model(stormpy.parse_prism_program(path), options=build_options())

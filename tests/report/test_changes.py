@@ -17,9 +17,6 @@ POLICIES = ((0.5, 0.5), (0.5 + 1e-15, 0.5 - 1e-15), (0.25, 0.75), (1.0, 0.0), (1
 LABELS = [(a, b, c) for a in "xyz" for b in "01" for c in ("", "low")]
 
 
-MACHINE = maintenance_findings()
-
-
 @st.composite
 def changed_findings(draw):
     """Findings with states of three columns, of which some change."""
@@ -29,7 +26,7 @@ def changed_findings(draw):
     changed = draw(st.lists(st.sampled_from(range(len(names))), min_size=1, unique=True))
     pairs, visits = Pairs.full(len(names), 2), np.arange(2 * len(names))
     table = replace(
-        MACHINE.table,
+        maintenance_findings().table,
         vocabulary=Vocabulary(("a", "b", "c"), ("do",), tuple(names), (("wait",), ("act",))),
         pairs=pairs, probability=np.array(chosen).ravel(),
         behavior=np.full(pairs.num_pairs, 0.5) + np.tile([0.125, -0.125], len(names)),
@@ -38,7 +35,7 @@ def changed_findings(draw):
         advantage_low=visits - 1.0, advantage_high=visits + 1.0,
     )  # fmt: skip
     changes = tuple(StateChange(s, 0.1, 0.5, 1 / (1 + s), draw(evidence)) for s in changed)
-    return replace(MACHINE, table=table, changes=changes)
+    return replace(maintenance_findings(), table=table, changes=changes)
 
 
 @given(changed_findings())

@@ -86,13 +86,12 @@ def test_widths_are_round(least, width):
     assert round_width(least) == pytest.approx(width, rel=1e-12)
 
 
-MACHINE, GRID = maintenance_findings(), gridworld_findings()
 SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
 def of_one_state(behavior, probability, **changes):
     """A table whose first state has these chances, and the state's pairs."""
-    table = MACHINE.table
+    table = maintenance_findings().table
     many = int(table.pairs.offsets[1])
     before, after = table.behavior.copy(), table.probability.copy()
     before[:many], after[:many] = behavior[:many], probability[:many]
@@ -117,7 +116,8 @@ def test_the_action_that_gains_most_is_found(behavior, probability):
 
 
 def test_states_that_stay_as_they_were_by_the_time_spent_there():
-    for findings in (GRID, without_changes(GRID), with_many_states(GRID, 50)):
+    grid = gridworld_findings()
+    for findings in (grid, without_changes(grid), with_many_states(grid, 50)):
         changed = {change.state for change in findings.changes}
         kept = [state for state in range(findings.table.pairs.num_states) if state not in changed]
         share = findings.behavior_occupancy
@@ -125,7 +125,8 @@ def test_states_that_stay_as_they_were_by_the_time_spent_there():
 
 
 def test_where_nothing_is_decided_nothing_is_kept():
-    quiet = MACHINE.table.quiet.copy()
+    machine = maintenance_findings()
+    quiet = machine.table.quiet.copy()
     quiet[-1] = True
-    findings = without_changes(replace(MACHINE, table=replace(MACHINE.table, quiet=quiet)))
+    findings = without_changes(replace(machine, table=replace(machine.table, quiet=quiet)))
     assert sorted(kept_states(findings)) == list(range(quiet.size - 1))

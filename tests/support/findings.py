@@ -39,6 +39,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "machine_maintenance.py"
 UNCHANGED = 1e-12
 
 
+@cache
 def maintenance_findings(episodes=400, n_wedge=20, estimated=False):
     """Machine maintenance: mostly run to failure, with a service or a replacement now and then."""
     example = runpy.run_path(str(EXAMPLE))
@@ -96,6 +97,7 @@ def rehearsed_findings(worlds=8, sizes=(1.0, 4.0, 16.0)):
     )
 
 
+@cache
 def gridworld_findings(episodes=100, n_wedge=20, size=5):
     """Gridworld, whose states are two columns."""
     benchmark = gridworld(size)

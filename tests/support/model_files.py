@@ -7,6 +7,8 @@ import json
 import lzma
 import tarfile
 import zlib
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import stormpy
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from support.strategies import mdps
 from surestep import FiniteMDP, Pairs
+from surestep.io.models import prism, storm_process
 
 AWKWARD = [
     "",
@@ -136,6 +139,15 @@ def gzipped(data):
 
 
 COMPRESSIONS = {"plain": bytes, "gzip": gzipped, "xz": lzma.compress}
+
+
+def storm_in_this_process(monkeypatch):
+    """Lets Storm read programs here: to start a process for each takes most of the time."""
+
+    def run(script, **_):
+        storm_process.main(Path(script[-1]))
+
+    monkeypatch.setattr(prism, "subprocess", SimpleNamespace(run=run))
 
 
 def storm_values(model, discount, reward=""):

@@ -23,7 +23,7 @@ PAGES = sorted(path for path in GALLERY.glob("*.md") if path.stem != "index")
 
 # Of the others, `make test` reads the text, and `make test-all` and `make docs-all` run the code.
 # README.md and docs/improving.md print the numbers of the pumps too.
-QUICK = ("bandit", "own_algorithm")
+QUICK = ("bandit",)
 
 
 def case(path):

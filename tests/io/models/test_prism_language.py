@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from support.model_files import storm_values
+from support.model_files import storm_in_this_process, storm_values
 from surestep import FiniteMDP, Policy, evaluate, optimal
 from surestep.errors import FileFailure, InvalidModel, InvalidParameter, MissingExtra, NeverEnds
 from surestep.io import from_prism
@@ -34,6 +34,11 @@ endrewards
 """
 
 
+@pytest.fixture(autouse=True)
+def _storm_in_this_process(monkeypatch):
+    storm_in_this_process(monkeypatch)
+
+
 def write(folder, text):
     path = folder / "m.prism"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -44,7 +49,8 @@ def write(folder, text):
 
 
 @pytest.mark.parametrize("constants", ["wear=1/4", {"wear": np.float64(0.25)}])
-def test_a_machine(tmp_path, constants):
+def test_a_machine(tmp_path, constants, monkeypatch):
+    monkeypatch.undo()  # Storm has a process of its own
     mdp = from_prism(write(tmp_path, MACHINE), 0.9, constants)
     P, R = np.zeros((3, 2, 3)), np.zeros((3, 2))
     P[0, 0] = [0.75, 0.25, 0.0]
@@ -460,7 +466,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_storm_does_not_like_is_refused_with_the_file(tmp_path, capfd, name):
+def test_what_storm_does_not_like_is_refused_with_the_file(tmp_path, capfd, name, monkeypatch):
+    monkeypatch.undo()  # Storm has a process of its own
     program, arguments, words = REFUSED[name]
     path = write(tmp_path, program)
     with pytest.raises(InvalidModel) as refusal:
@@ -489,7 +496,8 @@ def test_files_that_are_not_there(tmp_path):
         from_prism(write(tmp_path, MACHINE), 2)
 
 
-def test_a_program_that_ends_storm_is_refused_like_any_other(tmp_path):
+def test_a_program_that_ends_storm_is_refused_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.undo()  # Storm has a process of its own
     program = (
         "mdp const int N; module m x : [0..1] init 0; "
         "[] true -> 0.5 : (x'=1) + 0.5/(N-2) : (x'=0); endmodule"
