@@ -39,9 +39,8 @@ docs-all: | .cache/tmp ## the same, with all pages of the gallery
 	@echo "site/index.html"
 
 READY = .venv/bin/pytest --collect-only -q --assert plain -m "not slow"; \
-	.venv/bin/python benchmarks/compilation.py --keep --only runs.running_sums runs.simulate \
-	runs.population_counts chain.chain_sizes chain.chain_rows chain.chain_step \
-	backup.range_of_difference spibb.move_free_mass components.strong_components
+	.venv/bin/python benchmarks/compilation.py --keep --only runs.simulate runs.population_counts \
+	components.strong_components robust_batch.settle_intervals
 
 test: | .cache/tmp ## format, lint, types, layers, line budgets, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
