@@ -220,7 +220,8 @@ def test_claims_on_a_gpu_are_those_of_the_processor(name, small, discount, both,
     problem = replace(problem, discount=discount, value_bounds=(-50.0, 50.0))
     expected, found = both(lambda: certify(problem, policy, replace(settings, draws=MANY)))
     apart = expected.figures["evaluation_error"] + found.figures["evaluation_error"]
-    assert apart < (1e-3 if small == 2 else 1e-9)
+    # Without a discount drawn episodes may be long, and what can be proved is less.
+    assert apart < (1e-3 if small == 2 else 1e-7 if discount == 1 else 1e-9)
     assert found.lower == pytest.approx(expected.lower, rel=1e-9, abs=apart)
 
 
