@@ -242,9 +242,8 @@ def test_a_log_of_steps_has_unknown_ones_only_where_nothing_follows():
     flags = (log.terminated, log.truncated, log.episode_offsets)
     middle = log.next_state.copy()
     middle[0] = UNKNOWN
-    with pytest.raises(
-        InvalidLog, match=r"episode 0, step 0 is .*, its next state is -1, and another"
-    ):
+    expected = "expected no flag, and the state in which the next step begins"
+    with pytest.raises(InvalidLog, match=rf"episode 0, step 0 has the next state -1, .*{expected}"):
         DecisionLog(*fields, middle, *flags)
 
 

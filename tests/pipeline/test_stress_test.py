@@ -82,7 +82,7 @@ def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_
     assert saved.files() == contents(out) == made.result.files()
     assert saved.act(("p0", "0"), np.random.default_rng(0))
     assert explain(saved, ("p0", "0")).actions
-    with pytest.raises(ResultMismatch, match="is not finished: its stress test is not"):
+    with pytest.raises(ResultMismatch, match="is not finished: its stress test is still to come"):
         verify_result(out, log)
     begin(out, made.result.files())  # as the same command does
     finish(out, result_of(made.finished(nobody, Effort(folder=out))).files())

@@ -108,7 +108,8 @@ def check_nothing_else(folder: Path, saved: Result) -> None:
     others = strangers(folder, saved)
     if saved.awaits_stress_test or STRESS_TEST in others:
         raise ResultMismatch(
-            f"{folder} is not finished: its stress test is not; run the command that made it again"
+            f"{folder} is not finished: its stress test is still to come, or left the folder "
+            f"{STRESS_TEST} behind; run the command that made it again"
         )
     if others:
         raise ResultMismatch(

@@ -27,7 +27,7 @@ REFUSED = [
         entry(10**18, SYSTEM, "#branches"),
         "branch-to-probability.bin has 32 bytes, expected 8000000000000000000",
     ),
-    (entry(2, SYSTEM, "#players"), "#players: expected int <= 1, found 2"),
+    (entry(2, SYSTEM, "#players"), "2 players and 0 observations, expected discrete time"),
     (
         entry({"type": "double", "size": 32}, SYSTEM, "branch-probability-type"),
         "values are of type 'double', expected double, of 64 bits",

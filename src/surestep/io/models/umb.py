@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct, field
@@ -140,16 +140,16 @@ UNKNOWN = ValueType("")
 
 
 class System(Struct, frozen=True, rename="kebab"):
-    """The sizes of a model, which is an MDP or a Markov chain."""
+    """The sizes of a model."""
 
-    time: Literal["discrete"]
+    time: str
     branch_probability_type: ValueType
-    players: Annotated[int, Meta(ge=0, le=1)] = field(name="#players")
+    players: Count = field(name="#players")
     states: Annotated[int, Meta(ge=1, le=LARGEST_INDEX)] = field(name="#states")
     choices: Count = field(name="#choices")
     branches: Count = field(name="#branches")
     actions: Count = field(name="#choice-actions", default=0)
-    observations: Literal[0] = field(name="#observations", default=0)
+    observations: Count = field(name="#observations", default=0)
 
 
 class Annotation(Struct, frozen=True, rename="kebab"):
@@ -239,7 +239,13 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
 
 
 def check_system(archive: Archive, system: System) -> None:
-    """Refuses sizes that the files do not bear out, before memory is taken for them."""
+    """Refuses other models, and sizes that the files do not bear out, before memory is taken."""
+    if system.time != "discrete" or system.players > 1 or system.observations:
+        raise InvalidModel(
+            f"the model has {system.time} time, {system.players} players and "
+            f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
+            "observations (an MDP or a Markov chain)"
+        )
     check_double(PROBABILITIES, system.branch_probability_type)
     expect_size(archive, PROBABILITIES, system.branches, 8)
     expect_runs(archive, BRANCHES, system.choices, system.branches)
