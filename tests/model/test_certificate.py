@@ -114,6 +114,7 @@ def test_numbers_of_numpy_become_plain_ones():
 @given(certificate=CERTIFICATES)
 def test_json_pickles_and_copies_keep_everything(certificate):
     text = certificate.to_json()
+    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     for again in (
         Certificate.from_json(text),
         pickle.loads(pickle.dumps(certificate)),  # noqa: S301

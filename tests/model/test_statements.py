@@ -27,7 +27,7 @@ from surestep.model.statements import (
 )
 
 SOURCE = Path(surestep.__file__).parent
-DOCS = Path(__file__).parents[1] / "docs" / "codes"
+DOCS = Path(__file__).parents[2] / "docs" / "codes"
 EXAMPLES = {  # values that a sentence can be made of, by name; others are 3
     "alpha": 0.25, "asked": "robust", "does": "there is", "kind": "robust", "others": "",
     "pair": "state 1, action 2", "path": "lower", "per": "pair", "prior": "cautious",
