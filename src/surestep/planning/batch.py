@@ -1,6 +1,7 @@
 """Many models of one shape at once: evaluation and optimisation along a leading axis.
 
-In which order states are eliminated, and where entries fill in, is found once for a shape.
+In which order states are eliminated, and where entries fill in, is found once for a shape. That
+takes longer than one small model does by itself, which is why `evaluate` is no batch of one.
 """
 
 from __future__ import annotations
