@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -64,6 +64,7 @@ def test_bins_of_visits_end_at_powers_of_ten_and_at_n_wedge(largest, n_wedge, en
 
 
 @given(arrays(float, st.integers(1, 40), elements=GAINS), st.sampled_from([0.0, 1e-9, 0.5]), GAINS)
+@example(np.array([32.0]), 0.0, 0.0)  # of width 1 they would be too many
 def test_bins_hold_every_gain_on_its_own_side_of_0(gain, tolerance, also):
     edges, sorts = gain_bins(gain, tolerance, also)
     assert 2 <= len(edges) <= 31
