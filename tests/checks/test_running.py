@@ -26,6 +26,7 @@ from surestep.checks.shuffling import Shuffled
 from surestep.checks.words import title
 from surestep.environments.families import adaptive, coarse
 from surestep.environments.hidden import hidden_cause
+from surestep.report.checks import pictures_of
 
 RARE = 1e-4  # the chance that a test of rates fails although all is right
 NAMES = [f"state {s}" for s in range(20)]
@@ -238,7 +239,7 @@ def test_levels_are_shared_and_findings_repeat():
     assert typed(written, tuple[Check, ...]) == first
 
 
-def test_further_signals_are_tested_by_name_and_share_the_level_of_two_tests():
+def test_further_signals_are_tested_by_name_at_the_level_of_the_first():
     logs = {
         "steady": remembering_log(3, episodes=400),
         "drifting": remembering_log(3, episodes=400, paid_drift=1.0),
@@ -248,9 +249,11 @@ def test_further_signals_are_tested_by_name_and_share_the_level_of_two_tests():
     assert {key for key, check in found.items() if check.outcome == "failed"} == {
         ("drifting", "drift-reward")
     }
+    pictures = [each.caption.name for check in found.values() for each in pictures_of(check)]
     assert title(found["drifting", "drift-reward"]).endswith("changed over time (drifting)")
     assert {check.why for (name, _), check in found.items() if name == "unknown"} == {"no-steps"}
-    assert {check.level for check in found.values()} == {None, LEVEL / 3}
+    assert {check.level for check in found.values()} == {None, LEVEL}
+    assert len(set(pictures)) == len(pictures) == 4  # ids of a page
 
 
 def test_without_a_discount_values_are_left_out():

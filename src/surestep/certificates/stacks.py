@@ -214,7 +214,7 @@ def roll_out_group(
 def walks_of(each: Sequence[Case], ways: Sequence[Sequence[Way]]) -> list[list[int]]:
     """Returns the places of cases that take the same steps in the same ways, walk by walk.
 
-    They are those of several signals, and those that only differ in what a cut is worth.
+    They are those of several signals, and those that differ in δ, or in what a cut is worth.
     """
 
     def digest(*parts: AnyArray) -> bytes:

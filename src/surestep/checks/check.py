@@ -19,7 +19,7 @@ WHY: Mapping[str, str] = {
     "nothing-to-compare": "Not tested: no rows of the same kind differ in what is compared.",
     "nothing-varies": "Nothing to test: steps of one kind always earned the same.",
     "too-small": "Not tested: the log is too small to show even a large effect.",
-    "no-steps": "Not tested: of further signals, that needs a kind that looks at whole episodes.",
+    "no-steps": "Not tested: no certificate that was asked for needs the steps of this signal.",
     "no-discount": "Not tested: values need a discount below 1.",
     "no-claim": "No gain is claimed, so none can fall.",
     "not-assumed": "The claim does not need this: it compares whole episodes by the recorded "

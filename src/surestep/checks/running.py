@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from surestep.checks.check import CHECKS, Check, GivenLog, GivenResult
 from surestep.model.log import DecisionLog
 
 DELTA = 0.05  # the chance that a test fails although all assumptions hold, at most
-LEVEL = DELTA / 9  # of each of the seven tests; further signals have that of two more, together
+LEVEL = DELTA / 9  # of each of the seven tests; every further signal has two more
 OF_REWARDS = ("markov-reward", "drift-reward")
 MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at random beyond that
 
@@ -35,11 +35,8 @@ def check_log(
         return tuple(Check.unchecked(code, log) for code, kind in CHECKS.items() if kind.of_log)
     log = log.with_outcomes()
     given = given_log(log)._replace(names=names, discount=discount)
-    checks = tuple(kind.of_log(given) for kind in CHECKS.values() if kind.of_log is not None)
-    episodes = (given.log.num_episodes, max(log.num_episodes, drawn_from))
-    if episodes[0] == episodes[1]:
-        return checks
-    return tuple(replace(x, episodes=episodes) if x.why is None else x for x in checks)
+    checks = (kind.of_log(given) for kind in CHECKS.values() if kind.of_log is not None)
+    return tuple(of_drawn(checks, given.log.num_episodes, max(log.num_episodes, drawn_from)))
 
 
 def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
@@ -49,11 +46,19 @@ def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
         if log is None:
             found = [Check.unchecked(code, "no-steps") for code in OF_REWARDS]
         else:
-            given = given_log(log.with_outcomes())._replace(level=LEVEL / len(logs))
+            given = given_log(log.with_outcomes())
             tests = (CHECKS[code].of_log for code in OF_REWARDS)
             found = [test(given) for test in tests if test is not None]
+            found = of_drawn(found, given.log.num_episodes, log.num_episodes)
         checks += (replace(check, signal=name) for check in found)
     return tuple(checks)
+
+
+def of_drawn(checks: Iterable[Check], looked_at: int, of: int) -> list[Check]:
+    """Returns checks that say of how many episodes so many were drawn, where these are not all."""
+    if looked_at == of:
+        return [*checks]
+    return [replace(x, episodes=(looked_at, of)) if x.why is None else x for x in checks]
 
 
 def check_result(result: GivenResult) -> tuple[Check, ...]:

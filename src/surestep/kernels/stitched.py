@@ -35,7 +35,7 @@ from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
 from surestep.kernels.records import line, part, places
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
-COUNTED_OUT, ENDED, CUT_AFTER, CUT_AT = range(4)  # why a rollout is over; a cut comes last
+COUNTED_OUT, ENDED, CUT_AFTER, CUT_AT = range(4)  # why a rollout is over; cuts come last
 SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not
 SERIES_THREADS = 50_000  # values from which on bets are shared out among threads
 FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
@@ -211,7 +211,7 @@ def stitched_rounds(
     cases: Cases,
     outcome: Tallied,
 ) -> None:
-    """G_I − G_b of each round of the tasks first, …, last − 1.
+    """G_I − G_b of each round of the tasks first, …, last − 1, for each case of their walks.
 
     There are several ways in each case, and as many runs of each, one after the other: the way w of
     all rolls out who `turns`[w] says, BOTH at once, or one policy in a round (OURS gives G_I,
@@ -416,11 +416,12 @@ def first_split_left(
     one_of: int,
     begin: float,
 ) -> float:
-    """Returns the first mean of π_b from `begin` on that the gain leaves possible; else the most.
+    """Returns where, from `begin` on, the gain leaves means of π_b possible; else the most.
 
-    The means of π_b are gone through in cells. In a cell from ρ to ρ + w the capital is nowhere
-    less than where π_b has the mean ρ and π_I the mean ρ + w + gain. A cell in which that does not
-    reach the goal is halved. Means of π_I below the least return need no refuting.
+    The means of π_b are gone through in cells, of which small ones come first. In a cell from ρ to
+    ρ + w the capital is nowhere less than where π_b has the mean ρ and π_I the mean ρ + w + gain. A
+    cell in which that does not reach the goal is halved. Means of π_I below the least return need
+    no refuting.
     """
     least, most = turns.limits
     smallest = SMALLEST_CELL * (most - least)

@@ -64,7 +64,8 @@ def luck(check: Check, statistic: float) -> show.Histogram:
     """Returns what shuffled logs do, and where this one is."""
     edges = [check.picture[0].low, *(mark.high for mark in check.picture)]
     text = f"This log is {signed(statistic, 2)} standard deviations from shuffled ones."
-    caption = show.Caption(f"check-{check.code}", "Luck alone, and this log", text)
+    of = "" if check.signal is None else f"-{check.signal.encode().hex()}"  # no name is an id
+    caption = show.Caption(f"check-{check.code}{of}", "Luck alone, and this log", text)
     layer = show.Layer([int(mark.value) for mark in check.picture], "grey")
     room = [*edges, max(edges[-1] + 0.5 * (edges[-1] - edges[0]), statistic)]
     layer = layer._replace(times=[*layer.times, 0])
