@@ -19,7 +19,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep._reprs import short_repr
-from surestep._settings import Settings
+from surestep._settings import check_settings
 from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.model.counts import Counts
 from surestep.model.policy import Policy
@@ -30,13 +30,18 @@ Floor = Annotated[int, Meta(ge=0, description="pairs seen less often are left al
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Limits(Settings):
+class Limits:
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
 
     least_visits: Floor = 0
     allowed: BoolArray | None = None  # [K]; None: all
 
     __repr__ = short_repr("least_visits", "allowed")
+
+    def __post_init__(self) -> None:
+        """Checks the floor, and freezes the array."""
+        check_settings(self)
+        arrays.keep(self, allowed=self.allowed)
 
     @property
     def binding(self) -> bool:
