@@ -26,6 +26,7 @@ from surestep import (
 from surestep.algorithms import SPIBB
 from surestep.certificates import Stitched, bets
 from surestep.certificates.certifying import certify_many
+from surestep.certificates.common import Question
 from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of
 from surestep.environments import make
@@ -659,6 +660,26 @@ def test_claims_at_several_levels_are_those_of_each_alone():
     found = certify_many([problem] * 6, [better] * 6, certifiers)
     assert found == [certify(problem, better, certifier) for certifier in certifiers]
     assert len({claim.lower for claim in found}) == 6
+
+
+@pytest.mark.parametrize("share", [0.2, 0.0])
+def test_a_claim_by_the_plan_of_another_level_has_its_rounds_and_claims_less(share):
+    problem, better, _ = going_on(0, episodes=300)
+    judge = replace(ADAPTIVE, tails=share)
+    smaller = replace(judge, delta=judge.delta / 3)
+    whole, less, again, own = Stitched.certify_many(
+        [
+            Question(judge, problem, better),
+            Question(smaller, problem, better, planned_for=judge.delta),
+            Question(judge, problem, better, planned_for=judge.delta),
+            Question(smaller, problem, better),
+        ]
+    )
+    assert again == whole
+    assert less.lower < whole.lower
+    assert less.figures["expected"] == whole.figures["expected"] > own.figures["expected"]
+    for name in ("rounds", "behavior_rounds", "horizon", "cut_share"):
+        assert less.figures[name] == whole.figures[name]
 
 
 def test_robust_tails_need_to_know_what_rewards_there_are():

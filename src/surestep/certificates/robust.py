@@ -104,7 +104,7 @@ class Robust:
         """
         if any(question.certifier != asked[0].certifier for question in asked):
             return [claim for question in asked for claim in Robust.certify_many([question])]
-        cases = [common.tried(Case.of, *question) for question in asked]
+        cases = [common.tried(Case.of, *question[:3]) for question in asked]
         return common.answered(cases, claims_about(common.usable(cases)))
 
     def terms(self) -> SetTerms:
