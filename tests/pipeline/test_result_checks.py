@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
+from support.claims import failing
 from surestep import Certificate, FiniteMDP, Pairs
 from surestep._json import typed
 from surestep.checks import Check, failed
@@ -95,10 +96,6 @@ def failures(table=None, certificates=None, **changes):
     for each in found:
         assert typed(json.loads(json.dumps(asdict(each))), Check) == each
     return found
-
-
-def failing(code, **figures):
-    return Check(code=code, outcome="failed", figures=figures)
 
 
 def shares_of(found):

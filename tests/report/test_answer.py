@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.claims import MARKOV, SEEN, claim, failing, rehearsal_of
 from support.findings import gridworld_findings, with_certificate, with_checks
-from surestep import Certificate
 from surestep._words import floored, number
-from surestep.checks import CHECKS, Check, title
+from surestep.checks import CHECKS, title
 from surestep.model.statements import STOPPING, Statement
-from surestep.rehearsal import Rehearsal
 from surestep.report.answer import (
     Verdict,
     answer_section,
@@ -22,37 +20,6 @@ from surestep.report.answer import (
     verdict,
 )
 from surestep.results.plots import tone_of
-
-SEEN = Statement(
-    "rewards-within-seen",
-    {"running_low": -140.0, "running_high": 160.0, "ending_low": -400.0, "ending_high": 500.0},
-)
-MARKOV = Statement("markov", {})
-
-
-def claim(standing, lower, *assumptions, **parameters):
-    return Certificate(
-        kind="posterior" if standing == "posterior" else "stitched", standing=standing,
-        lower=lower, delta=0.1, span=1.0, assumptions=assumptions or (MARKOV,),
-        notes=("The log is too small.",) if lower is None else (), parameters=parameters,
-        figures={},
-    )  # fmt: skip
-
-
-def stress_test(lucky):
-    """A stress test with these beliefs where all actions are alike."""
-    table = np.zeros((1, 1))
-    return Rehearsal(
-        kind="stitched", delta=0.1, family=("bootstrap",), member=np.array([0]), sizes=(1.0,),
-        episodes=(10,), horizon=(5,), own_episodes=10, gain=table, claim=table,
-        calibrated_claim=None, calibration=None, tolerance=1e-9, outside=table.astype(np.bool_),
-        limits=("One.",), lucky_belief=np.array(lucky, float),
-    )  # fmt: skip
-
-
-def failing(code):
-    return Check(code=code, outcome="failed", figures=dict.fromkeys(CHECKS[code].figures, 17.0))
-
 
 PROOF, NO_PROOF = claim("proved", 0.2), claim("proved", -0.1)
 BELIEF = claim("posterior", 0.3, train_share=0.3)
@@ -66,10 +33,10 @@ KEEP = "Keep what you do"
         ([claim("proved", 0.2, SEEN)], {}, "proved within the rewards seen", "caution",
          "Answer one question first", "earn less than −140 or more than 160, or the last step"),
         ([NO_PROOF, BELIEF], {}, "believed better", "caution", "Pilot it", "not measured"),
-        ([NO_PROOF, BELIEF], {"rehearsal": stress_test([-1.0] * 18 + [0.1])}, "believed better",
+        ([NO_PROOF, BELIEF], {"rehearsal": rehearsal_of([-1.0] * 18 + [0.1])}, "believed better",
          "caution", "Pilot it", "In 1 of 19 simulated worlds with nothing to gain it wrongly"),
         ([NO_PROOF], {}, "not shown to be better", "caution", KEEP, "at worst it loses 0.1 per"),
-        ([NO_PROOF, BELIEF], {"rehearsal": stress_test([1.0] * 19)}, "not shown to be better",
+        ([NO_PROOF, BELIEF], {"rehearsal": rehearsal_of([1.0] * 19)}, "not shown to be better",
          "caution", KEEP, "the stress test undoes it: luck alone claims as much"),
         ([NO_PROOF, BELIEF], {"awaited": True}, "not shown to be better", "caution", KEEP,
          "is still to come"),
@@ -81,6 +48,10 @@ KEEP = "Keep what you do"
          "Say how they ended (`ends`)."),
         ([PROOF], {"named": False}, "not shown to be better", "caution", KEEP,
          "who keeps the best of several has proved nothing"),
+        ([BELIEF], {"named": False}, "believed better", "caution", "Pilot it", "a model puts"),
+        ([BELIEF], {"awaited": True}, "not shown to be better", "caution", KEEP, "still to come"),
+        ([BELIEF], {"rehearsal": rehearsal_of([None] * 9)}, "believed better", "caution",
+         "Pilot it", "How often such beliefs are wrong was not measured."),
         ([PROOF], {"checks": [failing("markov-next-state")]}, "proved better", "bad",
          "First find out why a check failed", "One check failed: “The next situation depends"),
         ([PROOF], {"changed": False}, "nothing changed", "plain", KEEP, "is the current one"),
@@ -103,7 +74,7 @@ CLAIMS = st.builds(
 LADDERS = {
     "certificates": st.lists(CLAIMS, min_size=1, max_size=3),
     "changed": st.booleans(),
-    "rehearsal": st.sampled_from([None, stress_test([1.0] * 19), stress_test([-1.0] * 19)]),
+    "rehearsal": st.sampled_from([None, rehearsal_of([1.0] * 19), rehearsal_of([-1.0] * 19)]),
     "awaited": st.booleans(),
     "fresh": st.booleans(),
     "named": st.booleans(),

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import pytest
 
+from support.claims import failing
 from support.findings import (
     gridworld_findings,
     maintenance_findings,
@@ -16,7 +17,7 @@ from support.findings import (
     with_many_states,
     with_words,
 )
-from surestep.checks import CHECKS, Check
+from surestep.checks import CHECKS
 from surestep.report.result import rehearsal_page, result_page
 
 CHROMIUM = shutil.which("chromium")
@@ -64,8 +65,8 @@ def alarming_findings():
     findings = with_words(gridworld_findings(), state_columns=columns, states=states)
     findings = with_checks(findings, "a state of a long name, " * 5)
     others = tuple(
-        Check(code=code, outcome="failed", figures=dict.fromkeys(kind.figures, 17.0))
-        for code, kind in CHECKS.items()
+        failing(code)
+        for code in CHECKS
         if code not in {check.code for check in findings.record.checks}
     )
     return replace(
