@@ -14,6 +14,7 @@ from support.findings import (
     rehearsed_findings,
     with_certificate,
     with_checks,
+    with_many_columns,
     with_many_states,
     with_words,
 )
@@ -60,10 +61,7 @@ def pages(tmp_path_factory):
 
 def alarming_findings():
     """Findings in which every check fails, and states of many columns."""
-    columns = tuple(f"measurement number {i}" for i in range(20))
-    states = tuple(tuple(f"value {s} of {name}" for name in columns) for s in range(25))
-    findings = with_words(gridworld_findings(), state_columns=columns, states=states)
-    findings = with_checks(findings, "a state of a long name, " * 5)
+    findings = with_checks(with_many_columns(gridworld_findings()), "a state of a long name, " * 5)
     others = tuple(
         failing(code)
         for code in CHECKS
