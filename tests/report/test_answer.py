@@ -35,7 +35,7 @@ KEEP = "Keep what you do"
     ("claims", "more", "rung", "mood", "action", "words"),
     [
         ([PROOF], {}, "proved better", "good", "Adopt it", "gains at least 0.2 per episode"),
-        ([claim("proved", 0.2, SEEN)], {}, "proved within the rewards seen", "caution",
+        ([claim("proved", 0.2, MARKOV, SEEN)], {}, "proved within the rewards seen", "caution",
          "Answer one question first", "earn less than −140 or more than 160, or the last step"),
         ([NO_PROOF, BELIEF], {}, "believed better", "caution", "Pilot it", "not measured"),
         ([NO_PROOF, BELIEF], {"rehearsal": rehearsal_of([-1.0] * 18 + [0.1])}, "believed better",

@@ -117,6 +117,7 @@ OTHER_FORMAT, OTHER_FIELDS = "expected format 'surestep run' of version", "it ha
         ("estimates.behavior", True, "estimates.behavior: expected float"),
         ("estimates.other", 2.0, OTHER_FIELDS),
         ("parameters", {}, "parameters: object missing required field discount"),
+        ("parameters.algorithm", {}, "algorithm"),
         ("parameters.worlds", True, r"parameters\.worlds: expected int, got bool"),
         ("parameters.running", [], "parameters.running: expected array of length 2, got 0"),
         ("parameters.ending", [0.0], "parameters.ending: expected array of length 2, got 1"),
