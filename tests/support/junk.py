@@ -137,3 +137,11 @@ def arguments(draw, good):
         else:
             result[name] = draw(JUNK)
     return result
+
+
+def paths_of(value, path=()):
+    """The way to every place in a JSON value but the whole of it."""
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield (*path, key)
+            yield from paths_of(each, (*path, key))

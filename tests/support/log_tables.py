@@ -57,3 +57,17 @@ def frame_of(rows, columns=COLUMNS):
         name: np.array(values, object if isinstance(values[0], str | None) else None)
         for name, values in frame.items()
     }
+
+
+def table_of(log, states, actions):
+    """The log as columns, in which its states and actions have these names."""
+    return {
+        "episode": np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets)),
+        "step": log.step,
+        "state": np.array(states, object)[log.state],
+        "action": np.array(actions, object)[log.action],
+        "reward": log.reward,
+        "next_state": np.array(states, object)[log.next_state],
+        "terminated": log.terminated,
+        "truncated": log.truncated,
+    }

@@ -1,4 +1,4 @@
-"""Problems whose behavior policy is uniform, as many tests pose them."""
+"""Problems as many tests pose them: by default, the behavior policy is uniform."""
 
 from surestep import Policy, Problem
 
@@ -9,5 +9,17 @@ def uniform_problem(counts, discount, value_bounds, **more):
         behavior=Policy.uniform(counts),
         discount=discount,
         value_bounds=value_bounds,
+        **more,
+    )
+
+
+def logged_problem(log, discount, value_bounds, behavior=None, **more):
+    """The problem of a log."""
+    return Problem(
+        counts=log.counts(),
+        behavior=Policy.uniform(log.pairs) if behavior is None else behavior,
+        discount=discount,
+        value_bounds=value_bounds,
+        log=log,
         **more,
     )
