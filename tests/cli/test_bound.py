@@ -1,20 +1,18 @@
 """`surestep bound`: both questions, in a table and as JSON."""
 
 import json
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
+from support.pump_commands import run_surestep
 from surestep.bounds import BOUNDS, ProblemSize, n_wedge, zeta
-from surestep.cli.main import main
 
 MODEL = ["--states", "25", "--actions", "4", "--discount", "0.95"]
 SIZE = ProblemSize(states=25, actions=4, discount=0.95, value_bound=1.0, delta=0.1)
 
 
-def bound(*arguments, model=MODEL):
-    """What the verb answers."""
-    return CliRunner().invoke(main, ["bound", *model, *arguments], prog_name="surestep")
+bound = partial(run_surestep, "bound", *MODEL)
 
 
 def rows(output):
@@ -83,6 +81,6 @@ def test_mistakes_are_told_in_a_line_with_code_2(arguments, message):
 
 
 def test_a_mistyped_verb_gets_the_closest_one():
-    result = CliRunner().invoke(main, ["bounds"], prog_name="surestep")
+    result = run_surestep("bounds")
     assert result.exit_code == 2
     assert "No such command 'bounds'. Did you mean 'bound'?" in result.stderr

@@ -1,19 +1,16 @@
 """`surestep compare`: tables of any run, and slips told in one line."""
 
 import csv
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
 from support.coverage_runs import run_with_certifiers
 from support.made_runs import METHODS, made_run
-from surestep.cli.main import main
+from support.pump_commands import run_surestep
 from surestep.experiments import Selection, compare_run, read_run
 
-
-def compare(*arguments):
-    """What the verb answers."""
-    return CliRunner().invoke(main, ["compare", *map(str, arguments)], prog_name="surestep")
+compare = partial(run_surestep, "compare")
 
 
 def test_tables_are_printed_with_what_their_intervals_are(tmp_path):

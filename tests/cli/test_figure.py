@@ -2,13 +2,12 @@
 
 import csv
 import sys
-from functools import cache
+from functools import cache, partial
 
 import pytest
-from click.testing import CliRunner
 
 from support.made_runs import METHODS, made_run
-from surestep.cli.main import main
+from support.pump_commands import run_surestep
 from surestep.figures import figure as figures
 
 MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
@@ -21,9 +20,7 @@ def _one_table(monkeypatch):
     monkeypatch.setattr(figures, "n_wedge_table", TABLE)
 
 
-def figure(*arguments):
-    """What the verb answers."""
-    return CliRunner().invoke(main, ["figure", *map(str, arguments)], prog_name="surestep")
+figure = partial(run_surestep, "figure")
 
 
 @pytest.mark.parametrize("kind", MAGIC)
@@ -78,7 +75,6 @@ def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypa
     ("arguments", "words"),
     [
         (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
-        (["--size", "0", "3"], "size[0] is 0.0, expected a number from 1 to 60"),
         (["--size", "1", "1"], "a picture of 1 × 1 inches has no room for its panels"),
         (["--title", r"Costs of $\nothing$"], "expected formulas between dollar signs"),
     ],

@@ -19,17 +19,8 @@ def log(tmp_path_factory):
 
 def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     out = tmp_path / "out"
-    options = (
-        *BEHAVIOR,
-        "--set",
-        "method.n_wedge=5",
-        "--worlds",
-        "9",
-        "--sizes",
-        "1,2",
-        "--workers",
-        "1",
-    )
+    sizes = ("--worlds", "9", "--sizes", "1,2", "--workers", "1")
+    options = (*BEHAVIOR, "--set", "method.n_wedge=5", *sizes)
     options += ("--kind", "posterior:starts=known,prior=weight,draws=19", "-o", out)
     result = run_surestep("rehearse", log, *PUMPS, *options)
     assert result.exit_code == 0, result.output
