@@ -17,18 +17,12 @@ def ended(capfd, *arguments):
     return exit_info.value.code, capfd.readouterr().err
 
 
+TOLD = [["--help"], *([verb, "--help"] for verb in VERBS)]
+TOLD += [["algorithms"], ["run", "--list"], ["--version"]]
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        *([verb, "--help"] for verb in VERBS),
-        ["algorithms"],
-        ["run", "--list"],
-        ["--version"],
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("arguments", TOLD, ids=" ".join)
 def test_standard_output_on_a_full_device_is_told_in_one_line(arguments, monkeypatch, capfd):
     with open("/dev/full", "w", encoding="utf-8") as full:
         monkeypatch.setattr(sys, "stdout", full)

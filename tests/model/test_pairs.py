@@ -28,14 +28,6 @@ def test_pairs_are_numbered_state_by_state_and_action_by_action(pairs):
         assert pairs.pair_name(k) == f"state {state}, action {action}"
 
 
-@given(pairs=all_pairs())
-def test_the_plain_constructor_takes_back_what_it_shows(pairs):
-    again = Pairs(list(pairs.offsets), list(pairs.action), pairs.num_actions)
-    assert again == pairs
-    assert again.offsets.dtype == np.int64
-    assert again.action.dtype == np.int32
-
-
 @given(states=st.integers(1, 5), actions=st.integers(1, 4))
 def test_full_pairs_are_those_of_a_mask_of_ones(states, actions):
     assert Pairs.full(states, actions) == Pairs.from_enabled(np.ones((states, actions), bool))

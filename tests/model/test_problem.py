@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.frozen import arrays_of
+from support.problems import problem_of
 from support.strategies import counts
 from surestep import (
     Counts,
@@ -13,7 +14,6 @@ from surestep import (
     MDPBatch,
     Plan,
     Policy,
-    Problem,
     estimate_mdp,
     evaluate,
 )
@@ -24,12 +24,6 @@ from surestep.rehearsal.completion import completed
 from surestep.transforms import two_successor
 
 BOUNDS = st.tuples(st.floats(-100, 100), st.floats(-100, 100)).map(sorted).map(tuple)
-
-
-def problem_of(log, **changes):
-    """A problem around the counts."""
-    settings = {"discount": 0.9, "value_bounds": (-7.0, 5.0)} | changes
-    return Problem(counts=log, behavior=Policy.uniform(log), **settings)
 
 
 @given(log=counts(), bounds=BOUNDS)

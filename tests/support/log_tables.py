@@ -1,11 +1,13 @@
 """Logs as tables of plain rows, and tables as files of every kind."""
 
 import csv
+import dataclasses
 import json
 from fractions import Fraction
 
 import numpy as np
 
+from surestep.io.counts.labelled import counts_digest
 from surestep.io.labels.vocabulary import joined
 from surestep.io.sql import in_memory
 
@@ -88,3 +90,8 @@ def found_in(counts):
     decided = {x for x, there in zip(state, counts.decided.tolist(), strict=False) if there}
     dropped = sum(counts.dropped.values())
     return times, rewards, starts, ranges, dropped, decided, counts.episodes._asdict()
+
+
+def digest_of(counts):
+    """A digest of the counts, whatever files they were made of."""
+    return counts_digest(dataclasses.replace(counts, sources=("0" * 64,)))

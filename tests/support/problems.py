@@ -11,3 +11,8 @@ def uniform_problem(counts, discount, value_bounds, **more):
         value_bounds=value_bounds,
         **more,
     )
+
+
+def problem_of(counts, **changes):
+    """A problem around the counts, with any discount and bounds."""
+    return uniform_problem(counts, **{"discount": 0.9, "value_bounds": (-7.0, 5.0), **changes})
