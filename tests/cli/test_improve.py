@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
+from support.junk import damaged
 from support.pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
 
 SHORT = LINES[:151]
@@ -231,29 +232,11 @@ def test_a_terminal_without_our_letters_is_no_reason_to_fail():
 SMALL = "\n".join(LINES[:30]).encode() + b"\n"
 
 
-@st.composite
-def damaged(draw):
-    """The example with a few bytes changed, put in, doubled or left out."""
-    content = bytearray(SMALL)
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, max(0, len(content) - 1)))
-        length = draw(st.integers(0, 12))
-        new = draw(
-            st.one_of(
-                st.binary(max_size=6),
-                st.sampled_from([b"\n", b",", b'"', b"\0", b"\r", b"nan", b"1e999", b";", b"\xff"]),
-                st.just(bytes(content[at : at + 60])),
-            )
-        )
-        content[at : at + length] = new
-    return bytes(content)
-
-
 @settings(max_examples=settings.default.max_examples // 2)
-@given(content=damaged())
-def test_any_bytes_are_improved_on_or_refused(content, logs, tmp_path_factory):
+@given(data=st.data())
+def test_any_bytes_are_improved_on_or_refused(data, logs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("noise")
-    (folder / "log.csv").write_bytes(content)
+    (folder / "log.csv").write_bytes(damaged(data, SMALL))
     result = run_surestep("improve", folder / "log.csv", *PUMPS, *UNTESTED, "-o", folder / "out")
     assert result.exit_code in (0, 2), result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)

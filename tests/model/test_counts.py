@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from support.strategies import REWARDS, count_tables
+from support.strategies import REWARDS, count_tables, drawn_array
 from surestep import Counts, FiniteMDP, estimate_mdp
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model import LoggedRewards
@@ -19,16 +19,10 @@ KINDS = st.sampled_from(
 )
 
 
-def drawn_table(draw, shape, elements=REWARDS):
-    """A table of independent draws."""
-    size = int(np.prod(shape))
-    return np.array(draw(st.lists(elements, min_size=size, max_size=size))).reshape(shape)
-
-
 def drawn_rewards(draw, kind, table, elements=REWARDS):
     """A table of rewards of the kind, 0 where sums must be."""
     word, dimensions = kind
-    rewards = drawn_table(draw, table.shape[:dimensions], elements)
+    rewards = drawn_array(draw, elements, table.shape[:dimensions])
     observed = table if dimensions == 3 else table.sum(axis=2)
     return rewards if word == "rewards" else np.where(observed > 0, rewards, 0.0)
 
@@ -39,13 +33,13 @@ def logs(draw, number=1, elements=REWARDS):
     first = draw(count_tables())
     kind = draw(KINDS)
     tables = [first] + [
-        drawn_table(draw, first.shape, st.integers(0, 6)) for _ in range(number - 1)
+        drawn_array(draw, st.integers(0, 6), first.shape) for _ in range(number - 1)
     ]
     if kind[0] == "rewards":
-        rewards = [drawn_table(draw, first.shape[: kind[1]], elements)] * number
+        rewards = [drawn_array(draw, elements, first.shape[: kind[1]])] * number
     else:
         rewards = [drawn_rewards(draw, kind, table, elements) for table in tables]
-    starts = [drawn_table(draw, first.shape[0], st.integers(0, 4)) for _ in range(number)]
+    starts = [drawn_array(draw, st.integers(0, 4), first.shape[0]) for _ in range(number)]
     for row in starts:
         row[draw(st.integers(0, first.shape[0] - 1))] += 1
     return kind[0], tables, rewards, starts

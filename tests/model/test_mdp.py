@@ -10,17 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from support.frozen import assert_frozen
-from support.strategies import DISCOUNTS, REWARDS, WEIGHTS, mdps
+from support.strategies import DISCOUNTS, REWARDS, WEIGHTS, drawn_array, mdps
 from surestep import FiniteMDP, Pairs
 from surestep.errors import InvalidModel
 
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "dia", "bsr")
-
-
-def drawn_array(draw, elements, shape):
-    """An array of independent draws."""
-    size = int(np.prod(shape))
-    return np.array(draw(st.lists(elements, min_size=size, max_size=size))).reshape(shape)
 
 
 @st.composite
