@@ -68,7 +68,6 @@ def test_claims_are_compared_by_what_they_say(tmp_path):
     ("arguments", "words"),
     [
         (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
-        (["--algorithm", "ramdp"], "there is no algorithm 'ramdp' in this run, expected basic-rl"),
         (["--against", "ramdp"], "--against is 'ramdp', which names no method of this run"),
     ],
 )

@@ -46,6 +46,7 @@ def families(draw, size=3):
 @given(models=families())
 def test_a_model_of_a_batch_has_the_dynamics_of_the_model_it_came_from(models):
     batch = MDPBatch.from_models(models)
+    assert (batch.num_models, batch.num_states) == (3, models[0].num_states)
     for index, model in enumerate(models):
         again = batch.model(index)
         assert again.pairs == model.pairs

@@ -94,15 +94,6 @@ def test_the_expected_reward_is_the_mean_over_successors_or_that_of_the_end(give
     assert_allclose(mdp.expected_reward, expected[mdp.pairs.enabled()], rtol=1e-12, atol=1e-12)
 
 
-@given(given_tables=tables())
-def test_a_reward_repeated_for_every_successor_is_the_reward_of_the_pair(given_tables):
-    P, R, *rest = given_tables
-    R = R if R.ndim == 2 else R[:, :, 0]
-    R = np.where(P.any(axis=2), R, 0.0)
-    cube = np.repeat(R[:, :, np.newaxis], P.shape[0], axis=2)
-    assert FiniteMDP.from_dense(P, cube, *rest) == FiniteMDP.from_dense(P, R, *rest)
-
-
 def test_disabled_actions_do_not_matter_whatever_the_tables_hold_there():
     P = np.array([[[1.0], [np.nan]]])
     R, discount = np.array([[2.0, np.inf]]), np.array([[0.5, 7.0]])
