@@ -166,10 +166,7 @@ MISTAKES = {
             lambda: sparse(*GOOD.swapaxes(0, 1), R=[scipy.sparse.eye_array(2)]),
             "R has 1 matrices of 2 states, expected 2 of 2",
         ),
-        (
-            lambda: sparse(*GOOD.swapaxes(0, 1), R=[]),
-            "R has shape (0,), expected (2, 2) (states × actions)",
-        ),
+        (lambda: sparse(*GOOD.swapaxes(0, 1), R=[]), "R has shape (0,), expected (2, 2) (states ×"),
         (lambda: batch(expected_reward=with_value(math.inf)), "expected_reward[0, 1] is inf"),
         # discounts
         (lambda: model(discount=1.5), "discount of state 0, action 0 is 1.5, expected 0 to 1"),
@@ -197,20 +194,14 @@ MISTAKES = {
             "state 'home' has no action (a state that ends the episode has one without "
             "successors), expected at least one; 1 of 2 runs is affected",
         ),
-        (
-            lambda: Pairs.from_enabled([[1, 0], [2, 3]]),
-            "enabled[1, 0] is 2, expected True or False; 2 of 4 values are affected",
-        ),
+        (lambda: Pairs.from_enabled([[1, 0], [2, 3]]), "enabled[1, 0] is 2, expected True or Fals"),
         (lambda: Pairs([0, 2], [0, 2], 2), "action[1] is 2, expected 0 to 1"),
         (lambda: Pairs([0, 2], [1, 1], 2), "state 0 are not rising: 1 is followed by 1"),
         (lambda: Pairs([0, 2, 1, 3], [0] * 3, 1), "pair offsets falls from 2 to 1 at position 2"),
         (lambda: Pairs([0, 1, 3], [0, 0], 1), "runs from 0 to 3, expected from 0 to 2"),
         (lambda: Pairs([0, 0.5, 2], [0, 0], 1), "offsets[1] is 0.5, expected a whole number"),
         (lambda: model(state_labels=["ward"]), "1 state labels were given, expected 2"),
-        (
-            lambda: model(action_labels=["wait", "wait"]),
-            "action label 'wait' is given twice, the second time at 1",
-        ),
+        (lambda: model(action_labels=["wait", "wait"]), "'wait' is given twice, the second time a"),
         (lambda: model(state_labels=["ward", 2]), "label of state 1 is 2, expected a string"),
         (lambda: model(state_labels="wh"), "state labels are 'wh', expected a sequence of strings"),
         (lambda: raw_model(successor=[0, 1, 2, 1]), "state 0, action 1 is 2, expected 0 to 1"),
@@ -275,24 +266,12 @@ MISTAKES = {
         (lambda: log().episodes(1), "episodes has 0 dimensions, expected a flat array"),
     ],
     InvalidCounts: [
-        (
-            lambda: counts(rewards=ZEROS, starts=[0, 0]),
-            "starts add up to 0, expected at least 1 episode",
-        ),
+        (lambda: counts(rewards=ZEROS, starts=[0, 0]), "starts add up to 0, expected at least 1 e"),
         (lambda: counts(rewards=ZEROS, starts=[3, -2]), "starts of state 1 is -2, expected 0 or m"),
-        (
-            lambda: counts(rewards=ZEROS, reward_sums=ZEROS),
-            "both of rewards and reward_sums given, expected exactly one",
-        ),
+        (lambda: counts(rewards=ZEROS, reward_sums=ZEROS), "both of rewards and reward_sums given"),
         (lambda: counts(starts=[1, 0]), "neither of rewards and reward_sums given, expected exac"),
-        (
-            lambda: counts([[[1, -2], [0, 0]], [[0, -1], [0, 0]]]),
-            "times of state 0, action 0 → state 1 is -2, expected 0 or more",
-        ),
-        (
-            lambda: counts([[[1, 0.5], [0, 0]], [[0, 1], [0, 0]]]),
-            "C[0, 0, 1] is 0.5, expected a whole number; 1 of 8 values is affected",
-        ),
+        (lambda: counts([[[1, -2], [0, 0]], [[0, -1], [0, 0]]]), "state 1 is -2, expected 0 or mo"),
+        (lambda: counts([[[1, 0.5], [0, 0]], [[0, 1], [0, 0]]]), "C[0, 0, 1] is 0.5, expected a w"),
         (lambda: counts(np.full((1, 1, 1), 2**63, np.uint64)), "C[0, 0, 0] is 9223372036854775808"),
         (lambda: counts(np.full((1, 1, 1), 2.0**54)), "is 1.8014398509481984e+16, expected a who"),
         (lambda: counts([[1, 2], [3, 4]]), "C has shape (2, 2), expected [states, actions, states"),
@@ -302,11 +281,7 @@ MISTAKES = {
             "reward sum of state 0, action 1 → state 0 is 1.0, but it was never observed; expected "
             "0; 5 of 8 values are affected",
         ),
-        (
-            lambda: counts(rewards=ZEROS, terminal=[False, True]),
-            "state 1 is marked as terminal, but decisions were made there; 1 of 2 states is "
-            "affected",
-        ),
+        (lambda: counts(rewards=ZEROS, terminal=[False, True]), "state 1 is marked as terminal, b"),
         (
             lambda: Counts.from_dense([[[1], [2]]], rewards=[[0.0, 0.0]], enabled=[[True, False]]),
             "visits of state 0, action 1, which is not enabled",
@@ -363,8 +338,7 @@ MISTAKES = {
         (lambda: log(next_state=[1, 3, 0]), "next_state of episode 0, step 1 is 3, expected -1 to"),
         (
             lambda: log(reward=[0.0, math.nan, math.inf]),
-            "reward of episode 0, step 1 is nan, expected a finite number; 2 of 3 values are "
-            "affected",
+            "reward of episode 0, step 1 is nan, expected a finite number; 2 of 3 values are",
         ),
         (lambda: log(reward=[0.0, 1.0]), "reward has shape (2,), expected (3,)"),
         (
@@ -372,20 +346,13 @@ MISTAKES = {
             "episode 0, step 0 has the next state 0, terminated False and truncated False; "
             "expected no flag, and the state in which the next step begins, 1; 1 of 3 steps is",
         ),
-        (
-            lambda: log(truncated=[True, False, True]),
-            "episode 0, step 0 has the next state 1, terminated False and truncated True; expected "
-            "no flag",
-        ),
+        (lambda: log(truncated=[True, False, True]), "truncated True; expected no flag"),
         (
             lambda: log(truncated=[False, False, False]),
             "episode 1, step 0 has the next state 0, terminated False and truncated False; "
             "expected a flag (truncated, if only recording stopped), or -1 if nobody knows it",
         ),
-        (
-            lambda: log(episode_offsets=[0, 2, 2, 3]),
-            "episode 1 has no step, expected at least one; 1 of 3 runs is affected",
-        ),
+        (lambda: log(episode_offsets=[0, 2, 2, 3]), "episode 1 has no step, expected at least one"),
         (lambda: log(**NOTHING, episode_offsets=[0]), "those of 0 runs, expected 1 to 2147483647"),
         (lambda: log(episode_offsets=[0, 2, 4]), "runs from 0 to 4, expected from 0 to 3"),
         *(
@@ -411,26 +378,14 @@ MISTAKES = {
             "states",
         ),
         (lambda: evaluate(model(), Policy.uniform(Pairs.full(3, 2))), "the model has 2 states, th"),
-        (
-            lambda: problem(behavior=Policy.uniform(Pairs.full(2, 3))),
-            "the counts has 2 actions, the behavior policy has 3",
-        ),
-        (
-            lambda: UNIFORM.mix(Policy.uniform(Pairs.full(2, 3)), 0.5),
-            "the first policy has 2 actions, the second policy has 3",
-        ),
+        (lambda: problem(behavior=Policy.uniform(Pairs.full(2, 3))), "actions, the behavior polic"),
+        (lambda: UNIFORM.mix(Policy.uniform(Pairs.full(2, 3)), 0.5), "actions, the second policy"),
         (
             lambda: MDPBatch.from_models([model(), model(enabled=[[1, 1], [1, 0]])]),
             "model 0 and model 1 enable different actions in state 1; 1 of 2 states is affected",
         ),
-        (
-            lambda: MDPBatch.from_models([model(), model(discount=0.6)]),
-            "model 1 has another discount than model 0",
-        ),
-        (
-            lambda: MDPBatch.from_models([model(), model(initial=1)]),
-            "model 1 has another initial than model 0",
-        ),
+        (lambda: MDPBatch.from_models([model(), model(discount=0.6)]), "1 has another discount th"),
+        (lambda: MDPBatch.from_models([model(), model(initial=1)]), "1 has another initial than m"),
         (
             lambda: counts(rewards=ZEROS) + counts(rewards=with_value(3.0)),
             "the known reward of state 0, action 1 is 0.0 in the first counts and 3.0 in the "
@@ -470,10 +425,7 @@ MISTAKES = {
             ),
             "least reward of state 'ward', action 'wait' → state 'ward' is -0.5 in the counts, but",
         ),
-        (
-            lambda: problem_of_log(log(pairs=Pairs.full(3, 2))),
-            "the counts and the log enable different actions",
-        ),
+        (lambda: problem_of_log(log(pairs=Pairs.full(3, 2))), "the counts and the log enable diff"),
     ],
 }
 

@@ -80,12 +80,12 @@ def test_a_step_without_next_state_says_why(folder):
     [
         (
             "episode,step,stat,action,reward",
-            "no column says what the state is; the columns are 'episode', 'step', 'stat', 'act",
+            "no column says what the state is; the columns are 'episode', 'step', 's",
         ),
         ("episode,step,obs,observation,action,reward", "may be column 'obs' or 'observation'"),
         (
             "step,state,action,reward",
-            r"what the episode is; .* columns=\{'episode': …\}, or next states with",
+            r"the episode is; .* columns=\{'episode': …\}, or next states"
         ),
         (
             "episode,stat,acton",
