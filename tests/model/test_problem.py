@@ -8,15 +8,7 @@ from hypothesis import strategies as st
 from support.frozen import arrays_of
 from support.problems import problem_of
 from support.strategies import counts
-from surestep import (
-    Counts,
-    Improvement,
-    MDPBatch,
-    Plan,
-    Policy,
-    estimate_mdp,
-    evaluate,
-)
+from surestep import Counts, Improvement, MDPBatch, Plan, Policy, estimate_mdp, evaluate
 from surestep.algorithms.contract import valued_at_lowest
 from surestep.algorithms.pessimistic import estimate_with_known_rewards
 from surestep.errors import NeverEnds

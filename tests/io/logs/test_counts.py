@@ -25,11 +25,7 @@ def labelled(pairs):
 
 
 @settings(max_examples=7)
-@given(
-    log=decision_logs(rewards=CENTS),
-    kind=st.sampled_from(KINDS),
-    rng=st.randoms(),
-)
+@given(log=decision_logs(rewards=CENTS), kind=st.sampled_from(KINDS), rng=st.randoms())
 def test_a_table_counts_as_the_log_it_came_from(log, kind, rng, folder):
     rows = rows_of(log)
     rng.shuffle(rows)

@@ -138,15 +138,9 @@ def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
     [
         ({"step": 1}, r"row {row}, column 'step': in episode '7', step 1 is there 2 times"),
         ({"step": 9}, r"row {before}, column 'step': in episode '7', step 1 is followed by step 9"),
-        (
-            {"state": "q"},
-            r"row {before}, column 'next_state': .* c, but the next step is in q",
-        ),
+        ({"state": "q"}, r"row {before}, column 'next_state': .* c, but the next step is in q"),
         ({"reward": float("inf")}, r"row {row}, column 'reward': found '[iI]nf"),
-        (
-            {"behavior_prob": 0.0},
-            r"row {row}, column 'behavior_prob': found '0.0', expected a p",
-        ),
+        ({"behavior_prob": 0.0}, r"row {row}, column 'behavior_prob': found '0.0', expected a p"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place_in_any_order(change, message, shuffled, tmp_path):

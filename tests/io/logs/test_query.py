@@ -350,8 +350,7 @@ def test_a_query_that_looks_ahead_or_at_other_cases_is_refused(name, fresh):
 
 
 @pytest.mark.parametrize(
-    "state",
-    ["random()", "now()", "uuid()", "current_timestamp", "get_current_time()"],
+    "state", ["random()", "now()", "uuid()", "current_timestamp", "get_current_time()"]
 )
 def test_rows_that_chance_or_the_clock_makes_are_refused(state, fresh):
     query = Query(f"SELECT *, {state} AS state FROM log", case="e", order="s")

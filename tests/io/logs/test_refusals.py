@@ -85,7 +85,7 @@ def test_a_step_without_next_state_says_why(folder):
         ("episode,step,obs,observation,action,reward", "may be column 'obs' or 'observation'"),
         (
             "step,state,action,reward",
-            r"the episode is; .* columns=\{'episode': …\}, or next states"
+            r"the episode is; .* columns=\{'episode': …\}, or next states",
         ),
         (
             "episode,stat,acton",

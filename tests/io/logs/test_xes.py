@@ -80,7 +80,7 @@ def test_columns_are_named_by_keys(folder):
     roles = {"state": "tags", "action": "k", "reward": "case:amount"}
     source = read_log(path, columns=roles, ends="clock")
     assert list(source.types)[:-1] == [
-        *("episode", "step", "last_event", "case:amount", "case:late", "tags", "k"),
+        *("episode", "step", "last_event", "case:amount", "case:late", "tags", "k")
     ]
     with pytest.raises(InvalidLog, match=r"odd\.xes, row 2, column 'tags': found nothing"):
         source.counts()

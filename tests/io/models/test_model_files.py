@@ -162,10 +162,7 @@ def fail_at(patch, step, calls, error):
 DISCOUNTS = [[0.9, 0.9], [0.5, 0.9]]
 REFUSED = [
     *(
-        (
-            replace(model(), marks={label: [True]}),
-            f"states are marked as '{label}', which says",
-        )
+        (replace(model(), marks={label: [True]}), f"states are marked as '{label}', which says")
         for label in RESERVED
     ),
     *(

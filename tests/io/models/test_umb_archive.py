@@ -167,12 +167,9 @@ BOMBS = {  # a change of a good model, which gzip then packs 1,000 to 1
     ),
     "names that are not declared": (
         lambda i, f: f.update(NAMES),
-        f"from 0 to 2, expected from 0 to {LARGE}"
+        f"from 0 to 2, expected from 0 to {LARGE}",
     ),
-    "rewards that are not declared": (
-        file(REWARDS, bytes(LARGE)),
-        f"{LARGE} bytes, expected 24"
-    ),
+    "rewards that are not declared": (file(REWARDS, bytes(LARGE)), f"{LARGE} bytes, expected 24"),
     "labels of more states than there are": (more_labels, f"has {LARGE} bytes, expected 8 (1 × 8)"),
     "states that only an index claims": (more_states, "has 32 bytes, expected 8000000000"),
     "an index of brackets": (entry([[]] * 700_000, "file-data"), "index.json has 2800"),
@@ -247,10 +244,7 @@ OTHER_HEADERS = {  # what stands before a good archive, and how it is refused
         header_of("x") + header_of("y").replace(b"y", b"z", 1),
         "the file is no archive, or damaged or cut off before byte 1024, expected tar, or tar",
     ),
-    "an end before the end": (
-        header_of("x") + bytes(512),
-        "something follows the archive, exp"
-    ),
+    "an end before the end": (header_of("x") + bytes(512), "something follows the archive, exp"),
 }
 
 

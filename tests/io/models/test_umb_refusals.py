@@ -48,10 +48,7 @@ REFUSED = [  # another index, or a change of a good archive
     (file(TARGETS, bytes(24)), "branch-to-target.bin has 24 bytes, expected 32 (4 × 8)"),
     (file("choice-to-branches.bin", words(0, 3, 2, 4)), "branches.bin falls from 3 to 2 at posit"),
     (file("state-to-choices.bin", words(0, 2, 2)), "runs from 0 to 2, expected from 0 to 3"),
-    (
-        file("state-to-choices.bin", None),
-        "choices.bin is missing, but 2 runs over 3 ele"
-    ),
+    (file("state-to-choices.bin", None), "choices.bin is missing, but 2 runs over 3 ele"),
     (file(TARGETS, words(0, 1, 2, 1)), "successor of state 0, choice 1 is 2, expected 0 to 1"),
     (file(PROBABILITIES, doubles(0.25, 0.65, 1, 1)), "of state 0, choice 0 sum to 0.9, expected 1"),
     (file(PROBABILITIES, doubles(0.25, 0.75, np.nan, 1)), "the probability of branch 2 is nan, ex"),
