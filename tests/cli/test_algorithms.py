@@ -28,9 +28,3 @@ def test_the_text_names_settings_promises_and_source():
     assert "always: π = π_b on pairs with at most N∧^β visits" in text
     assert "promises: never worse than π_b in the estimated MDP" in text
     assert "2023" in text
-
-
-def test_an_unknown_name_gets_the_closest_ones():
-    result = run_surestep("algorithms", "soft-spib")
-    assert result.exit_code == 2
-    assert "there is no algorithm 'soft-spib'; did you mean" in result.stderr

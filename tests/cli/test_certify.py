@@ -104,32 +104,6 @@ def test_a_belief_from_files_that_made_the_policy_is_none(home):
         assert ("another log" in found.stdout) is (logs != [log])
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("--kind", "robust:sets=l1"), "robust has no setting 'sets'; did you mean set"),
-        (("--kind", "trajectory:train_share=0.25"), "the policy was chosen from this very log"),
-        (("--kind", "stitched:seed=7,logger=fixed"), "the policy was chosen from this very log"),
-        ((), "expected at least one --certificate, or --check"),
-        (("--kind", "robust", "--check", "x.json"), "--check makes what is in the file again"),
-        (("--check", "missing.json"), "missing.json cannot be read"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(given, words, home):
-    result = run_surestep("certify", home / "out", home / "log.csv", *given)
-    assert result.exit_code == 2
-    assert words in " ".join(result.stderr.split()), result.stderr
-    assert "Traceback" not in result.output
-
-
-def test_a_log_that_had_a_part_in_the_policy_cannot_judge_it(home):
-    kind = ("--kind", "trajectory:horizon=5,claim=horizon")
-    logs = (home / "log.csv", home / "later.csv")
-    result = run_surestep("certify", home / "out", *logs, *kind)
-    assert result.exit_code == 2
-    assert "a file of this log is one that the policy was made from" in result.stderr
-
-
 def arms(seed, number=200):
     """A log of two arms, of which one pays seldom and the other often."""
     rng = np.random.default_rng(seed)

@@ -62,18 +62,3 @@ def test_claims_are_compared_by_what_they_say(tmp_path):
     rows = list(csv.DictReader(compare(run, "--format", "csv").stdout.splitlines()))
     assert len(rows) == 2 * 2 * 2
     assert "holds claims of certifiers" in compare(run, "--against", "x").stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
-        (["--against", "ramdp"], "--against is 'ramdp', which names no method of this run"),
-    ],
-)
-def test_slips_are_told_in_one_line(tmp_path, arguments, words):
-    told = compare(made_run(tmp_path / "run"), *arguments)
-    assert told.exit_code == 2
-    assert words in told.stderr
-    assert told.stdout == ""
-    assert len(told.stderr.strip().splitlines()) == 1

@@ -19,7 +19,6 @@ import surestep
 from support.junk import damaged
 from support.pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
 
-SHORT = LINES[:151]
 FILES = [
     *("certificate.json", "certificates.json", "policy.csv", "policy.parquet"),
     *("report.html", "run.json"),
@@ -99,30 +98,6 @@ def test_labels_are_data_wherever_they_go(tmp_path):
 # ---- mistakes ---------------------------------------------------------------------------------
 
 
-def edited(row, column, value):
-    """The short log with another value in a cell; rows are counted from 1, below the header."""
-    cells = SHORT[row].split(",")
-    cells[SHORT[0].split(",").index(column)] = value
-    return [*SHORT[:row], ",".join(cells), *SHORT[row + 1 :]]
-
-
-BAD_LOGS = {
-    "no reward": (
-        [SHORT[0].replace("reward", "rewrad"), *SHORT[1:]],
-        ["no column says what the reward is", "'rewrad'", "--reward"],
-    ),
-    "mixed types": (edited(7, "reward", "many"), ["row 7", "'reward'", "'many'", "finite number"]),
-    "cut row": ([*SHORT[:40], "1,2"], ["log.csv cannot be read", "Line: 41"]),
-}
-
-
-@pytest.mark.parametrize("name", BAD_LOGS)
-def test_a_bad_log_is_told_in_one_line(name, tmp_path):
-    lines, parts = BAD_LOGS[name]
-    write_lines(tmp_path / "log.csv", lines)
-    assert_refused(tmp_path, (tmp_path / "log.csv", *PUMPS), [str(tmp_path / "log.csv"), *parts])
-
-
 def assert_refused(folder, arguments, parts, out=None):
     out = folder / "out" if out is None else out
     before = sorted(folder.rglob("*"))
@@ -134,26 +109,6 @@ def assert_refused(folder, arguments, parts, out=None):
     assert "Traceback" not in result.output
     assert len(result.stderr.strip().splitlines()) <= 5
     assert sorted(folder.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (("--discount", "x"), ["'--discount': 'x' is not a valid float"]),
-        (("--set", "epsilon"), ["--set is 'epsilon', expected KEY=VALUE such as"]),
-        (("--set", "stakes.discont=1"), ["no key 'discont' in [stakes]; did you mean discount"]),
-        (("--behavior", "nothing.csv"), ["nothing.csv is no file"]),
-        (("--behavior", "propensities"), ["name it with --propensity"]),
-    ],
-)
-def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):
-    assert_refused(tmp_path, (logs / "log.csv", *PUMPS, *arguments), parts)
-
-
-def test_a_log_that_is_not_there_is_told_first(tmp_path):
-    refused = run_surestep("improve", tmp_path / "log.tml", "-o", tmp_path / "out")  # no discount
-    assert refused.exit_code == 2
-    assert "log.tml is no file" in " ".join(refused.stderr.split())
 
 
 def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
