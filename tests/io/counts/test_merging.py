@@ -119,6 +119,25 @@ def test_forged_rows_are_refused(tmp_path):
         write_counts(forged, tmp_path / "forged.parquet")
         with pytest.raises(InvalidCounts, match=message):
             read_counts(tmp_path / "forged.parquet")
+    for column, message in (
+        ("state.state", "a label of a state is no text"),
+        ("times", "is missing or"),
+    ):
+        write_counts(good, tmp_path / "good.parquet")
+        with_holes(tmp_path / "good.parquet", column, tmp_path / "forged.parquet")
+        with pytest.raises(InvalidCounts, match=message):
+            read_counts(tmp_path / "forged.parquet")
+
+
+def with_holes(good, column, path):
+    """A file of counts whose column is empty."""
+    with duckdb.connect() as database:
+        key = "SELECT value FROM parquet_kv_metadata(?) WHERE key = 'surestep'"
+        manifest = bytes(database.execute(key, [str(good)]).fetchone()[0]).decode()
+        source = f'SELECT * REPLACE (nullif("{column}", "{column}") AS "{column}") FROM \'{good}\''
+        told = manifest.replace("'", "''")
+        form = f"(FORMAT parquet, KV_METADATA {{surestep: '{told}'}})"
+        database.execute(f"COPY ({source}) TO '{path}' {form}")
 
 
 def test_no_log_is_merged_twice_by_whatever_way(tmp_path):

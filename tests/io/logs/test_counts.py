@@ -25,7 +25,11 @@ def labelled(pairs):
 
 
 @settings(max_examples=7)
-@given(log=decision_logs(rewards=CENTS), kind=st.sampled_from(KINDS), rng=st.randoms())
+@given(
+    log=decision_logs(rewards=st.one_of(CENTS, st.sampled_from([1.2345678901234567e-05, -1e12]))),
+    kind=st.sampled_from(KINDS),
+    rng=st.randoms(),
+)
 def test_a_table_counts_as_the_log_it_came_from(log, kind, rng, folder):
     rows = rows_of(log)
     rng.shuffle(rows)
@@ -35,6 +39,8 @@ def test_a_table_counts_as_the_log_it_came_from(log, kind, rng, folder):
     assert counts.pairs == expected.pairs
     for name in ("offsets", "successor", "times", "starts", "terminal"):
         np.testing.assert_array_equal(getattr(counts, name), getattr(expected, name))
+    scale = 1e-12 * np.abs(log.reward).sum()
+    np.testing.assert_allclose(counts.rewards.values, expected.rewards.values, 1e-12, scale)
     assert found.rows_read == len(rows)
     assert not found.dropped
 
