@@ -80,6 +80,18 @@ def test_the_estimate_is_what_dense_tables_give(log, discount):
     assert np.array_equal(np.diff(mdp.offsets) == 0, visits.ravel() == 0)
 
 
+def test_unvisited_pairs_end_the_episode_with_their_known_reward_or_none():
+    table = np.zeros((2, 2, 2), int)
+    table[0, 0] = [1, 3]
+    known = estimate_mdp(Counts.from_dense(table, rewards=[[1.0, 2.0], [3.0, 4.0]]), 0.9)
+    assert known.ending_reward.tolist() == [0.0, 2.0, 3.0, 4.0]
+    assert known.reward.tolist() == [1.0, 1.0]
+    cube = estimate_mdp(Counts.from_dense(table, rewards=np.full((2, 2, 2), 5.0)), 0.9)
+    assert cube.expected_reward.tolist() == [5.0, 0.0, 0.0, 0.0]
+    summed = estimate_mdp(Counts.from_dense(table, reward_sums=[[8.0, 0], [0, 0]]), 0.9)
+    assert summed.expected_reward.tolist() == [2.0, 0.0, 0.0, 0.0]
+
+
 @given(log=logs())
 def test_successors_listed_with_count_zero_change_nothing(log):
     word, (table,), (rewards,), starts = log
