@@ -23,3 +23,8 @@ def logged_problem(log, discount, value_bounds, behavior=None, **more):
         log=log,
         **more,
     )
+
+
+def problem_of(counts, **changes):
+    """A problem around the counts, with any discount and bounds."""
+    return uniform_problem(counts, **{"discount": 0.9, "value_bounds": (-7.0, 5.0), **changes})
