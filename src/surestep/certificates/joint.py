@@ -81,7 +81,7 @@ class Part(NamedTuple):
         refused = (each for each in (tested, lower) if isinstance(each, CertificateRefused))
         refusal = next(map(str, refused), None)
         passes = at_whole is not None and (at_whole > 0 if first else at_whole >= self.limit)
-        before, after = (value_of(signal, each) for each in (signal.problem.behavior, policy))
+        before, after = values_of(signal, (signal.problem.behavior, policy))
         return SignalClaim(
             name=signal.name,
             cost=signal.cost,
@@ -195,15 +195,19 @@ def number_of(bound: Bound) -> float | None:
     return None if isinstance(bound, CertificateRefused) else float(bound)
 
 
-def value_of(signal: Signal, policy: Policy) -> float | None:
-    """Returns the estimate of a signal under a policy, as people see it; None where it has none."""
-    problem = signal.problem
-    try:
-        if problem.reach is not None:
-            model = stopped(problem).estimate()
-            found = reachability(model, problem.reach.states, policy, within=problem.reach.within)
-            return float(model.initial @ (found.lower + found.upper) / 2)
-        value = performance(problem.estimate(), policy)
-    except (NeverEnds, NotConverged):
-        return None
-    return 0.0 - value if signal.cost else value
+def values_of(signal: Signal, policies: Sequence[Policy]) -> list[float | None]:
+    """Returns the estimate of a signal under policies, as people see it; None where it has none."""
+    problem = stopped(signal.problem)
+    model, reach = problem.estimate(), problem.reach
+
+    def value(policy: Policy) -> float | None:
+        try:
+            if reach is None:
+                worth = performance(model, policy)
+                return 0.0 - worth if signal.cost else worth
+            found = reachability(model, reach.states, policy, within=reach.within)
+        except (NeverEnds, NotConverged):
+            return None
+        return float(model.initial @ (found.lower + found.upper) / 2)
+
+    return [*map(value, policies)]
