@@ -14,7 +14,7 @@ from surestep.certificates.drawn import RewardDraws
 from surestep.certificates.posterior import model_draws
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.drawn import VALUES_BESIDE, Aim
-from surestep.kernels.posterior import REMAINDER
+from surestep.kernels.posterior import REMAINDER, Blocks
 from surestep.model import LoggedRewards
 
 # Five states of which the last ends episodes; state 0 leads to two of them, state 1 to one.
@@ -109,6 +109,40 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
     assert (apart[0][0].lower != apart[1][0].lower).any()
 
 
+@pytest.mark.parametrize("weight", [0.3, 5.0])  # a broken stick, and every state by itself
+@pytest.mark.parametrize("rewards", ["pair", "transition"])
+@pytest.mark.parametrize("blocks", [1, 3])  # of pairs, as on a GPU
+def test_signals_of_a_log_share_their_rows_and_starts_and_change_no_bit(
+    weight, rewards, blocks, monkeypatch
+):
+    counts = Counts.from_dense(TABLE, rewards=np.zeros((5, 2)), terminal=[False] * 4 + [True])
+    settings, questions = Posterior(prior_weight=weight, starts="posterior"), []
+    for signal, bounds in enumerate([(-9.0, 36.0), (0.0, 20.0), (0.0, 20.0)]):
+        earned = (1.0 + signal) * (counts.observed if rewards == "pair" else counts.times)
+        sums = earned * np.arange(earned.size) if signal < 2 else 0 * earned
+        of_signal = replace(counts, rewards=LoggedRewards(1.0 * sums, rewards, False))
+        if signal == 2:  # of other steps
+            of_signal = replace(of_signal, times=counts.times + 1)
+        problem = uniform_problem(of_signal, 0.75, bounds)
+        models = model_draws(problem, settings, settings.priors_for(problem))
+        other = Policy.deterministic(counts.pairs, [1, 0, 1, 0, 0]).probability[np.newaxis]
+        questions.append(drawn.DrawnQuestion(models, problem.behavior.probability, other))
+    every = [question.models for question in questions]
+    assert drawn.sharing(every, [question.used for question in questions]) == [[0, 1], [2]]
+    in_blocks = Blocks(np.array([0, 10]), np.array([0, 60]))
+    if blocks == 3:
+        in_blocks = Blocks(np.array([0, 3, 4, 10]), np.array([0, 30, 42, 120]))
+    monkeypatch.setattr(drawn, "blocks_of", lambda *_: in_blocks)
+    for memory in (2**20, 2**15):  # all draws at once, or some
+        together = drawn.drawn_gains_each(questions, 9, memory)
+        for question, gains in zip(questions, together, strict=True):
+            ((alone, *others),) = drawn.drawn_gains_each([question], 9, 2**20)
+            for found, expected in zip(gains, [alone, *others], strict=True):
+                np.testing.assert_array_equal(found.lower, expected.lower)
+                assert found.error == expected.error
+    assert (together[0][0].lower != together[1][0].lower).any()
+
+
 def test_cells_are_expected_by_how_rows_are_drawn():
     used = np.arange(10) < 4  # the first two states: rows with 2, 0, 1 and 0 successors seen
     models, piece = models_of(), 1 / math.log(1 / REMAINDER)
@@ -142,10 +176,12 @@ def test_what_values_may_be_off_grows_with_their_terms():
     for large in (math.inf, math.nan):
         with pytest.raises(NotConverged, match="too large for doubles"):
             drawn.proven_error(models, np.array([[0.0, large]]), one, steps)
-    # Where nothing bounds the steps, an error is as large as any two values can differ, twice.
+    # Where nothing bounds the steps, an error of a gain is as large as two values differ, twice.
     low, high = models.value_bounds
     endless = drawn.proven_error(models, one, one, math.inf * one)
-    assert (endless == 2 * (high - low)).all()
+    for judged in (models, replace(models, alone=True)):
+        _, errors = drawn.gains_and_errors(judged, 0 * one, endless)
+        assert errors.tolist() == [[2 * (high - low)]]
 
 
 @pytest.mark.parametrize(("states", "iterated"), [(128, False), (129, True)])

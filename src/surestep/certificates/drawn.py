@@ -129,7 +129,6 @@ class DrawnQuestion(NamedTuple):
         return (
             models.counts.pairs.offsets.tobytes(),
             models.discount,
-            models.value_bounds,
             models.priors,
             models.rewards.per_pair,
             models.rewards.least.size,
@@ -140,10 +139,11 @@ class DrawnQuestion(NamedTuple):
             models.alone,
         )
 
-    def gains(self, lower: FloatArray, errors: FloatArray) -> Gains:
-        """Returns the gains, by those in all models [draws, P or more] and their errors."""
+    def gains(self, worth: FloatArray, error: FloatArray) -> Gains:
+        """Returns the gains, by ρ in all models [draws, 1 + P or more] and its errors."""
         low, high = self.models.value_bounds
         number = len(self.policies)
+        lower, errors = gains_and_errors(self.models, worth, error)
         least = np.maximum(np.ascontiguousarray(lower[:, :number].T), low - high)  # none lose more
         same = (self.policies == self.behavior).all(axis=1)
         if not self.models.alone:
@@ -157,7 +157,7 @@ def drawn_gains_each(
     """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors.
 
     Returns them for each data set, under each prior. Models of several small data sets are drawn
-    at once, as many as fit, and no more than the processor has near at hand.
+    at once, as many as fit, and no more than the processor has near at hand, unless they share it.
     """
     groups = groups_of(questions, draws, memory)
     return [gains for group in groups for gains in answered(group, draws, memory)]
@@ -174,7 +174,9 @@ def groups_of(
     for question in questions:
         cells = expected_cells(question.models, question.used)
         size = draws * bytes_of(question.models, cells)[0]
-        fits = held + size <= most and is_small(question.models)
+        fits = is_small(question.models) and (
+            held + size <= most or (held + size <= memory and alike(group[-1:], question))
+        )
         if group and not (fits and group[0].kind == question.kind):
             yield group
             group, held = [], 0.0
@@ -182,6 +184,12 @@ def groups_of(
         held += size
     if group:
         yield group
+
+
+def alike(before: Sequence[DrawnQuestion], question: DrawnQuestion) -> bool:
+    """Tells whether rows and starts are drawn once for a question and the one before, if any."""
+    both = [*before, question]
+    return len(sharing([each.models for each in both], [each.used for each in both])) == 1
 
 
 def is_small(models: ModelDraws) -> bool:
@@ -218,7 +226,7 @@ def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[G
         if size == 0:  # rows turned out longer than expected: too long to be drawn together
             return [answered([question], draws, memory)[0] for question in group]
         chunk = room.part(0, len(everyone) * size)
-        tasks = len(each) * size * (blocks.pairs.size - 1)
+        tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
         draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
         if (chunk.ends < 0).any():
             blocks, room = blocks._replace(cells=2 * blocks.cells), None
@@ -228,13 +236,13 @@ def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[G
                 first_guess(first, chunk.part(i * size, 1), policies)
                 for i, policies in enumerate(everyone)
             ]
-        found.append(gains_and_errors(first, *performances(first, chunk, everyone, guesses)))
+        found.append(performances(first, chunk, everyone, guesses))
         done += size
-    lower, errors = (
+    worth, errors = (
         np.concatenate([part.reshape(len(everyone), -1, part.shape[1]) for part in parts], axis=1)
         for parts in zip(*found, strict=True)
     )
-    gains = [*map(DrawnQuestion.gains, under_each, lower, errors)]
+    gains = [*map(DrawnQuestion.gains, under_each, worth, errors)]
     return [gains[i : i + first.priors] for i in range(0, len(gains), first.priors)]
 
 
@@ -251,7 +259,8 @@ def gains_and_errors(
     """
     low, high = models.value_bounds
     if models.alone:
-        return np.clip(performance, low, high)[:, 1:] - error[:, 1:], error[:, 1:]
+        errors = np.minimum(error[:, 1:], 2 * (high - low))
+        return np.clip(performance, low, high)[:, 1:] - errors, errors
     errors = np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low))
     cut = np.clip(performance, low, high)
     held = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
@@ -493,8 +502,10 @@ def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Post
     under_each = zip(*((models.rows, *models.others) for models in each), strict=True)
     priors = [prior for under_one in under_each for prior in under_one]
     starts = [models.start_weight for models in each]
-    drawn = first.start_weight.size > 0
+    drawn, shared = first.start_weight.size > 0, sharing(each, used)
     return Posteriors(
+        places(map(np.array, shared)),
+        line(map(np.array, shared)),
         first.priors,
         np.array([models.seed for models in each]),
         first.counts.pairs.offsets,
@@ -518,6 +529,17 @@ def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Post
     )
 
 
+def sharing(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> list[list[int]]:
+    """Returns the places of data sets whose rows and starts are drawn alike: those of signals."""
+    different: dict[tuple[object, ...], list[int]] = {}
+    for place, (models, taken) in enumerate(zip(each, used, strict=True)):
+        laws = [np.asarray(law) for rows in (models.rows, *models.others) for law in rows]
+        starts = models.start_weight, models.counts.starts
+        key = models.seed, *(law.tobytes() for law in (taken, *starts, *laws))
+        different.setdefault(key, []).append(place)
+    return [*different.values()]
+
+
 def startable(counts: Counts) -> BoolArray:
     """The states [S] in which an episode may start: not where it is over, unless one did."""
     allowed: BoolArray = ~counts.terminal | (counts.starts > 0)
@@ -533,12 +555,11 @@ def terms_of(models: ModelDraws) -> int:
 def proven_error(
     models: ModelDraws, residual: FloatArray, scale: FloatArray, horizon: FloatArray
 ) -> FloatArray:
-    """(residual + rounding) times the steps; where nothing bounds those, more than any gain."""
+    """(residual + rounding) times the steps; ∞ where nothing bounds those."""
     rounding = terms_of(models) * 2.0**-52 * (scale + SMALLEST_NORMAL)
-    low, high = models.value_bounds
     proven = np.isfinite(horizon)
     steps = np.where(proven, horizon, 0.0)
-    errors: FloatArray = np.where(proven, (residual + rounding) * steps, 2 * (high - low))
-    if not np.isfinite(errors).all():
+    errors: FloatArray = np.where(proven, (residual + rounding) * steps, np.inf)
+    if not np.isfinite(errors[proven]).all():
         raise NotConverged("values of a drawn model are too large for doubles; scale them down")
     return errors

@@ -103,9 +103,12 @@ class Rows(NamedTuple):
 class Posteriors(NamedTuple):
     """Posteriors of D data sets over the same pairs, under P priors each.
 
-    All of them have starts to be drawn and given successors, or none has.
+    All of them have starts to be drawn and given successors, or none has. Those that follow a first
+    one agree with it in all but rewards: its rows and starts are theirs.
     """
 
+    firsts: IntsIn  # [F+1] where the first of `members`, and those that follow it, begin
+    members: IntsIn  # [D]
     priors: int  # P
     seed: IntsIn  # [D]
     pair_offsets: IntsIn  # [S+1]
@@ -156,7 +159,7 @@ class Desk(NamedTuple):
     ends: IntArray  # [P] where it ends; the first is −1 where a model does not fit
     place: IntArray  # [P · S] where a state stands, if that is not before the row
     known: IntArray  # [S] the transition of the counts that leads there
-    atoms: Atoms
+    atoms: FloatArray  # what was drawn of all atoms; see `atoms_of`
 
 
 @inlined
@@ -337,22 +340,27 @@ def draw_earned(
     rows: Rows,
     row: Row,
     rewards: RewardDraws,
-    desk: Desk,
+    known: IntArray,
+    shift: int,
+    atoms: Atoms,
     target: IndexArray,
     share: FloatArray,
 ) -> float:
-    """Draws the mean reward of a row with these successors."""
-    known, group, others = desk.known, rewards.group[row.pair], rewards.others[row.data_set]
+    """Draws the mean reward of a row with these successors.
+
+    A transition that is `known` to lead to one of them comes so much later in this data set.
+    """
+    group, others = rewards.group[row.pair], rewards.others[row.data_set]
     earned, visits = 0.0, 0.0
     for i in range(1 if rewards.per_pair else target.size):
         at, kin, weight = row.pair, group, 1.0
         if not rewards.per_pair:
-            at, weight = known[target[i]], share[i]
+            at, weight = known[target[i]] + shift, share[i]
             if not row.first <= at < row.last:
                 at = -1
             if group < 0:
                 kin = np.int64(target[i])
-        mean, words = draw_reward(words, rewards.seen, at, others, desk.atoms, kin)
+        mean, words = draw_reward(words, rewards.seen, at, others, atoms, kin)
         earned += weight * mean
     more = rewards.more[row.pair] if rewards.more.size > 0 else 0.0
     if more != 0.0:
@@ -366,6 +374,16 @@ def draw_earned(
         chance, words = beta(words, abs(more), visits)
         earned += chance * (extreme - earned)
     return earned
+
+
+@inlined
+def atoms_of(posteriors: Posteriors, data_set: int, room: FloatArray, begin: int) -> Atoms:
+    """Returns the atoms of a data set, with what is drawn of them from `begin` on."""
+    rewards, groups, atoms = posteriors.rewards, posteriors.groups, posteriors.atoms
+    offsets = rewards.group_offsets[groups[data_set] : groups[data_set + 1]]
+    own = rewards.atoms[atoms[data_set] : atoms[data_set + 1]]
+    middle = begin + len(own)
+    return Atoms(offsets, own, room[begin:middle], room[middle : middle + offsets.size - 1])
 
 
 @borrowing
@@ -392,7 +410,7 @@ def weigh_atoms(words: Words, atoms: Atoms) -> None:
 @borrowing
 def draw_block(
     posteriors: Posteriors,
-    data_set: int,
+    members: IntArray,
     draw: int,
     model: int,
     apart: int,
@@ -403,9 +421,11 @@ def draw_block(
 ) -> None:
     """Writes a block of one draw under each prior: rows and rewards; see `draw_models`.
 
-    It is `model` under the first prior, and so many models `apart` under the next.
+    It is `model` under the first prior, and so many models `apart` under the next. Those of other
+    members have the same rows.
     """
-    num_priors, seed, pair_offsets, used, ending, _, _, rows, rewards, _, _ = posteriors
+    _, _, num_priors, seed, pair_offsets, used, ending, _, _, rows, rewards, _, _ = posteriors
+    data_set = members[0]
     ends, target, share, reward, _ = models
     offsets, end, num_states = rows.offsets, desk.ends, desk.known.size
     first_pair, last_pair, limit = (
@@ -413,7 +433,8 @@ def draw_block(
         blocks.pairs[block + 1],
         blocks.cells[block + 1],
     )
-    before, given = data_set * (used.size // seed.size), rows.given.size > 0
+    num_pairs, given = used.size // seed.size, rows.given.size > 0
+    before = data_set * num_pairs
     sparse = not given and rows.weight[data_set] * PIECES < num_states
     s = 0 * model  # a plain 0 has a type of its own
     for p in range(num_priors):
@@ -421,7 +442,9 @@ def draw_block(
     for k in range(first_pair, last_pair):
         for p in range(num_priors):
             ends[model + p * apart, k] = end[p]
-            reward[model + p * apart, k] = ending[before + k]
+            for d in members:
+                m = model + ((d - data_set) * num_priors + p) * apart
+                reward[m, k] = ending[d * num_pairs + k]
         if not used[before + k] or end[0] < 0:
             continue
         while k >= pair_offsets[s + 1]:
@@ -447,7 +470,15 @@ def draw_block(
             if not sparse:
                 weigh_row(rows, row, p, here, shares)
                 words = draw_shares(words, shares)
-            reward[m, k] = draw_earned(words, rows, row, rewards, desk, here, shares)
+            drawn = 0 * first
+            for d in members:
+                pair, atoms = d * num_pairs + k, atoms_of(posteriors, d, desk.atoms, drawn)
+                drawn += atoms.sums.size + atoms.kinship.size
+                shift = offsets[pair] - first
+                own = Row(pair, d, first + shift, last + shift, 0, 0, model, apart, limit)
+                reward[m + (d - data_set) * num_priors * apart, k] = draw_earned(
+                    words, rows, own, rewards, desk.known, shift, atoms, here, shares
+                )
     if end[0] < 0:
         ends[model, last_pair - 1] = -1
     for p in range(num_priors):
@@ -456,13 +487,23 @@ def draw_block(
         elif end[0] >= 0:  # the last row goes on to where the next block begins
             for i in range(end[p], limit):
                 target[model + p * apart, i], share[model + p * apart, i] = 0, 0.0
+            end[p] = limit
+    for other in range(1, members.size):
+        for p in range(num_priors):
+            m = model + p * apart
+            same = m + (members[other] - data_set) * num_priors * apart
+            for k in range(first_pair, last_pair + (last_pair == blocks.pairs[-1])):
+                ends[same, k] = ends[m, k]
+            for i in range(blocks.cells[block], end[p]):
+                target[same, i], share[same, i] = target[m, i], share[m, i]
 
 
 def room_to_draw(posteriors: Posteriors) -> RoomSize:
     """Returns the room that `draw_models` needs: a `Desk`."""
     num_priors, num_states = posteriors.priors, posteriors.pair_offsets.size - 1
-    most = arrays.run_lengths(posteriors.atoms) + arrays.run_lengths(posteriors.groups) - 1
-    return RoomSize(int(most.max()), 2 * num_priors + (num_priors + 1) * num_states)
+    each = arrays.run_lengths(posteriors.atoms) + arrays.run_lengths(posteriors.groups) - 1
+    together = np.add.reduceat(each[posteriors.members], posteriors.firsts[:-1])
+    return RoomSize(int(together.max()), 2 * num_priors + (num_priors + 1) * num_states)
 
 
 @tasks(threads_from=1_000)
@@ -478,8 +519,8 @@ def draw_models(
     """Writes the draws `first_draw` … [B]: rows of the `used` pairs, rewards and starts.
 
     The chunk is of D · P · B models: those of the first data set come first, and of these the ones
-    under the first prior. A task is a block of a draw. Pairs that are not used have no row and
-    their `ending` reward.
+    under the first prior. A task is a block of a draw, for a first data set and those that follow
+    it. Pairs that are not used have no row and their `ending` reward.
     """
     seeds, initial = posteriors.seed, models.initial
     num_priors, num_blocks = posteriors.priors, blocks.pairs.size - 1
@@ -488,23 +529,25 @@ def draw_models(
     begins, ends = room.ints[:num_priors], room.ints[num_priors : 2 * num_priors]
     places = room.ints[2 * num_priors : 2 * num_priors + (num_priors + 1) * num_states]
     for task in range(first_task, end_task):
-        block, b, d = task % num_blocks, task // num_blocks % draws, task // num_blocks // draws
-        draw, model = first_draw + b, d * num_priors * draws + b
-        rewards = posteriors.rewards.atoms[posteriors.atoms[d] : posteriors.atoms[d + 1]]
-        offsets = posteriors.rewards.group_offsets[posteriors.groups[d] : posteriors.groups[d + 1]]
-        sums = room.floats[: len(rewards)]
-        kinship = room.floats[len(rewards) : len(rewards) + offsets.size - 1]
-        atoms = Atoms(offsets, rewards, sums, kinship)
-        weigh_atoms(start_stream(seeds[d], draw, num_pairs + 1), atoms)
+        block, b, f = task % num_blocks, task // num_blocks % draws, task // num_blocks // draws
+        members = posteriors.members[posteriors.firsts[f] : posteriors.firsts[f + 1]]
+        d, draw = members[0], first_draw + b
+        model, drawn = d * num_priors * draws + b, 0
+        for other in members:
+            atoms = atoms_of(posteriors, other, room.floats, drawn)
+            weigh_atoms(start_stream(seeds[d], draw, num_pairs + 1), atoms)
+            drawn += atoms.sums.size + atoms.kinship.size
         for i in range(places.size):
             places[i] = -1
-        desk = Desk(begins, ends, places[num_states:], places[:num_states], atoms)
-        draw_block(posteriors, d, draw, model, draws, blocks, block, models, desk)
+        desk = Desk(begins, ends, places[num_states:], places[:num_states], room.floats)
+        draw_block(posteriors, members, draw, model, draws, blocks, block, models, desk)
         if block == 0:
             for s in range(num_states):
                 initial[model, s] = posteriors.starts[d * num_states + s]
             if posteriors.starts_drawn:
                 draw_shares(start_stream(seeds[d], draw, num_pairs), initial[model])
-            for p in range(1, num_priors):
-                for s in range(num_states):
-                    initial[model + p * draws, s] = initial[model, s]
+            for other in members:
+                for p in range(num_priors):
+                    same = model + ((other - d) * num_priors + p) * draws
+                    for s in range(num_states):
+                        initial[same, s] = initial[model, s]
