@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from surestep.experiments import make_experiment, normalised, read_run, run_experiment
+from surestep.experiments import make_experiment, read_run, run_experiment, valued
 
 SMALLEST = ()  # the arguments of the quickest run
 
@@ -29,7 +29,7 @@ def small_run(folder: Path) -> Path:
 
 
 def main(run: Path, output: Path) -> None:
-    columns = normalised(read_run(run).columns)  # 0 is the behavior policy, 1 the optimum
+    columns = valued(read_run(run).columns, "normalised")  # 0 is the behavior policy, 1 the optimum
     size = np.asarray(columns["episodes"])
     parts = ("environment", "algorithm", "setting", "n_wedge")
     rows = zip(*map(columns.get, parts), strict=True)

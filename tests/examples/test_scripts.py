@@ -4,6 +4,7 @@ A script that takes arguments says in SMALLEST which ones make its quickest run.
 """
 
 import ast
+import importlib
 import os
 import runpy
 import subprocess
@@ -54,6 +55,15 @@ def case(script):
     """The script with its name; one that takes long is left for `make test-all`."""
     slow = [pytest.mark.slow] if script.stem in LONG else []
     return pytest.param(script, id=f"{script.parent.name}-{script.stem}", marks=slow)
+
+
+def test_what_scripts_import_of_the_package_is_there():
+    for script in SCRIPTS:  # also those that only `make test-all` runs
+        for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("surestep"):
+                module = importlib.import_module(node.module)
+                missing = [each.name for each in node.names if not hasattr(module, each.name)]
+                assert not missing, f"{script.name} imports {missing} of {node.module}"
 
 
 @pytest.mark.parametrize("script", [case(script) for script in SCRIPTS])
