@@ -83,8 +83,9 @@ def test_other_certifiers_answer_one_by_one(asked):
 
 
 def test_certifiers_of_several_settings_are_asked_together(asked):
-    problems, policies = ([part[1]] * 2 for part in asked)
-    certifiers = [Robust(set=kind, reward_low=0.0, reward_high=1.0) for kind in ("interval", "l1")]
+    problems, policies = ([part[1]] * 3 for part in asked)
+    settings = [{"set": "interval"}, {"set": "l1"}, {"delta": 0.03}]
+    certifiers = [Robust(**each, reward_low=0.0, reward_high=1.0) for each in settings]
     assert certify_many(problems, policies, certifiers) == [
         *map(certify, problems, policies, certifiers)
     ]

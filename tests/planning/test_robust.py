@@ -29,9 +29,9 @@ from surestep.planning.rectangular import (
     TreeRows,
 )
 from surestep.planning.robust import (
+    alike,
     best_value,
     best_values,
-    joinable,
     l1_ball,
     robust_optimal,
     worst_value,
@@ -574,18 +574,18 @@ def test_the_compiled_loop_finds_good_values_by_itself(kind, monkeypatch):
 
 
 def test_sets_of_up_to_128_states_over_the_same_pairs_and_of_one_kind_are_joined():
-    def sets(*states, rows=(None, None)):
+    def sets(*states, rows=(None, None, None, None)):
         pairs = [Pairs.full(size, 1) for size in states]
         discount = np.full(1, 0.9)
         return [
             SimpleNamespace(pairs=p, rows=r, discount=discount)
-            for p, r in zip(pairs, rows, strict=True)
+            for p, r in zip(pairs, rows, strict=False)
         ]
 
-    assert joinable(sets(128, 128))
-    assert not joinable(sets(129, 129))
-    assert not joinable(sets(128, 127))
-    assert not joinable(sets(2, 2, rows=(SimpleNamespace(), None)))
+    assert alike(sets(128, 128)) == [[0, 1]]
+    assert alike(sets(129, 129)) == []
+    assert alike(sets(128, 127, 129, 128)) == [[0, 3], [1]]
+    assert alike(sets(2, 2, rows=(SimpleNamespace(), None))) == [[0], [1]]
 
 
 def test_sets_that_the_loop_cannot_do_are_done_one_by_one(monkeypatch):

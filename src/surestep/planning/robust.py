@@ -270,14 +270,16 @@ def worst_values(
 ) -> list[Plan]:
     """Returns the `worst_value` of each set, under its policy and its floor [S]."""
     cases = [*zip(sets, policies, floors, strict=True)]
-    if not joinable(sets):
-        return [worst_value(*case) for case in cases]
-    rules = [rule_of(*case) for case in cases]
-    answers = zip(*settled(sets, rules, policies, floors), strict=True)
-    return [
-        plan_of(case[1], rule, *answer) or worst_value(*case)
-        for case, rule, answer in zip(cases, rules, answers, strict=True)
-    ]
+    plans: dict[int, Plan] = {}
+    for group in alike(sets):
+        some = [cases[place] for place in group]
+        rules = [rule_of(*case) for case in some]
+        answers = zip(*settled(some, rules), strict=True)
+        for place, rule, answer in zip(group, rules, answers, strict=True):
+            found = plan_of(cases[place][1], rule, *answer)
+            if found is not None:
+                plans[place] = found
+    return [plans.get(place) or worst_value(*case) for place, case in enumerate(cases)]
 
 
 def best_values(
@@ -289,15 +291,14 @@ def best_values(
     return [negated(plan) for plan in plans]
 
 
-def joinable(sets: Sequence[RectangularSet]) -> bool:
-    """Tells whether the sets are small, of one kind and over the same pairs."""
-    return bool(sets) and all(
-        models.discount.max() < 1
-        and models.pairs.num_states <= SMALL
-        and type(models.rows) is type(sets[0].rows)
-        and (models.pairs is sets[0].pairs or models.pairs == sets[0].pairs)
-        for models in sets
-    )
+def alike(sets: Sequence[RectangularSet]) -> list[list[int]]:
+    """Returns the places of small sets of one kind over the same pairs, without those of others."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, models in enumerate(sets):
+        if models.discount.max() < 1 and models.pairs.num_states <= SMALL:
+            kind = type(models.rows), models.pairs.offsets.tobytes()
+            groups.setdefault(kind, []).append(place)
+    return [*groups.values()]
 
 
 def plan_of(
@@ -312,12 +313,10 @@ def plan_of(
 
 
 def settled(
-    sets: Sequence[RectangularSet],
-    rules: Sequence[StoppingRule],
-    policies: Sequence[Policy],
-    floors: Sequence[FloatArray],
+    cases: Sequence[tuple[RectangularSet, Policy, FloatArray]], rules: Sequence[StoppingRule]
 ) -> Answer:
-    """Values near the fixed point of each set."""
+    """Values near the fixed point of each set, under its policy and its floor."""
+    sets, policies, floors = zip(*cases, strict=True)
     steps = zip(*((*models.low, models.discount) for models in sets), strict=True)
     step = Step._make(map(np.concatenate, steps))
     game = Game(

@@ -270,9 +270,11 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             f"number, * FROM rows WHERE kind = '{role}'"
         )
     states, actions = labels(database, manifest, "state"), labels(database, manifest, "action")
-    begun = whole(database.execute("SELECT times, decided FROM states ORDER BY number"))
+    begun = whole(
+        database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
+    )
     transitions, *further = read_transitions(database, manifest)
-    starts = begun["times"].astype(np.int64)
+    starts = begun["times"]
     decided = begun["decided"].astype(np.bool_)
     if (transitions.times < 1).any() or (starts < 0).any():
         raise ValueError("a count is negative, or 0 where there is a transition")
