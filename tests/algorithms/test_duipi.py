@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surestep import Counts, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts
 from surestep.algorithms import DUIPI, duipi
 
 
@@ -47,8 +48,7 @@ def published(times, rewards, discount, xi, estimator, rounds):
 def problem_of(times, rewards, **terms):
     """The problem of tables, with known rewards."""
     counts = Counts.from_dense(times, rewards=rewards, terminal=terms.pop("terminal", None))
-    terms = {"discount": 0.9, "value_bounds": (-50.0, 50.0)} | terms
-    return Problem(counts=counts, behavior=Policy.uniform(counts), **terms)
+    return uniform_problem(counts, **{"discount": 0.9, "value_bounds": (-50.0, 50.0)} | terms)
 
 
 def random_tables(seed, states=4, actions=3, most=12):

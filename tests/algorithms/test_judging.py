@@ -65,19 +65,14 @@ def test_what_an_algorithm_finds_has_the_values_of_pairs_in_the_estimated_mdp(al
     np.testing.assert_allclose(counts.pairs.dense(plan.q), q, rtol=1e-12)
 
 
-def test_a_policy_is_judged_in_the_estimated_mdp():
-    problem = problem_of(counts_of([1.0, 3.0], "pair", True))
-    found = improvement_of(problem, problem.behavior, 5, 2)
-    assert found.plan.value == pytest.approx([2.0, 4.0])  # 1/(1 − ½), and 3 + ½ · 2
-    assert (found.plan.iterations, found.n_wedge) == (5, 2)
-
-
 def test_a_policy_from_elsewhere_is_an_improvement_as_it_is():
     problem = problem_of(counts_of([1.0, 3.0], "pair", True))
     found = surestep.improvement_of(problem, problem.behavior)
     assert found.policy is problem.behavior
-    assert found.plan.value == pytest.approx([2.0, 4.0])
+    assert found.plan.value == pytest.approx([2.0, 4.0])  # 1/(1 − ½), and 3 + ½ · 2
     assert (found.plan.iterations, found.n_wedge) == (0, None)
+    made = improvement_of(problem, problem.behavior, 5, 2)
+    assert (made.plan.iterations, made.n_wedge) == (5, 2)
     with pytest.raises(ShapeMismatch, match=r"the problem .* the policy"):
         surestep.improvement_of(problem, Policy.uniform(Pairs.full(3, 3)))
     for wrong in ([[1.0]], found):

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,8 +24,7 @@ from surestep.algorithms import (
     described,
     make_algorithm,
 )
-from surestep.algorithms.contract import Promise
-from surestep.algorithms.registry import algorithm_of, needs_log, settings_of
+from surestep.algorithms.registry import algorithm_of, settings_of
 from surestep.bounds import SPIBBBound
 from surestep.errors import InvalidParameter
 
@@ -126,31 +124,6 @@ def test_an_algorithm_is_described_in_its_own_words():
     assert "\n\n" not in found.summary
     assert found.promises[0] == "keeps π_b without data"
     assert (found.constraint, found.source) == (LowerSPIBB.constraint, LowerSPIBB.source)
-
-
-def test_a_log_is_needed_where_whole_episodes_are_looked_at():
-    soft = SoftSPIBB(epsilon=1.0)
-    advantage = make_algorithm("advantage-soft-spibb", epsilon=1.0)
-    for algorithm in (HCPI(), advantage, replace(soft, error="bernstein")):
-        assert needs_log(algorithm)
-    for algorithm in (SPIBB(n_wedge=3), replace(advantage, behavior_q="model"), soft):
-        assert not needs_log(algorithm)
-
-
-@pytest.mark.parametrize("step", ["exact", "approx"])
-def test_one_step_on_the_q_of_the_log_may_be_worse_in_the_estimate(step):
-    on_model = SoftSPIBB(epsilon=1.0, step=step, iterate=False)
-    assert Promise.NEVER_WORSE in on_model.promises
-    on_log = replace(on_model, behavior_q="monte-carlo")
-    assert on_log.promises == {Promise.KEEPS_BEHAVIOR, Promise.RENUMBERING}
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_an_algorithm_is_made_by_name_as_by_its_class(name):
-    for algorithm in SETTINGS[name]:
-        settings = settings_of(algorithm)
-        assert settings.pop("algorithm") == name
-        assert make_algorithm(name, **settings) == algorithm
 
 
 def test_unknown_and_missing_settings_are_named():

@@ -3,6 +3,8 @@
 BasicRL, RaMDP and R-MIN on models small enough for a sheet of paper.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from support.known_worlds import CAPTIONS
 from support.oracles import brute_force_optimum, largest_gap
 from support.problems import uniform_problem
 from support.strategies import logged_problems, problems
-from surestep import Counts, Policy, Problem, estimate_behavior
+from surestep import Counts, estimate_behavior
 from surestep.algorithms import (
     ALGORITHMS,
     SPIBB,
@@ -78,13 +80,7 @@ def test_improvements_of_an_estimated_behavior_policy_are_marked(name, data):
     algorithm = SETTINGS[name][0]
     problem = data.draw(logged_problems() if needs_log(algorithm) else problems())
     assert not algorithm.improve(problem).behavior_is_estimated
-    estimated = Problem(
-        counts=problem.counts,
-        behavior=estimate_behavior(problem.counts),
-        discount=problem.discount,
-        value_bounds=problem.value_bounds,
-        log=problem.log,
-    )
+    estimated = replace(problem, behavior=estimate_behavior(problem.counts))
     assert algorithm.improve(estimated).behavior_is_estimated
 
 
@@ -116,8 +112,7 @@ def test_ties_go_to_the_lowest_trusted_action_whatever_the_rounding():
 def bandit(visits, rewards, **terms):
     """One state, one action an arm; every step leads back."""
     counts = Counts.from_dense([[[n] for n in visits]], rewards=[rewards])
-    terms = {"discount": 0.5, "value_bounds": (-2.0, 10.0)} | terms
-    return Problem(counts=counts, behavior=Policy.uniform(counts), **terms)
+    return uniform_problem(counts, **{"discount": 0.5, "value_bounds": (-2.0, 10.0)} | terms)
 
 
 def chosen(algorithm, problem):

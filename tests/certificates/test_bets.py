@@ -84,17 +84,6 @@ def test_nothing_is_shown_by_nothing():
     assert lower_limit(series, np.array([5, 0, 0]), 0.5, LEAST, DELTA) > LEAST
 
 
-def test_a_limit_is_sought_by_60_halvings_below_the_greatest_value_there_is():
-    # A stake of nothing refutes nothing; one of nearly all that may be lost, what is far below.
-    series = np.array([[1.0, 64.0], [0.5, 0.5]])
-    assert lower_limit(series, np.array([1, 2]), 0.0, 0.0, DELTA) == 0.0
-    found = lower_limit(series, np.array([1, 0]), 1e9, 0.0, DELTA)
-    # One value of 1: 1 + 0.99 (1 − μ)/μ reaches 15 (1 + 1e-9) up to μ = 0.99 / (14.01 + …).
-    goal = 3 / DELTA * (1 + 1e-9)
-    assert found == pytest.approx(0.99 / (goal - 0.01), rel=1e-14)
-    assert (found * 2.0**60).is_integer()  # halves of 1, the greatest that is there
-
-
 def test_limits_that_are_sought_together_are_those_of_each():
     rng = np.random.default_rng(0)
     bets = []
@@ -120,11 +109,6 @@ def test_bets_of_two_halves_on_each_other_are_fair_but_not_their_product():
         for i, value in enumerate((*capital, capital[0] * capital[1])):
             means[i] += value / 16
     assert means == [1, 1, Fraction(17, 16)]
-
-
-def test_a_goal_is_for_a_third_and_a_stake_for_a_length_and_a_variance():
-    assert log_goal(0.1) == pytest.approx(math.log(30.0))
-    assert stake_for(log_goal(0.1), 200.0) == pytest.approx(math.sqrt(2 * math.log(30.0) / 200.0))
 
 
 # ---- two means in turn --------------------------------------------------------------------------

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from support.problems import uniform_problem
-from surestep import Counts, Pairs, Policy, Problem
+from surestep import Counts, Pairs, Policy
 from surestep.certificates import Posterior, drawn
 from surestep.certificates.drawn import RewardDraws
 from surestep.certificates.posterior import model_draws
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.drawn import VALUES_BESIDE, Aim
-from surestep.kernels.posterior import REMAINDER
 from surestep.model import LoggedRewards
 
 # Five states of which the last ends episodes; state 0 leads to two of them, state 1 to one.
@@ -77,8 +76,8 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
     if rewards == "transition":
         sums = LoggedRewards(1.0 * counts.successor * counts.times, "transition", False)
         counts = replace(counts, rewards=sums)
-    behavior = Policy.uniform(counts)
-    problem = Problem(counts=counts, behavior=behavior, discount=0.75, value_bounds=(-9.0, 36.0))
+    problem = uniform_problem(counts, 0.75, (-9.0, 36.0))
+    behavior = problem.behavior
     settings = Posterior(prior_weight=weight, starts=starts)
     models = model_draws(problem, settings, settings.priors_for(problem))
     assert models.rows.singly == (weight == 5.0)
@@ -107,27 +106,6 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
             np.testing.assert_array_equal(gains.lower, single.lower)
             assert gains.error == single.error
     assert (apart[0][0].lower != apart[1][0].lower).any()
-
-
-def test_cells_are_expected_by_how_rows_are_drawn():
-    used = np.arange(10) < 4  # the first two states: rows with 2, 0, 1 and 0 successors seen
-    models, piece = models_of(), 1 / math.log(1 / REMAINDER)
-
-    def with_weight(weight, models=models):
-        return replace(models, rows=models.rows._replace(weight=weight))
-
-    assert with_weight(5.001 * piece).rows.singly
-    assert drawn.expected_cells(with_weight(5.001 * piece), used) == 4 * 5
-    # Pieces of Beta(1, c), until the share ε = REMAINDER is left: 1 + c ln(1/ε) of them on average,
-    # one for what is left, and no more than there are other states.
-    sticks = np.minimum([3, 5, 4, 5], 2 + 1.5).sum()
-    expected = 3 + sticks + 8 * math.sqrt(sticks) + 16
-    assert drawn.expected_cells(with_weight(1.5 * piece), used) == int(expected)
-    full = np.ones((5, 2, 5), int)
-    full[:, :, 0], full[4] = 0, 0
-    counts = Counts.from_dense(full, rewards=np.zeros((5, 2)), terminal=[False] * 4 + [True])
-    models = with_weight(4.999 * piece, models_of(counts=counts))  # one state is missing in each
-    assert drawn.expected_cells(models, used) == int(16 + 4 + 8 * math.sqrt(4) + 16)
 
 
 def test_what_values_may_be_off_grows_with_their_terms():

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from support.failures import RARE
 from support.gpu import MANY, NEARLY
 from support.oracles import gains_in_draws
-from support.posterior_examples import BOUNDS, RARE, dense_times, example, with_sums
+from support.posterior_examples import BOUNDS, dense_times, example, with_sums
 from support.problems import uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, Pairs, Policy, certify, device
@@ -343,10 +344,6 @@ def test_draws_depend_on_nothing_but_their_number_and_the_seed(monkeypatch):
     settings = Posterior(prior="pooled", prior_weight=0.2)
     whole = posterior_gains(problem, policy, settings)
     assert whole.shape == (1000,)
-    for memory in (4000, 20_001):
-        np.testing.assert_array_equal(
-            posterior_gains(problem, policy, settings, memory=memory), whole
-        )
     some = posterior_gains(problem, policy, replace(settings, draws=77))
     np.testing.assert_array_equal(some, whole[:77])
     both = posterior_gains(problem, [other, policy], settings)
@@ -415,13 +412,14 @@ def test_gains_depend_neither_on_threads_nor_on_memory(solver, monkeypatch):
     problem, policy = example()
     settings = Posterior(prior="pooled", prior_weight=0.2, draws=300)
     whole = posterior_gains(problem, policy, settings)
-    few = posterior_gains(problem, policy, settings, memory=10_000)
+    for memory in (10_000, 20_001):
+        few = posterior_gains(problem, policy, settings, memory=memory)
+        assert few.tobytes() == whole.tobytes()
     try:
         numba.set_num_threads(1)
         alone = posterior_gains(problem, policy, settings)
     finally:
         numba.set_num_threads(threads)
-    assert few.tobytes() == whole.tobytes()
     assert alone.tobytes() == whole.tobytes()
 
 
@@ -470,9 +468,17 @@ def test_the_claim_is_the_quantile_of_the_draws():
         gains = posterior_gains(problem, policy, settings)
         found = certify(problem, policy, settings)
         assert found.lower == np.sort(gains)[rank - 1]
-        assert found.figures["rank"] == rank
-        assert found.figures["draws_with_a_loss"] == (gains < 0).sum()
-    assert (found.standing, found.kind, found.span) == ("posterior", "posterior", 15.0)
+        expected = {
+            "rank": rank,
+            "mean_gain": pytest.approx(gains.mean(), rel=1e-12),
+            "median_gain": pytest.approx(np.median(gains), rel=1e-12),
+            "draws_with_a_loss": (gains < 0).sum(),
+        }
+        assert {name: found.figures[name] for name in expected} == expected
+    seen = {"states": 4, "visits": 64, "episodes": 9, "unseen_pairs": 1, "changed_pairs": 6}
+    assert found.figures.items() >= seen.items()
+    assert (found.figures["value_low"], found.figures["value_high"]) == problem.value_bounds
+    assert (found.standing, found.span) == ("posterior", 15.0)
 
 
 def test_the_behavior_policy_loses_nothing_and_no_model_is_drawn_to_see_that(monkeypatch):
@@ -533,17 +539,6 @@ def many_states():
 
 
 @pytest.mark.slow
-def test_many_states_are_no_problem():
-    problem, policy = many_states()
-    found = certify(problem, policy, Posterior(draws=9, prior_weight=1.0))
-    # Half of the better of two uniform rewards is 1/3, of their mean 1/4, twice from anywhere. What
-    # is claimed is the least of nine draws.
-    assert 0 < found.lower < found.figures["mean_gain"] < 0.5
-    assert found.figures["mean_gain"] > 0.1
-    assert found.figures["evaluation_error"] < 1e-4
-
-
-@pytest.mark.slow
 def test_many_draws_of_many_states_stay_within_the_memory():
     problem, policy = many_states()
     # One prior: of two, the number of draws decides whose claim is the smaller one.
@@ -558,3 +553,8 @@ def test_many_draws_of_many_states_stay_within_the_memory():
     assert 0.1 < gains.mean() < 0.5
     first = posterior_gains(problem, policy, replace(settings, draws=9))
     np.testing.assert_array_equal(gains[:9], first)
+    found = certify(problem, policy, Posterior(draws=9, prior_weight=1.0))
+    # Half of the better of two uniform rewards is 1/3, of their mean 1/4, twice from anywhere. What
+    # is claimed is the least of nine draws.
+    assert 0 < found.lower < found.figures["mean_gain"] < 0.5
+    assert found.figures["evaluation_error"] < 1e-4

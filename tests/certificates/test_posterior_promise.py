@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from support.posterior_examples import RARE, allowed_failures
+from support.failures import RARE, allowed_failures
+from support.problems import uniform_problem
 from surestep import (
     FiniteMDP,
     MDPBatch,
     Policy,
-    Problem,
     certify,
     evaluate_batch,
     performance,
@@ -51,12 +51,8 @@ def test_under_the_prior_the_truth_is_one_more_draw():
         behavior = Policy.uniform(mdp)
         log = sample_log(mdp, behavior, 6, 5, rng)
         ends = np.arange(5) == 4
-        problem = Problem(
-            counts=replace(log.counts(mdp.expected_reward), terminal=ends),
-            behavior=behavior,
-            discount=0.8,
-            value_bounds=(-9.0, 9.0),
-        )
+        counts = replace(log.counts(mdp.expected_reward), terminal=ends)
+        problem = uniform_problem(counts, 0.8, (-9.0, 9.0))
         policy = SPIBB(n_wedge=1).improve(problem).policy
         mine = replace(PROMISE, seed=world)
         truth = performance(mdp, policy) - performance(mdp, behavior)
@@ -98,12 +94,7 @@ def noisy_problem(mdp, noise, episodes, rng):
     make_noise = NOISES[noise] or NOISES["two-point"]
     log = replace(log, reward=make_noise(np.abs(log.reward), rng))
     low, high = min(0.0, log.reward.min()), max(1e-3, log.reward.max())
-    problem = Problem(
-        counts=log.counts(),
-        behavior=Policy.uniform(mdp),
-        discount=0.9,
-        value_bounds=(10 * low, 10 * high),
-    )
+    problem = uniform_problem(log.counts(), 0.9, (10 * low, 10 * high))
     return problem, Posterior(rewards="bounded", reward_low=low, reward_high=high, draws=19)
 
 

@@ -31,13 +31,13 @@ TIMES = np.zeros((4, 1, 4), int)
 TIMES[0, 0, [0, 2]], TIMES[1, 0, 3], TIMES[2, 0, 3] = [5, 3], 4, 2
 
 
-def problem_of(support=None):
-    counts = Counts.from_dense(TIMES, rewards=np.zeros((4, 1)), terminal=[False] * 3 + [True])
-    return uniform_problem(counts, 0.5, (0.0, 1.0), support=support)
+def problem_of(times=TIMES):
+    counts = Counts.from_dense(times, rewards=np.zeros((4, 1)), terminal=[False] * 3 + [True])
+    return uniform_problem(counts, 0.5, (0.0, 1.0))
 
 
-def supported():
-    problem = problem_of()
+def supported(times=TIMES):
+    problem = problem_of(times)
     support = Successors(problem.counts.pairs, [0, 3, 4, 6, 6], [0, 1, 2, 3, 0, 3])
     return replace(problem, support=support)
 
@@ -100,29 +100,21 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
 
 
 def test_a_pooled_weight_within_given_successors_is_that_of_all_states_without_the_others():
-    problem = supported()
-    inside = problem.support
-    everywhere = Successors(inside.pairs, np.minimum(np.arange(5), 3) * 4, np.tile(np.arange(4), 3))
-    for support in (inside, everywhere):
-        found = prior_of(replace(problem, support=support), "pooled", 6.0).rows
-        assert found.times.sum() == 14
-        for pair in range(3):
-            given = slice(*support.offsets[pair : pair + 2])
-            base = np.array(exact_base(TIMES, pair, Fraction(6)), float)[support.successor[given]]
-            assert found.given[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
-
-
-def test_a_state_that_was_visited_once_or_never_has_its_share_of_a_pooled_weight():
-    times = np.zeros((3, 1, 3), int)
-    times[0, 0, 1] = 1
-    counts = Counts.from_dense(times, rewards=np.zeros((3, 1)))
-    support = Successors(counts.pairs, [0, 2, 4, 6], [0, 1, 1, 2, 0, 2])
-    problem = replace(problem_of(), counts=counts, behavior=Policy.uniform(counts), support=support)
-    found = prior_of(problem, "pooled", 6.0).rows.given
-    for pair in range(3):
-        given = slice(2 * pair, 2 * pair + 2)
-        base = np.array(exact_base(times, pair, Fraction(6)), float)[support.successor[given]]
-        assert found[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
+    once = np.zeros((4, 1, 4), int)  # a state that was visited once, and others never
+    once[0, 0, 1] = 1
+    for times in (TIMES, once):
+        problem = supported(times)
+        inside = problem.support
+        offsets = np.minimum(np.arange(5), 3) * 4
+        everywhere = Successors(inside.pairs, offsets, np.tile(np.arange(4), 3))
+        for support in (inside, everywhere):
+            found = prior_of(replace(problem, support=support), "pooled", 6.0).rows
+            assert found.times.sum() == times.sum()
+            for pair in range(3):
+                given = slice(*support.offsets[pair : pair + 2])
+                base = np.array(exact_base(times, pair, Fraction(6)), float)
+                base = base[support.successor[given]]
+                assert found.given[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
 
 
 def test_the_cautious_prior_is_two_and_one_against_the_policy():

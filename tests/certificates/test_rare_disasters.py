@@ -9,7 +9,7 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from support.posterior_examples import RARE
+from support.failures import RARE
 from support.problems import uniform_problem
 from surestep import Pairs, Policy, Problem, certify
 from surestep.algorithms import SPIBB

@@ -11,9 +11,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-import scipy.stats
 
+from support.failures import allowed_failures
 from support.oracles import solve_exactly
+from support.problems import logged_problem
 from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.certificates import Posterior, Robust, Stitched, certify, drawn
 from surestep.certificates.certifying import certify_many, choosing_bounds, verify
@@ -92,11 +93,6 @@ def truth_of(mdp, policy, behavior, reach):
     """What is claimed: ρ(π_I), less ρ(π_b) unless it is of π_I alone."""
     before = 0.0 if reach.alone else exact_chance(mdp, behavior, reach)
     return before - exact_chance(mdp, policy, reach)
-
-
-def allowed_failures(number):
-    """What a claim that fails with probability δ exceeds once in 10⁶ tests."""
-    return int(scipy.stats.binom.ppf(1 - 1e-6, number, DELTA))
 
 
 # ---- coverage -----------------------------------------------------------------------------------
@@ -256,9 +252,7 @@ def test_plans_know_unsafe_states_that_only_the_judging_part_ends_in():
     reached[log.episode_offsets[-1] - 1] = HIDDEN
     log = replace(log, next_state=reached)
     bounds = (-9.0, 99.0)
-    whole = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=bounds, log=log
-    )
+    whole = logged_problem(log, behavior, 0.9, bounds)
     problem = reaching(whole, Reach(UNSAFE_STATES))
     certifier = KINDS["stitched"]
     judging = certifier.judging_of(problem, policy)
@@ -323,9 +317,7 @@ def test_signals_meet_the_same_models_draw_by_draw():
     behavior = taking(mdp, 0.5)
     chance = asked(mdp, behavior, Reach(UNSAFE_STATES, N), episodes=80)
     log = chance.log
-    value = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=(-100.0, 100.0), log=log
-    )
+    value = logged_problem(log, behavior, 0.9, (-100.0, 100.0))
     noisy = Posterior(
         prior="weight", draws=49, rewards="bounded", reward_low=-9.0, reward_high=5.0, seed=3
     )

@@ -92,6 +92,15 @@ def test_a_step_earns_no_more_than_the_values_before_and_after_differ(end, beyon
     assert not refuted(check_values, problem_of(counts_of(known(2, further))))
 
 
+def test_of_several_rewards_of_a_pair_one_must_be_possible():
+    times, table = np.zeros((2, 3, 2), int), np.zeros((2, 3, 2))
+    times[0, 0] = [3, 1]
+    for second, words in ((0.0, ""), (10.0, "state 0, action 0 earns 10 to 99, but values")):
+        table[0, 0] = 99.0, second
+        counts = Counts.from_dense(times, rewards=table, terminal=[False, True])
+        assert refuted(check_values, problem_of(counts))[: len(words) or None] == words
+
+
 def test_sums_of_rewards_refute_nothing_as_single_ones_may_lie_anywhere():
     sums = {"reward_sums": [[0.0, 100.0, 0.0], [0.0, 0.0, 0.0]]}  # 100 in one visit
     assert not refuted(check_values, problem_of(counts_of(sums)))

@@ -6,19 +6,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.problems import uniform_problem
 from support.robust_examples import EVERY, set_of, small_counts, small_problem
 from surestep import (
-    Certificate,
     Counts,
     Pairs,
     Policy,
-    Problem,
     certify,
     estimate_behavior,
     estimate_mdp,
     performance,
 )
-from surestep.certificates import Robust, robust, verify
+from surestep.certificates import Robust, robust
 from surestep.certificates.robust import (
     BothPolicies,
     check_value_bounds,
@@ -26,7 +25,7 @@ from surestep.certificates.robust import (
     with_lower,
 )
 from surestep.certificates.uncertainty import earnings, mean_interval
-from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
+from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.model import Statement
 from surestep.model.counts import LoggedRewards
 
@@ -39,21 +38,10 @@ def test_discounts_near_1_are_certified_without_sweeping_the_whole_horizon(kind,
     # Two rows s0 → s0 that earn 1 and 2: the bounds on values are halfway to the worst case.
     counts = Counts.from_dense([[[2]]], reward_sums=[[3.0]])
     horizon = 1 / (1 - discount)
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.uniform(counts.pairs),
-        discount=discount,
-        value_bounds=(0.5 * horizon, 3 * horizon),
-    )
+    problem = uniform_problem(counts, discount, (0.5 * horizon, 3 * horizon))
     claim = certify(problem, problem.behavior, Robust(set=kind, reward_low=0.0, reward_high=2.0))
     assert claim.lower == 0
     assert claim.figures["lowest_performance"] == pytest.approx(0.5 * horizon, rel=1e-3)
-
-
-def test_discounts_per_pair_are_refused():
-    problem = small_problem(discount=np.full(6, 0.5))
-    with pytest.raises(CertificateRefused, match=r"discount .*expected"):
-        certify(problem, problem.behavior, Robust())
 
 
 @EVERY
@@ -68,20 +56,18 @@ def test_claims_without_a_discount_are_those_of_discounts_near_1(kind):
     rewards[:, :, 2] = 1.0
     ends = [False, False, True, True]
     counts = Counts.from_dense(table, rewards=rewards, starts=[500, 0, 0, 0], terminal=ends)
-    behavior = Policy.uniform(counts.pairs)
     policy = Policy(counts.pairs, [0, 1, 0, 1, 0.5, 0.5, 0.5, 0.5])
     settings = Robust(set=kind, reward_low=0.0, reward_high=1.0, known_start=True)
 
     def claim(discount):
-        terms = {"behavior": behavior, "discount": discount, "value_bounds": (0.0, 1.0)}
-        return certify(Problem(counts=counts, **terms), policy, settings)
+        return certify(uniform_problem(counts, discount, (0.0, 1.0)), policy, settings)
 
     whole, near = claim(1.0), claim(1 - 1e-7)
     assert whole.lower == pytest.approx(near.lower, abs=1e-5)
     for name in ("lowest_performance", "highest_behavior", "difference"):
         assert whole.figures[name] == pytest.approx(near.figures[name], abs=1e-5)
     truth = estimate_mdp(counts, 1.0)
-    gain = performance(truth, policy) - performance(truth, behavior)
+    gain = performance(truth, policy) - performance(truth, Policy.uniform(truth))
     assert 0.1 < whole.lower < gain
 
 
@@ -111,10 +97,8 @@ def test_known_rewards_of_some_transitions_only_need_a_range_too():
     )  # fmt: skip
     given = set_of(small_problem(counts=everywhere), Robust()).models
     assert given.low.stored.tolist() == given.high.stored.tolist() == [1.0] * 4
-    low, high = (
-        set_of(problem, Robust(reward_low=-1.0, reward_high=2.0)).models.low,
-        set_of(problem, Robust(reward_low=-1.0, reward_high=2.0)).models.high,
-    )
+    models = set_of(problem, Robust(reward_low=-1.0, reward_high=2.0)).models
+    low, high = models.low, models.high
     assert (low.outside.tolist(), high.outside.tolist()) == ([-1.0] * 2, [2.0] * 2)
     assert low.stored.tolist() == high.stored.tolist() == [1.0] * 3
 
@@ -162,37 +146,10 @@ def test_levels_down_to_a_limit_are_accurate():
         set_of(small_problem(), Robust(delta=1.4e-99))
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"value_bounds": (-1e308, 1e308)}, "value_bounds is"),
-        ({"counts": small_counts(10**15)}, "add up to more than 1e\\+15"),
-    ],
-    ids=["bounds", "counts"],
-)
-def test_what_doubles_cannot_hold_is_refused(change, text):
-    problem = small_problem(**change)
-    with pytest.raises(CertificateRefused, match=text):
+def test_what_doubles_cannot_hold_is_refused():
+    problem = small_problem(value_bounds=(-1e308, 1e308))
+    with pytest.raises(CertificateRefused, match="value_bounds is"):
         certify(problem, problem.behavior, Robust())
-    with pytest.raises(CertificateRefused, match="delta is 1e-290, expected at least"):
-        certify(small_problem(), problem.behavior, Robust(delta=1e-290))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"set": "ball"}, "set is 'ball'"),
-        ({"strict": 1}, "strict is 1, expected True or False"),
-        ({"delta": 0.0}, "delta is 0.0"),
-        ({"reward_low": 1.0}, "reward_low is 1.0 and reward_high None"),
-        ({"reward_low": 1.0, "reward_high": 0.0}, "the lower one first"),
-        ({"reward_low": float("nan"), "reward_high": 1.0}, "reward_low is nan, expected a number"),
-    ],
-    ids=range(6),
-)
-def test_settings_out_of_range_are_refused(settings, message):
-    with pytest.raises(InvalidParameter, match=message):
-        Robust(**settings)
 
 
 def test_the_assumptions_say_what_is_known_and_what_is_not():
@@ -232,17 +189,6 @@ def test_rewards_that_are_not_given_are_assumed_to_lie_in_the_range(per, known, 
     expected = known and per == "transition" and bool(bounds)
     assumed = Robust(**bounds).assumptions(problem)
     assert (within in assumed) == (within.code in [each.code for each in assumed]) == expected
-
-
-def test_words_do_not_depend_on_whose_numbers_they_are():
-    """Else a certificate that was read from JSON could not be confirmed."""
-    counts = Counts.from_dense(np.full((1, 2, 1), 5), reward_sums=np.ones((1, 2, 1)), starts=[5])
-    behavior = Policy.uniform(counts)
-    problem = Problem(counts=counts, behavior=behavior, discount=0.5, value_bounds=(-2.0, 2.0))
-    ours = certify(problem, behavior, Robust(reward_low=-1, reward_high=1))
-    theirs = certify(problem, behavior, Robust(reward_low=np.float64(-1), reward_high=np.int64(1)))
-    assert ours.assumptions == theirs.assumptions
-    verify(Certificate.from_json(theirs.to_json()), problem, behavior)
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 0.0), (1.0, 3.0), (-5.0, -1.0), (-1.0, 3.0)])

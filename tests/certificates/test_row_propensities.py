@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surestep import DecisionLog, Pairs, Policy, Problem, certify, estimate_behavior
+from support.problems import logged_problem
+from surestep import DecisionLog, Pairs, Policy, certify, estimate_behavior
 from surestep.certificates import Trajectory
 from surestep.errors import CertificateRefused, InvalidLog
 from surestep.offpolicy import importance_weights, paired_returns, paired_rewards
@@ -121,13 +122,7 @@ def test_what_nobody_would_have_done_lowers_the_mean():
 
 
 def problem_of(log):
-    return Problem(
-        counts=log.counts(),
-        behavior=estimate_behavior(log.counts()),
-        discount=float(DISCOUNT),
-        value_bounds=(-2.0, 2.0),
-        log=log,
-    )
+    return logged_problem(log, estimate_behavior(log.counts()), float(DISCOUNT), (-2.0, 2.0))
 
 
 CERTIFIER = Trajectory(

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from support.problems import uniform_problem
+from support.problems import logged_problem, uniform_problem
 from support.rollouts import Draw, roll_out
-from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, sample_log
+from surestep import Counts, FiniteMDP, Pairs, Policy, sample_log
 from surestep.certificates import stacks as module
 from surestep.certificates.stacks import (
     Rounds,
@@ -48,10 +48,7 @@ def test_a_run_is_over_where_it_needs_a_step_of_which_nobody_knows_where_it_led(
         np.full((3, 2, 3), 1 / 3), np.arange(18.0).reshape(3, 2, 3), 0.5, [0.5, 0.5, 0.0]
     )
     log = sample_log(mdp, Policy.uniform(mdp), 40, 6, np.random.default_rng(1))
-    problem = Problem(
-        counts=log.counts(), behavior=Policy.uniform(mdp), discount=0.5,
-        value_bounds=(0.0, 40.0), log=log,
-    )  # fmt: skip
+    problem = logged_problem(log, Policy.uniform(mdp), 0.5, (0.0, 40.0))  # fmt: skip
     policy = Policy.deterministic(mdp.pairs, [1, 0, 1])
     course = course_of(problem, policy, (0.0, 40.0), None)
     last = np.isin(np.arange(log.num_steps), log.episode_offsets[1:] - 1)

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from support.bets import lower_limit
+from support.failures import allowed_failures
+from support.logs import one_step_log
+from support.problems import logged_problem
 from support.rollouts import Draw, roll_out
 from surestep import (
     DecisionLog,
@@ -36,24 +38,9 @@ from surestep.model import Statement
 ADAPTIVE, FIXED = Stitched(series=96), Stitched(series=96, logger="fixed")
 
 
-def allowed_failures(number, delta=0.1):
-    """What a claim that fails with probability δ exceeds once in 10⁶ tests of so many draws."""
-    return int(scipy.stats.binom.ppf(1 - 1e-6, number, delta))
-
-
-def one_step_log(pairs, action, reward):
-    """Episodes of one decision in state 0, each over after it."""
-    action, reward = np.asarray(action), np.asarray(reward, float)
-    size, over = action.size, np.ones(action.size, bool)
-    zeros = np.zeros(size, int)
-    return DecisionLog(pairs, zeros, action, reward, zeros + 1, over, ~over, np.arange(size + 1))
-
-
 def bandit(log, behavior, bounds=(0.0, 1.0)):
     """The problem of a log of one decision an episode."""
-    return Problem(
-        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=bounds, log=log
-    )
+    return logged_problem(log, behavior, 0.9, bounds)
 
 
 def arm(pairs, action):
@@ -99,9 +86,7 @@ def test_the_capital_against_the_truth_has_the_mean_1():
     mdp, ours, theirs = wandering()
     low, high = -1.0, 1.5
     log = sample_log(mdp, theirs, 50, 20, np.random.default_rng(0))
-    problem = Problem(
-        counts=log.counts(), behavior=theirs, discount=0.8, value_bounds=(low, high), log=log
-    )
+    problem = logged_problem(log, theirs, 0.8, (low, high))
     course = course_of(problem, ours, (low, high), None)
     truth = performance(mdp, ours) - performance(mdp, theirs)
     capital = []
@@ -114,21 +99,6 @@ def test_the_capital_against_the_truth_has_the_mean_1():
     error = np.std(capital) / np.sqrt(len(capital))
     assert error < 0.03
     assert abs(np.mean(capital) - 1) < 4.5 * error
-
-
-def test_one_of_three_series_has_to_reach_the_goal_at_some_time():
-    # (1 + 0.99 (1 − μ)/μ)^n = 30 (1 + 10⁻⁹) after n values, and only those that are there count.
-    def limit(reaching, number):
-        series = np.zeros((8, 6))
-        series[reaching] = 1.0
-        return lower_limit(series, np.full(8, number), 1e6, 0.0, 0.1)
-
-    for number in (6, 3):
-        expected = 0.99 / (0.99 - 1 + (30 * (1 + 1e-9)) ** (1 / number))
-        for enough in ([0, 1], [2, 3], [4, 5], [5, 6, 7]):
-            assert limit(enough, number) == pytest.approx(expected, rel=1e-9)
-        for too_few in ([], [0], [2], [5, 6], [6, 7]):  # one alone is luck: asked for are 4 to 8
-            assert limit(too_few, number) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -227,9 +197,7 @@ def noisy(rng):
     mdp, ours, theirs = wandering()
     log = sample_log(mdp, theirs, 150, 25, rng)
     loud = replace(log, reward=log.reward + np.where(rng.random(log.num_steps) < 0.1, 1.8, -0.2))
-    problem = Problem(
-        counts=loud.counts(), behavior=theirs, discount=0.8, value_bounds=(-3.0, 11.0), log=loud
-    )
+    problem = logged_problem(loud, theirs, 0.8, (-3.0, 11.0))
     return problem, ours, performance(mdp, ours) - performance(mdp, theirs)
 
 
@@ -254,8 +222,9 @@ def test_it_keeps_its_promise_in_worlds_made_to_break_it(name):
 @pytest.mark.parametrize("certifier", [ADAPTIVE, Stitched(delta=0.3)], ids=repr)
 @pytest.mark.parametrize("name", WORLDS)
 def test_it_keeps_its_promise_in_many_logs(name, certifier, in_turn, monkeypatch):
-    number = 300 if in_turn else 600
+    number = 600
     if in_turn:
+        number = 300
         monkeypatch.setattr(bets, "CLEARLY", -100.0)
     wrong = failures(number, WORLDS[name], certifier)
     assert wrong <= allowed_failures(number, certifier.delta)
@@ -374,9 +343,7 @@ def through(rng, episodes):
     stays = Policy.deterministic(mdp.pairs, [0] * mdp.num_states)
     leaves = Policy.deterministic(mdp.pairs, [1] * mdp.num_states)
     log = sample_log(mdp, stays, episodes, 100_000, rng)
-    problem = Problem(
-        counts=log.counts(), behavior=leaves, discount=0.99, value_bounds=(0.0, 1.0), log=log
-    )
+    problem = logged_problem(log, leaves, 0.99, (0.0, 1.0))
     return problem, stays, performance(mdp, stays)
 
 
@@ -439,10 +406,7 @@ def through_doors(rng):
     pairs = Pairs.full(2 * DOORS + 1, 3)
     offsets = np.append(0, np.cumsum(lengths))
     log = DecisionLog(pairs, state, action, reward, following, over, ~over & False, offsets)
-    problem = Problem(
-        counts=log.counts(), behavior=everywhere(pairs, STAYS), discount=1.0,
-        value_bounds=(0.0, 1.0), log=log,
-    )  # fmt: skip
+    problem = logged_problem(log, everywhere(pairs, STAYS), 1.0, (0.0, 1.0))  # fmt: skip
     return problem, everywhere(pairs, OURS_THERE)
 
 
@@ -549,9 +513,7 @@ def test_a_single_stream_is_split_in_time_and_needs_a_known_start():
     mdp = FiniteMDP.from_dense(P, R, 0.5, initial=[1.0, 0.0])
     behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [1, 1])
     log = sample_log(mdp, behavior, 1, 3000, rng)
-    problem = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0), log=log
-    )
+    problem = logged_problem(log, behavior, 0.5, (0.0, 2.0))
     claim = certify(problem, better, Stitched(known_start=True))
     truth = performance(mdp, better) - performance(mdp, behavior)
     assert 0.5 * truth < claim.lower <= truth
@@ -572,9 +534,7 @@ def test_without_a_discount_rollouts_go_on_until_they_end():
     wrong = 0
     for seed in range(30):
         log = sample_log(mdp, behavior, 400, 200, np.random.default_rng(seed))
-        problem = Problem(
-            counts=log.counts(), behavior=behavior, discount=1.0, value_bounds=(0.0, 1.0), log=log
-        )
+        problem = logged_problem(log, behavior, 1.0, (0.0, 1.0))
         claim = certify(problem, better, ADAPTIVE)
         wrong += claim.lower > 0.8 - 0.65
         assert claim.figures["horizon"] is None
@@ -590,9 +550,7 @@ def test_a_time_limit_is_no_end():
     mdp = FiniteMDP.from_dense(P, R, 0.5)
     behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [0])
     log = sample_log(mdp, behavior, 300, 2, np.random.default_rng(0))
-    problem = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0), log=log
-    )
+    problem = logged_problem(log, behavior, 0.5, (0.0, 2.0))
     claim = certify(problem, better, ADAPTIVE)
     assert claim.figures["cut_share"] == 1.0
     assert claim.figures["paired"]

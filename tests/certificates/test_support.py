@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from support.failures import RARE, allowed_failures
 from support.oracles import gains_in_draws
-from support.problems import uniform_problem
+from support.problems import logged_problem, uniform_problem
 from support.reward_oracle import unknown_rewards
-from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_log
+from surestep import Counts, FiniteMDP, Policy, certify, performance, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import (
     Posterior,
@@ -30,7 +31,6 @@ from surestep.rehearsal import default_family
 from surestep.rehearsal.completion import completed
 from surestep.rehearsal.sources import problem_of
 
-RARE = 1e-6
 ALLOWED = np.zeros((4, 2, 4), bool)  # the last state ends episodes
 ALLOWED[0] = [[1, 1, 0, 1], [0, 0, 1, 0]]
 ALLOWED[1] = [[0, 1, 1, 1], [1, 0, 0, 1]]
@@ -86,49 +86,13 @@ def drawn_rows(problem, certifier, draws):
     return rows
 
 
-def shapes_of(problem, prior, weight=5.0):
+def shapes_of(problem, prior):
     """The Dirichlet shapes [S, A, S] of the posterior, 0 where nothing can come."""
-    sizes = ALLOWED.sum(axis=2, keepdims=True)
-    prior_weight = {
-        "weight": weight / np.maximum(sizes, 1) * ALLOWED,
-        "uniform": 1.0 * ALLOWED,
-        "jeffreys": 0.5 * ALLOWED,
-        "own": np.zeros(ALLOWED.shape),
-    }[prior]
-    if prior == "own":
-        prior_weight[ALLOWED] = problem.support.weight
-    return prior_weight + TIMES
-
-
-@pytest.mark.parametrize(
-    "certifier",
-    [
-        Posterior(prior="weight"),
-        Posterior(prior="weight", prior_weight=0.02),
-        Posterior(prior="uniform"),
-        Posterior(prior="jeffreys"),
-        Posterior(prior="own"),
-    ],
-    ids=repr,
-)
-def test_rows_have_the_moments_of_their_own_dirichlet(certifier):
-    problem, _, _ = example()
-    draws = 10_000
-    rows = drawn_rows(problem, certifier, draws)
-    shapes = shapes_of(problem, certifier.prior, certifier.prior_weight).reshape(-1, 4)
-    limit = scipy.stats.norm.isf(RARE / 2 / (6 * 20))
-    for found, shape in zip(rows.swapaxes(0, 1)[:6], shapes[:6], strict=True):
-        assert not found[:, shape == 0].any()
-        np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
-        mean, total = shape / shape.sum(), shape.sum()
-        covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
-        centred = found - mean
-        products = np.einsum("ni,nj->nij", centred, centred)
-        for gap, spread in (
-            (centred.mean(axis=0), centred.std(axis=0)),
-            (products.mean(axis=0) - covariance, products.std(axis=0)),
-        ):
-            assert (np.abs(gap) <= limit * spread / np.sqrt(draws) + 1e-12).all()
+    if prior == "weight":
+        return TIMES + 5.0 / np.maximum(ALLOWED.sum(axis=2, keepdims=True), 1) * ALLOWED
+    shapes = TIMES.astype(float)
+    shapes[ALLOWED] += problem.support.weight
+    return shapes
 
 
 def test_the_tiniest_weights_leave_one_successor_each_as_often_as_they_should():
@@ -212,13 +176,9 @@ def test_under_the_users_own_prior_the_truth_is_one_more_draw():
         mdp = FiniteMDP.from_dense(P, rng.normal(size=P.shape[:2]) * [[1], [1], [1], [0]], 0.8)
         rewards = mdp.pairs.dense(np.where(mdp.pairs.state < 3, mdp.expected_reward, 0.0))
         log = sample_log(mdp, Policy.uniform(mdp), 8, 5, rng)
-        problem = Problem(
-            counts=replace(log.counts(rewards=rewards), terminal=np.arange(4) == 3),
-            behavior=Policy.uniform(mdp),
-            discount=0.8,
-            value_bounds=(-50.0, 50.0),
-            support=successors(mdp.pairs, ALLOWED, WEIGHT),
-        )
+        counts = replace(log.counts(rewards=rewards), terminal=np.arange(4) == 3)
+        support = successors(mdp.pairs, ALLOWED, WEIGHT)
+        problem = uniform_problem(counts, 0.8, (-50.0, 50.0), support=support)
         policy = SPIBB(n_wedge=1).improve(problem).policy
         if not np.array_equal(policy.probability, problem.behavior.probability):
             certifier = Posterior(prior="own", draws=draws, seed=world, starts="known")
@@ -358,14 +318,9 @@ def claim_about_one_split(good, number, certifier):
         table, rewards=[[0, 0], [1, 1], [-1, -1], [0, 0]], terminal=np.arange(4) == 3
     )
     left, right = (Policy.from_dense(counts, [row] + [[0.5, 0.5]] * 3) for row in np.eye(2))
-    problem = Problem(
-        counts=counts,
-        behavior=left,
-        discount=0.9,
-        value_bounds=(-1.0, 1.0),
-        support=successors(counts.pairs, allowed),
-    )
-    found = certify(problem, right, certifier)
+    support = successors(counts.pairs, allowed)
+    problem = uniform_problem(counts, 0.9, (-1.0, 1.0), support=support)
+    found = certify(replace(problem, behavior=left), right, certifier)
     assert found.figures["parts"] == 1
     return found.lower
 
@@ -378,7 +333,7 @@ def test_where_one_split_is_all_there_is_claims_fail_about_as_often_as_they_may(
         lower = claim_about_one_split(rng.binomial(300, p), 300, certifier)
         wrong += lower > 0.9 * (2 * p - 1)
     # One of the two sides is what counts, so about δ/2 of the claims are wrong.
-    assert number * delta / 6 < wrong <= int(scipy.stats.binom.ppf(1 - RARE, number, delta))
+    assert number * delta / 6 < wrong <= allowed_failures(number, delta)
 
 
 def test_only_strict_sets_stand_a_logger_who_stops_when_it_looks_good():
@@ -395,7 +350,7 @@ def test_only_strict_sets_stand_a_logger_who_stops_when_it_looks_good():
             lower = claim_about_one_split(int(good[stop]), int(tries[stop]), certifier)
             wrong[strict] += lower > 0.9 * (2 * p - 1)
     assert wrong[False] > number / 4
-    assert wrong[True] <= int(scipy.stats.binom.ppf(1 - RARE, number, delta))
+    assert wrong[True] <= allowed_failures(number, delta)
 
 
 # ---- problems made from others ----------------------------------------------------------------
@@ -409,14 +364,8 @@ def logged_example():
     mdp = FiniteMDP.from_dense(P, np.ones((4, 2)) * [[1], [2], [0], [0]], 0.8)
     log = sample_log(mdp, Policy.uniform(mdp), 2, 3, rng)
     counts = replace(log.counts(), terminal=np.arange(4) == 3)
-    return Problem(
-        counts=counts,
-        behavior=Policy.uniform(mdp),
-        discount=0.8,
-        value_bounds=(0.0, 10.0),
-        log=log,
-        support=successors(mdp.pairs, ALLOWED, WEIGHT),
-    )
+    support, behavior = successors(mdp.pairs, ALLOWED, WEIGHT), Policy.uniform(mdp)
+    return logged_problem(log, behavior, 0.8, (0.0, 10.0), counts=counts, support=support)
 
 
 def test_the_training_part_knows_the_support():

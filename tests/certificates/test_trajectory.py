@@ -4,38 +4,33 @@ A proved claim may fail with probability δ. Tests of that draw with fixed seeds
 failures as a claim that fails exactly that often would exceed once in 10⁶ tests.
 """
 
-import dataclasses
-import json
 import math
 from dataclasses import replace
 
-import jsonschema
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import surestep.certificates
+from support.failures import allowed_failures
+from support.problems import logged_problem
 from support.strategies import logged_problems
 from support.trajectory_examples import (
     BEHAVIOR,
     BOUNDS,
-    CASES,
     MDP,
     POLICY,
     PROVED,
-    VALUES,
     every,
     example,
     problem_of,
     true_difference,
 )
-from surestep import Certificate, FiniteMDP, Policy, Problem, certify, performance, sample_log
-from surestep.certificates import Trajectory, training_part, verify
+from surestep import FiniteMDP, Policy, certify, performance, sample_log
+from surestep.certificates import Trajectory, training_part
 from surestep.certificates.trajectory import discounted_steps, effective_number
 from surestep.errors import CertificateRefused
-from surestep.model import Statement, certificate_schema
+from surestep.model import Statement
 from surestep.offpolicy import (
     ESTIMATORS,
     betting,
@@ -46,19 +41,12 @@ from surestep.offpolicy import (
 )
 
 
-def allowed_failures(number, delta):
-    """What a claim that fails with probability δ exceeds once in 10⁶ tests of so many draws."""
-    return int(scipy.stats.binom.ppf(1 - 1e-6, number, delta))
-
-
 def test_values_are_taken_for_bounded_only_where_they_matter():
     """What comes after the horizon counts by the bounds on values, unless the claim ends there."""
     mdp = FiniteMDP.from_dense([[[0.5, 0.5]], [[0.0, 0.0]]], [[1.0], [0.0]], 0.9)
     policy = Policy.uniform(mdp)
     log = sample_log(mdp, policy, 5, 3, np.random.default_rng(0))
-    problem = Problem(
-        counts=log.counts(), behavior=policy, discount=0.9, value_bounds=(0.0, 7.0), log=log
-    )
+    problem = logged_problem(log, policy, 0.9, (0.0, 7.0))
     bounded = Statement("values-bounded", {"low": 0.0, "high": 7.0})
     for terms, matters in (
         ({"horizon": 3}, True),
@@ -188,9 +176,7 @@ def test_a_policy_must_not_be_chosen_by_the_episodes_that_judge_it():
     wrong = {"test part": 0, "training part": 0}
     for _ in range(number):
         log = sample_log(mdp, behavior, 300, 1, rng)
-        problem = Problem(
-            counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=(0, 1), log=log
-        )
+        problem = logged_problem(log, behavior, 0.9, (0, 1))
         by_test = max(certify(problem, arm, judge).lower for arm in arms)
         part = training_part(problem, judge.train_share, judge.seed)
         by_training = max(arms, key=lambda arm: certify(part, arm, chooser).lower)
@@ -230,38 +216,6 @@ def test_steps_are_discounted():
     assert discounted_steps(0.5, None) == 2.0
     assert discounted_steps(0.5, 3) == 1.75
     assert discounted_steps(1.0, 3) == 3.0
-
-
-# ---- the contract -----------------------------------------------------------------------------
-
-
-@every(CASES)
-def test_a_claim_is_the_same_every_time_and_survives_being_saved(certifier):
-    problem = example()
-    found = certify(problem, POLICY, certifier)
-    assert certify(problem, POLICY, certifier) == found
-    assert (found.kind, found.delta) == ("trajectory", certifier.delta)
-    assert found.span == VALUES[1] - VALUES[0]
-    assert set(found.parameters) == {field.name for field in dataclasses.fields(certifier)}
-    assert certifier.value_figures <= set(found.figures)
-    saved = Certificate.from_json(found.to_json())
-    assert saved == found
-    assert verify(saved, problem, POLICY) == found
-    jsonschema.Draft202012Validator(certificate_schema()).validate(json.loads(found.to_json()))
-    names = vars(surestep.certificates) | {"np": np}
-    assert eval(repr(certifier), names) == certifier  # noqa: S307
-
-
-@every(CASES)
-def test_another_policy_or_log_is_found(certifier):
-    problem = example()
-    found = certify(problem, POLICY, certifier)
-    for other in (BEHAVIOR, POLICY.mix(BEHAVIOR, 1e-6)):
-        with pytest.raises(CertificateRefused):
-            verify(found, problem, other)
-    for changed in (example(seed=1), replace(problem, value_bounds=(-4.0, 7.0))):
-        with pytest.raises(CertificateRefused):
-            verify(found, changed, POLICY)
 
 
 @settings(max_examples=30)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from surestep import FiniteMDP, Policy, Problem, certify, sample_log
+from support.problems import logged_problem
+from surestep import FiniteMDP, Policy, certify, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, Stitched, Trajectory
 from surestep.certificates.episodes import training_for
@@ -20,9 +21,7 @@ def alike(seed):
     mdp = FiniteMDP.from_dense(P, R, 1.0)
     behavior = Policy.uniform(mdp)
     log = sample_log(mdp, behavior, 200, 10_000, np.random.default_rng(seed))
-    return Problem(
-        counts=log.counts(), behavior=behavior, discount=1.0, value_bounds=(0.0, 1.0), log=log
-    )
+    return logged_problem(log, behavior, 1.0, (0.0, 1.0))
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
@@ -18,8 +19,8 @@ from contract.worlds import with_log, with_more_data, with_one_step, without_dat
 from support import tasks
 from support.oracles import best_bounded_row, best_row, class_optimum, exact_value, largest_gap
 from support.strategies import logged_problems, problems
-from surestep import Problem, evaluate_with_bound, optimal, performance
-from surestep.algorithms import ALGORITHMS, SPIBB, Promise
+from surestep import evaluate_with_bound, optimal, performance
+from surestep.algorithms import ALGORITHMS, SPIBB, Promise, registry
 from surestep.algorithms.registry import algorithm_of, settings_of
 from surestep.errors import InvalidParameter
 from surestep.parallel import map_in_order
@@ -60,6 +61,7 @@ def test_a_registered_algorithm_has_settings_to_be_tested_with(name):
     assert all(isinstance(algorithm, ALGORITHMS[name]) for algorithm in SETTINGS[name])
     for algorithm in SETTINGS[name]:
         assert algorithm.name == name
+        assert registry.needs_log(algorithm) == needs_log(algorithm)
         assert algorithm.source
         assert (name in CONSTRAINTS) == bool(algorithm.constraint)
 
@@ -162,11 +164,7 @@ def test_in_the_estimated_mdp_the_policy_is_never_worse(algorithm, data):
     )
     slack = slack_of(problem, found.plan)
     assert estimate.initial @ after >= estimate.initial @ before - slack
-    if algorithm.name not in (
-        "robust-mdp",
-        "provable",
-        "constrained",
-    ):  # which look at the start only
+    if algorithm.name not in ("robust-mdp", "provable", "constrained"):  # which look at starts
         assert (after >= before - slack).all()
 
 
@@ -246,13 +244,8 @@ def test_the_optimum_is_reached_as_every_pair_is_visited_more_often(algorithm, d
 @given(problem=problems())
 def test_spibb_on_two_successor_counts_agrees_on_main_states(algorithm, problem):
     split = two_successor(problem.counts)
-    again = Problem(
-        counts=split.counts,
-        behavior=split.lift(problem.behavior),
-        discount=split.discounts(problem.discount),
-        value_bounds=problem.value_bounds,
-        unseen=problem.unseen,
-    )
+    behavior, discounts = split.lift(problem.behavior), split.discounts(problem.discount)
+    again = replace(problem, counts=split.counts, behavior=behavior, discount=discounts)
     plain, found = algorithm.improve(problem).plan, algorithm.improve(again).plan
     gap = np.abs(found.value[: problem.num_states] - plain.value).max()
     assert gap <= plain.error_bound + found.error_bound

@@ -78,41 +78,13 @@ def test_weights_too_small_for_a_double_are_zero():
 @pytest.mark.parametrize(
     ("steps", "policy", "behavior", "error", "words"),
     [
-        (
-            [0, 1],
-            policy_of(0.5),
-            policy_of(1.0),
-            InvalidLog,
-            "episode 0, step 1 takes state 'ward', action 'treat', which the behavior policy never "
-            "does; expected the policy that made the log; 1 of 2 steps is affected",
-        ),
-        (
-            [0],
-            policy_of(0.75),
-            policy_of(1.0),
-            UnsupportedPolicy,
-            "the policy takes state 'ward', action 'treat' with probability 0.25, but the behavior "
-            "policy never does; expected only what that may do",
-        ),
-        (
-            [0] * 1200,
-            policy_of(1.0),
-            policy_of(0.5),
-            UnsupportedPolicy,
-            "the importance weight of episode 0, step 1023 is too large for a double; expected a "
-            "policy nearer to the behavior policy, for episodes this long; 177 of 1200 steps are",
-        ),
-        (
-            [0],
-            policy_of(1.0),
-            Policy(WARD, [1e-320, 1.0, 1.0, 0.0]),
-            UnsupportedPolicy,
-            "the importance weight of episode 0, step 0 is too large for a double",
-        ),
+        ([0, 1], 0.5, 1.0, InvalidLog, "step 1 takes state 'ward', action 'treat', .* 1 of 2 step"),
+        ([0], 0.75, 1.0, UnsupportedPolicy, "state 'ward', action 'treat' with probability 0.25, "),
+        ([0] * 1200, 1.0, 0.5, UnsupportedPolicy, "step 1023 is too large .* 177 of 1200 steps ar"),
+        ([0], 1.0, 1e-320, UnsupportedPolicy, "weight of episode 0, step 0 is too large for a dou"),
     ],
 )
 def test_what_has_no_weights_is_refused_by_name(steps, policy, behavior, error, words):
-    with pytest.raises(SurestepError) as refusal:
-        importance_weights(ward_log(*steps), policy, behavior)
+    with pytest.raises(SurestepError, match=words) as refusal:
+        importance_weights(ward_log(*steps), policy_of(policy), policy_of(behavior))
     assert type(refusal.value) is error
-    assert words in str(refusal.value)

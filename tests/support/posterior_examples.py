@@ -1,19 +1,11 @@
-"""What tests of the posterior share: small problems, and how often the rare may happen."""
+"""Small problems that tests of the posterior share."""
 
 from dataclasses import replace
 
 import numpy as np
-import scipy.stats
 
 from support.problems import uniform_problem
 from surestep import Counts, Policy
-
-RARE = 1e-6
-
-
-def allowed_failures(number, delta):
-    """What a bound that fails with probability δ exceeds once in 10⁶ tests of so many draws."""
-    return int(scipy.stats.binom.ppf(1 - RARE, number, delta))
 
 
 def example(**changes):
@@ -50,9 +42,6 @@ def dense_times(counts):
     pair = np.repeat(np.arange(pairs.num_pairs), np.diff(counts.offsets))
     table[pairs.state[pair], pairs.action[pair], counts.successor] = counts.times
     return table
-
-
-# ---- gains ------------------------------------------------------------------------------------
 
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
