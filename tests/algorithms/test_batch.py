@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from contract.settings import SETTINGS, needs_log
 from support.frozen import assert_frozen
 from support.gpu import NEARLY
-from support.strategies import SEEDS, random_policy
+from support.strategies import SEEDS, problems
 from surestep import Pairs, Policy, evaluate
+from surestep._arrays import run_owners, run_sums
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_batch
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.limits import Limits, limited
@@ -36,39 +37,22 @@ CASES = [
 
 @st.composite
 def batches(draw, size=5):
-    """A few data sets over ragged pairs, with every kind of reward, ends and unseen pairs."""
-    rng = np.random.default_rng(draw(SEEDS))
-    states, actions = draw(st.integers(1, 4)), draw(st.integers(1, 3))
-    enabled = rng.random((states, actions)) < 0.8
-    enabled[:, 0] = True
-    pairs = Pairs.from_enabled(enabled)
-    ends = rng.random(states) < 0.2
-    ends[0] = False
-    successor = np.tile(np.arange(states), pairs.num_pairs)
-    times = rng.integers(0, 4, (size, pairs.num_pairs, states))
-    times *= rng.choice([0, 1, 30], (size, pairs.num_pairs, 1))
-    times[:, ends[pairs.state]] = 0
-    per, known = draw(st.sampled_from(["pair", "transition"])), draw(st.booleans())
-    observed = times.sum(axis=2) if per == "pair" else times.reshape(size, -1)
-    rewards = rng.normal(size=observed.shape[1:])
-    starts = rng.integers(0, 5, (size, states))
-    starts[:, 0] += 1
-    counts = CountsBatch(
-        pairs,
-        np.arange(pairs.num_pairs + 1) * states,
-        successor,
-        times.reshape(size, -1),
-        LoggedRewards(rewards if known else rewards * observed, per, known),
-        starts,
-        ends,
-    )
-    return ProblemBatch(
-        counts=counts,
-        behavior=random_policy(pairs, rng),
-        discount=draw(st.sampled_from([0.0, 0.5, 0.95])),
-        value_bounds=(-100.0, 100.0),
-        unseen=draw(st.sampled_from(["terminal", "pessimistic"])),
-    )
+    """Data sets like that of a problem, of which each saw its pairs more often, less, or never."""
+    problem, rng = draw(problems(generic=True)), np.random.default_rng(draw(SEEDS))
+    counts, logged = problem.counts, problem.counts.rewards
+    owner, several = run_owners(counts.offsets), []
+    for _ in range(size):
+        often = rng.choice([0, 1, 30], counts.pairs.num_pairs)
+        times = rng.binomial(counts.times, 0.7) * often[owner]
+        values = logged.values
+        if not logged.known:
+            observed = times if logged.per == "transition" else run_sums(times, counts.offsets)
+            values = rng.normal(size=values.size) * observed
+        rewards = replace(logged, values=values)
+        starts = rng.integers(0, 5, counts.starts.size) + counts.starts
+        new = replace(counts, times=times, rewards=rewards, starts=starts)
+        several.append(replace(problem, counts=new))
+    return ProblemBatch.from_problems(several)
 
 
 @pytest.mark.parametrize("algorithm", CASES, ids=repr)
@@ -77,6 +61,7 @@ def batches(draw, size=5):
 def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
     found = improve_batch(algorithm, problems)
     assert_frozen(found)
+    assert_frozen(problems.counts)
     for index in range(problems.counts.num_data_sets):
         problem = problems.problem(index)
         improved = algorithm.improve(problem)
@@ -139,16 +124,6 @@ def parts(**changes):
         "rewards": LoggedRewards(np.array([[3.0, 1.0], [1.0, 0.0]]), "pair", False),
         "starts": np.array([[1], [2]]),
     } | changes
-
-
-def test_counts_of_one_data_set():
-    batch = CountsBatch(**parts())
-    assert batch.num_data_sets == 2
-    assert batch.visits.tolist() == [[3, 1], [2, 0]]
-    second = batch.counts(1)
-    assert (second.times.tolist(), second.starts.tolist()) == ([2, 0], [2])
-    assert second.rewards.values.tolist() == [1.0, 0.0]
-    assert_frozen(batch)
 
 
 def seen(values, per="pair", known=False, *ends):
@@ -222,16 +197,6 @@ def test_discount_1_is_refused_where_an_estimate_never_ends():
     for algorithm in (BasicRL(), SPIBB(n_wedge=0)):
         with pytest.raises(NeverEnds, match="state 0 never ends under "):
             improve_batch(algorithm, ProblemBatch(**terms(discount=1.0)))
-
-
-@pytest.mark.parametrize("algorithm", [SPIBB(n_wedge=1), LowerSPIBB(n_wedge=1)])
-def test_a_batch_may_hold_one_data_set(algorithm):
-    one = {"times": np.array([[3, 1]]), "starts": np.array([[1]])}
-    rewards = LoggedRewards(np.array([[3.0, 1.0]]), "pair", False)
-    problems = ProblemBatch(**terms(CountsBatch(**parts(**one, rewards=rewards))))
-    found, alone = improve_batch(algorithm, problems), algorithm.improve(problems.problem(0))
-    assert found.policy[0] == pytest.approx(alone.policy.probability)
-    assert found.n_wedge == 1
 
 
 @pytest.mark.parametrize("limits", [None, Limits()])

@@ -7,7 +7,7 @@ import surestep
 from support.problems import uniform_problem
 from surestep import Counts, Pairs, Policy
 from surestep.algorithms import SPIBB, BasicRL, RaMDP, SoftSPIBB
-from surestep.algorithms.contract import improvement_of, tie_of, valued_at_lowest, with_known_reward
+from surestep.algorithms.contract import improvement_of, tie_of
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import LoggedRewards
 
@@ -27,31 +27,6 @@ def counts_of(values, per, known):
 
 def problem_of(counts):
     return uniform_problem(counts, 0.5, (-7.0, 9.0))
-
-
-@pytest.mark.parametrize(
-    ("values", "per", "known", "expected"),
-    [
-        ([1.0, 2.0, 3.0], "transition", True, [True, True, True]),
-        ([4.0, 0.0, 9.0], "transition", False, [True, False, True]),
-        ([1.0, 3.0], "pair", True, [True, False, True]),
-        ([4.0, 9.0], "pair", False, [True, False, True]),
-    ],
-)
-def test_a_reward_is_known_of_what_was_seen_or_told_for_the_transition(
-    values, per, known, expected
-):
-    assert with_known_reward(counts_of(values, per, known)).tolist() == expected
-
-
-def test_scarce_pairs_end_at_the_lower_value_bound_and_others_pay_their_price():
-    problem = problem_of(counts_of([1.0, 3.0], "pair", True))
-    changed = valued_at_lowest(problem, np.array([False, True]), price=np.array([0.25, 0.5]))
-    assert changed.expected_reward.tolist() == [0.75, -7.0]
-    assert changed.offsets.tolist() == [0, 1, 1]
-    assert changed.ending_reward[1] == -7.0
-    free = valued_at_lowest(problem, np.array([True, False]))
-    assert free.expected_reward.tolist() == [-7.0, 3.0]
 
 
 @pytest.mark.parametrize(

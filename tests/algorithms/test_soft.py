@@ -141,23 +141,6 @@ def test_bounds_about_rows(name, as_name):
     assert found[0] == pytest.approx(math.sqrt(2 / 3 * math.log(2 * 3 * 2 / 0.1)))
 
 
-def test_bernstein():
-    """Returns at γ = ½: 2 after action 0 at the start, 2 and 0 after action 1."""
-    episodes = [(0, 0, 1.0, 1), (1, 1, 2.0, 0)], [(1, 1, 0.0, 0)]
-    log = log_of(Pairs.full(2, 2), *episodes, cut=(0, 1))
-    problem = uniform_problem(log.counts(), 0.5, (-1.0, 4.0), log=log)
-    returns = pair_returns(problem)
-    assert returns.times.tolist() == [1, 0, 0, 2]
-    assert returns.mean.tolist() == [2.0, 0.0, 0.0, 1.0]
-    assert returns.variance.tolist() == [0.0, 0.0, 0.0, 2.0]
-    log_term = math.log(4 * 2 * 2 / 0.2)
-    variance = 2.0 / (2 * 4.0) ** 2
-    expected = 2 * (math.sqrt(2 * variance * log_term / 2) + 7 * log_term / (3 * (2 - 1)))
-    assert errors_of("bernstein", problem, 0.2).tolist() == pytest.approx(
-        [math.inf, math.inf, math.inf, expected]
-    )
-
-
 @settings(max_examples=30)
 @given(data=st.data())
 def test_all_are_what_plain_loops_say(data):

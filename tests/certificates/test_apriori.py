@@ -1,4 +1,4 @@
-"""The a-priori certificate: its formula in exact arithmetic, and the policies that it covers."""
+"""The a-priori certificate: its gain in exact arithmetic, and the policies that it covers."""
 
 import runpy
 from dataclasses import replace
@@ -6,7 +6,6 @@ from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -16,7 +15,7 @@ from support.oracles import exact_value, solve_exactly
 from support.strategies import policies, problems
 from surestep import Counts, Policy, Problem, certify, estimate_behavior, performance
 from surestep.algorithms import SPIBB
-from surestep.bounds import BOUNDS
+from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.certificates import APriori
 from surestep.errors import CertificateRefused
 from surestep.model import Statement
@@ -76,39 +75,9 @@ def exact_gain(problem, policy):
     )
 
 
-def bisected(below):
-    """The number between 0 and 1 below which `below` holds."""
-    low, high = mpmath.mpf(0), mpmath.mpf(1)
-    for _ in range(45):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return low
-
-
-def exact_loss(bound, n, problem, delta):
-    """f(γ) · V_max · radius(N) as Table 1 prints it, in 30 digits."""
-    with mpmath.workdps(30):
-        S, A = problem.num_states, problem.num_actions
-        discount, delta = mpmath.mpf(problem.discount), mpmath.mpf(delta)
-        argument = {
-            "spi": 2 * S * A * 2**S / delta,
-            "spi-no-gamma": 2 * S * A * 2**S / delta,
-            "spibb": 2 * S * A * 2**S / delta,
-            "2s": 8 * S**2 * A**2 / delta,
-            "ks": 2 * S**2 * A**2 * 2**3 / (2 * delta),
-        }
-        if bound == "beta":
-            share = delta / (S**2 * A**2)
-            radius = bisected(
-                lambda r: (
-                    mpmath.betainc(n / 2 + 1, n / 2 + 1, 0, (1 - r) / 2, regularized=True)
-                    > share / 2
-                )
-            )
-        else:
-            radius = mpmath.sqrt(mpmath.mpf(2) / n * mpmath.log(argument[bound]))
-        factor = {"spi": 2 * discount, "spi-no-gamma": 2}.get(bound, 4) / (1 - discount)
-        return float(factor * max(abs(each) for each in problem.value_bounds) * radius)
+def loss_of(bound, n, problem, delta):
+    """f(γ) · V_max · radius(N), which tests of bounds hold against the paper and 40 digits."""
+    return zeta(bound, n, ProblemSize.of(problem, delta))
 
 
 def moved(policy, source, target, mass):
@@ -119,9 +88,6 @@ def moved(policy, source, target, mass):
     return Policy(policy.pairs, probability)
 
 
-# ---- the formula ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("bound", BOOTSTRAPPING)
 @settings(max_examples=settings.default.max_examples // 2)
 @given(problem=USABLE, n_wedge=N_WEDGES, delta=st.sampled_from([0.01, 0.1, 0.5]))
@@ -129,7 +95,7 @@ def test_the_claim_is_the_gain_less_the_loss(bound, problem, n_wedge, delta):
     policy = SPIBB(n_wedge=n_wedge).improve(problem).policy
     found = certify(problem, policy, APriori(bound=bound, delta=delta, n_wedge=n_wedge))
     assume(found.figures["changed_pairs"])
-    loss, gain = exact_loss(bound, n_wedge, problem, delta), float(exact_gain(problem, policy))
+    loss, gain = loss_of(bound, n_wedge, problem, delta), float(exact_gain(problem, policy))
     scale = 1e-9 * max(problem.value_bound, 1.0)
     assert found.figures["loss"] == pytest.approx(loss, rel=1e-9)
     assert found.figures["gain"] == pytest.approx(gain, abs=scale)
@@ -166,25 +132,12 @@ def test_standard_spi_covers_any_policy_but_credits_no_gain(bound, problem, data
     assume(found.figures["changed_pairs"])
     n = int(problem.counts.visits[asked].min())
     assert found.figures["n_wedge"] == n
-    loss, gain = exact_loss(bound, n, problem, 0.1), float(exact_gain(problem, policy))
+    loss, gain = loss_of(bound, n, problem, 0.1), float(exact_gain(problem, policy))
     assert found.lower == pytest.approx(
         min(gain, 0.0) - loss, rel=1e-9, abs=1e-9 * max(problem.value_bound, 1.0)
     )
     with pytest.raises(CertificateRefused, match=rf"needs at least {n + 1} of every pair"):
         certify(problem, policy, APriori(bound=bound, n_wedge=n + 1))
-
-
-@pytest.mark.parametrize("bound", BOUNDS)
-@settings(max_examples=10)
-@given(problem=USABLE, n_wedge=st.one_of(st.none(), N_WEDGES))
-def test_the_behavior_policy_itself_loses_nothing(bound, problem, n_wedge):
-    found = certify(problem, problem.behavior, APriori(bound=bound, n_wedge=n_wedge))
-    assert found.lower == 0
-    assert found.figures["n_wedge"] is None
-    assert found.notes == (Statement("nothing-changed"),)
-
-
-# ---- which policies are covered ---------------------------------------------------------------
 
 
 @st.composite
@@ -287,9 +240,6 @@ def test_enough_data_certifies_a_gain():
     assert certify(two_doors([5, 5]), policy, APriori()).says_nothing
 
 
-# ---- what was never seen ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n_wedge", [10**3, 10**5])
 def test_what_was_never_seen_is_no_gain_any_more(n_wedge):
     # The counterexample of docs/bounds.md: with unseen doors at 0 the bound allows a smaller loss
@@ -323,9 +273,6 @@ def test_the_gain_is_at_most_that_of_any_way_to_complete_the_estimate(problem, d
     completed = replace(model, ending_reward=ending)
     gain = performance(completed, policy) - performance(completed, problem.behavior)
     assert float(exact_gain(problem, policy)) <= gain + 1e-9 * problem.value_bound
-
-
-# ---- terms and words --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bound", BOUNDS)

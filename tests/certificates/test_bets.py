@@ -13,34 +13,27 @@ import pytest
 
 from support.bets import lower_limit, lower_limit_in_turn
 from support.problems import uniform_problem
-from surestep import Counts, Policy
-from surestep.certificates import Stitched, bets, stitched
+from surestep import Counts
+from surestep.certificates import Stitched, stitched
 from surestep.certificates.bets import (
-    Bet,
     BetPlan,
-    ExpectedBets,
     Fold,
     Levels,
     bets_alone,
     bets_in_turn,
     kinds_of,
     least_of,
-    limits_of,
     log_goal,
     most_rounds,
-    plans_at,
     span_of,
     stake_for,
     usual_stakes,
 )
 from surestep.certificates.stacks import Rounds, Tallies, Way
 from surestep.certificates.stitched import (
-    Folds,
-    Judging,
     Planning,
     check_rounds,
     grown,
-    lower_limits,
     plans_of,
 )
 from surestep.errors import RefutedBounds
@@ -84,21 +77,6 @@ def test_nothing_is_shown_by_nothing():
     assert lower_limit(series, np.array([5, 0, 0]), 0.5, LEAST, DELTA) > LEAST
 
 
-def test_limits_that_are_sought_together_are_those_of_each():
-    rng = np.random.default_rng(0)
-    bets = []
-    for place in range(9):
-        series = rng.normal(0.7, 0.4, (4, 30 + place)).clip(LEAST, 2.0)
-        complete = rng.integers(0, 31, 4) * (place != 4)
-        turns = TURNS._replace(cycle=2 + place) if place % 3 == 0 else None
-        bets.append(Bet(series, complete, DELTA / (1 + place), LEAST, 0.3, turns))
-    together = limits_of(bets)
-    assert together == [limits_of([bet])[0] for bet in bets]
-    assert together[4] == LEAST
-    assert len(set(together)) > 5
-    assert limits_of([]) == []
-
-
 def test_bets_of_two_halves_on_each_other_are_fair_but_not_their_product():
     # Two fair arms, tossed once in either half; each half bets on the arm that won in it.
     means = [Fraction(0)] * 3
@@ -110,8 +88,6 @@ def test_bets_of_two_halves_on_each_other_are_fair_but_not_their_product():
             means[i] += value / 16
     assert means == [1, 1, Fraction(17, 16)]
 
-
-# ---- two means in turn --------------------------------------------------------------------------
 
 LIMITS = (-1.0, 2.0)
 TURNS = Turns(3, 0.8, 0.5, 0.2, 0.9, 0.4, 0.99, LIMITS)
@@ -276,16 +252,6 @@ def test_the_limit_to_be_expected_in_turn_is_that_of_both_stakes():
     assert plan.score == pytest.approx(1.0 - 0.5 - goal / factor - factor * spread / 2)
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(1.0, -0.2), (1.8, -1.0)])
-def test_the_smaller_cap_of_two_is_expected_to_hold_for_both(ours, theirs):
-    # Values of no spread: 1 may be lost of 1, or 1.8 of 2; and 2 − 0.2, or 2 − 1.
-    plan = planned([[ours, theirs] * 10], 1.0, who=2)
-    factor = 10 * 0.99 / 1.8
-    spread = 2 * 2e-3**2 / 10
-    expected = ours + theirs - math.log(30.0 / 0.8) / factor - factor * spread / 2
-    assert plan.score == pytest.approx(expected, rel=1e-6)
-
-
 def test_without_rounds_of_both_policies_do_not_take_turns():
     for values in (np.zeros((2, 0)), np.zeros((2, 1))):
         plan = planned(values, 1.0, who=2)
@@ -301,73 +267,6 @@ def test_rounds_in_turn_are_of_two_kinds():
     for who in (BOTH, OURS, THEIRS):
         (every,) = kinds_of(who, rounds)
         assert every.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-
-
-def planned_at(monkeypatch, score):
-    """The plan where fold 1 expects `score(way)`, and all ways that it looked at."""
-    looked_at = []
-
-    def tally_each(cases, ways, purpose, runs):
-        (case,), (several,) = cases, ways
-        assert case.readable.tolist() == [True, False, True]
-        assert (case.seed, case.rounds, purpose, runs) == (0, 7, 1, 8)
-        looked_at.append(several)
-        return several
-
-    def made(levels, *given):
-        *whos, ways = given
-        assert whos in ([], [[way.who for way in ways]])
-        assert (levels.ratio, levels.goal) == (1.5, pytest.approx(math.log(30.0)))
-        return ExpectedBets(np.array([[score(way) for way in ways]]), np.zeros((1, len(ways), 4)))
-
-    monkeypatch.setattr(bets, "tally_each", tally_each)
-    monkeypatch.setattr(bets, "bets_alone", made)
-    monkeypatch.setattr(bets, "bets_in_turn", made)
-    (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1)], 8)
-    return plan, looked_at
-
-
-@pytest.mark.parametrize("in_turn", [False, True])
-def test_bets_of_several_folds_are_those_of_each(in_turn):
-    rng = np.random.default_rng(0)
-    tallies = Tallies(rng.integers(0, 3, (3, 6, 2)) * 7.0, *rng.random((2, 3, 6, 2)))
-    courses = [SimpleNamespace(limits=(-1.0 - f, 2.0)) for f in range(3)]
-    folds = [Fold(STACKS, course, 1.0 + f, 0.1 / (1 + f)) for f, course in enumerate(courses)]
-
-    def bets(folds, tallies):
-        levels = Levels.of(folds)
-        if in_turn:
-            return bets_in_turn(levels, tallies)
-        return bets_alone(levels, (BOTH, OURS, THEIRS) * 2, tallies)
-
-    whole = bets(folds, tallies)
-    for f, fold in enumerate(folds):
-        alone = bets([fold], Tallies(*(figure[f : f + 1] for figure in tallies)))
-        for figures, one in zip(whole, alone, strict=True):
-            np.testing.assert_array_equal(figures[f], one[0])
-
-
-def test_policies_are_rolled_out_in_turn_where_that_promises_clearly_more(monkeypatch):
-    # 1 % of a range of 2, and a little.
-    for in_turn, expected in ((1.02, BOTH), (1.0201, 3)):
-        scores = {BOTH: 1.0, OURS: 9.0, THEIRS: 9.0, 3: in_turn}
-        plan, _ = planned_at(monkeypatch, lambda way, scores=scores: scores.get(way.who, 0.0))
-        assert plan.way.who == expected
-
-
-def test_the_best_horizon_of_each_is_taken(monkeypatch):
-    best = {BOTH: 6.0, OURS: 7.0, THEIRS: 99.0}
-
-    def score(way):
-        return 9.0 if way.who == 4 else -abs((way.horizon or 99) - best.get(way.who, 0.0))
-
-    plan, looked_at = planned_at(monkeypatch, score)
-    assert plan.way == Way(4, 7, None)
-    lengths = (2, 4, 6, 7, 10, None)
-    assert looked_at == [
-        [Way(who, steps, steps) for who in (BOTH, OURS, THEIRS) for steps in lengths],
-        [Way(cycle, 7, None) for cycle in (2, 3, 4, 6)],
-    ]
 
 
 @pytest.mark.parametrize(("gain", "robust"), [(-0.1, False), (0.0, False), (0.1, True)])
@@ -474,44 +373,3 @@ def test_a_set_is_foreseen_from_as_many_times_as_much(per, known):
     )
     assert more.counts.starts.tolist() == [3, 1]
     assert more.log is None
-
-
-@pytest.mark.parametrize(
-    ("who", "complete", "cuts", "figures"),
-    [
-        # 2 rollouts in each of 4 rounds of the two runs, of which 3 were cut.
-        (BOTH, [3, 1], [2, 1], {"rounds": 2.0, "cut_share": 3 / 8, "estimate": 0.25}),
-        # One rollout in each of 4 rounds, of which 3 are of π_I.
-        (2, [3, 1], [2, 1], {"rounds": 1.5, "cut_share": 3 / 4, "estimate": 0.5}),
-        (BOTH, [0, 0], [0, 0], {"rounds": 0.0, "cut_share": 0.0, "estimate": None}),
-        (2, [1, 1], [0, 0], {"rounds": 1.0, "cut_share": 0.0, "estimate": None}),
-    ],
-)
-def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeypatch):
-    rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
-    way = Way(who, 4, None)
-
-    def rolled(cases, ways, purpose, runs):
-        (case,) = cases
-        assert (case.readable.tolist(), case.seed, case.rounds) == ([True, False, True], 5, 7)
-        assert (ways, purpose, runs) == ([way], 2, 768)
-        return [rounds]
-
-    monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
-    monkeypatch.setattr(stitched.episodes, "known_ends", lambda *_: np.zeros(2, bool))
-    monkeypatch.setattr(stitched, "plans_of", lambda *_: [BetPlan(way, 0.1, score=0.5)])
-    monkeypatch.setattr(BetPlan, "bet", lambda *_: None)
-    monkeypatch.setattr(stitched, "limits_of", lambda bets: [-9.0 for _ in bets])
-    monkeypatch.setattr(stitched, "roll_out_each", rolled)
-    problem, first = small_problem(), Policy.deterministic(small_problem().counts.pairs, [0, 0])
-    judging = Judging(Stitched(tails=0.0, seed=5), problem, first, Folds(None, None, 1.0), {})
-    ((lower, found),) = lower_limits([judging])
-    assert lower == -4.0
-    assert found == figures | {
-        "paired": who == BOTH,
-        "robust_tails": False,
-        "behavior_rounds": np.mean(complete) - (figures["rounds"] if who else 0.0),
-        "horizon": 4,
-        "behavior_horizon": None,
-        "expected": 0.5,
-    }

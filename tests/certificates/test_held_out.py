@@ -117,15 +117,6 @@ def test_neither_part_is_moved_by_the_other():
         assert (parts[0] == parts[1]) == (stays == "training")
 
 
-def test_both_parts_together_are_the_whole():
-    problem = problem_of(logged())
-    for seed in (None, 3):
-        parts = (training_part(problem, SHARE, seed), held_out_part(problem, SHARE, seed))
-        for name in ("visits", "starts"):
-            total = sum(getattr(each.counts, name) for each in parts)
-            np.testing.assert_array_equal(total, getattr(problem.counts, name))
-
-
 def test_ends_that_only_the_other_part_shows_are_not_known():
     """All episodes for training end in state 1, and all others in state 2."""
     steps = [(0, i % 2, 1.0, 1 if i < 5 else 2) for i in range(10)]

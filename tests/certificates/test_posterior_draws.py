@@ -28,7 +28,6 @@ from surestep.kernels import _device
 from surestep.kernels._device import require_gpu
 from surestep.kernels.drawn import Performance
 from surestep.kernels.posterior import REMAINDER
-from surestep.model import Statement
 from surestep.model.counts import LoggedRewards
 
 # ---- rows -------------------------------------------------------------------------------------
@@ -110,21 +109,6 @@ def test_rows_have_the_moments_of_a_dirichlet(name):
     limit = scipy.stats.norm.isf(RARE / 2 / number)
     for gap, spread, slack in checks:
         assert (np.abs(gap) <= limit * spread / np.sqrt(DRAWS) + slack + 1e-12).all()
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_sums_over_rows_have_the_law_of_a_dirichlet(name):
-    rng = np.random.default_rng(8)
-    rows, _ = drawn_rows(name)
-    dense = rng.dirichlet(weights_in(*ROWS[name])[0, 0], DRAWS)
-    worth = rng.normal(size=rows.shape[1])
-    for here, there in (
-        (rows @ worth, dense @ worth),
-        (rows.max(axis=1), dense.max(axis=1)),
-        ((rows**2).sum(axis=1), (dense**2).sum(axis=1)),
-    ):
-        # The largest of a row may be 1 but for rounding, in many draws.
-        assert scipy.stats.ks_2samp(here.round(9), there.round(9)).pvalue > RARE
 
 
 # ---- gains ------------------------------------------------------------------------------------
@@ -251,18 +235,6 @@ def test_in_a_wide_problem_the_fewest_draws_choose(monkeypatch):
         monkeypatch.setattr(posterior, "WIDE_TO_CHOOSE", wide)
         asked += [judge.choosing(problem).draws for judge in (Posterior(), Posterior(draws=19))]
     assert asked == [99, 19, 29, 19]
-
-
-def test_both_ways_to_solve_agree(monkeypatch):
-    problem, policy = example()
-    policies = [policy, Policy.deterministic(problem.counts, [0, 0, 0, 0]), problem.behavior]
-    for settings in (Posterior(prior="weight"), Posterior(prior="pooled")):
-        monkeypatch.setattr(drawn, "SMALL", 128)
-        exact = posterior_gains(problem, policies, settings)
-        monkeypatch.setattr(drawn, "SMALL", 0)
-        near = posterior_gains(problem, policies, settings)
-        assert (near <= exact + 1e-9).all()  # an error is taken off
-        np.testing.assert_allclose(near, exact, atol=1e-4)
 
 
 def adverse_gains(problem, policy, draws, rng):
@@ -481,13 +453,10 @@ def test_the_claim_is_the_quantile_of_the_draws():
     assert (found.standing, found.span) == ("posterior", 15.0)
 
 
-def test_the_behavior_policy_loses_nothing_and_no_model_is_drawn_to_see_that(monkeypatch):
+def test_no_model_is_drawn_to_see_that_the_behavior_policy_loses_nothing(monkeypatch):
     problem, _ = example()
-    assert (posterior_gains(problem, problem.behavior, Posterior()) == 0.0).all()
     monkeypatch.delattr("surestep.certificates.posterior.drawn_gains_each")
-    found = certify(problem, problem.behavior, Posterior())
-    assert (found.lower, found.figures["evaluation_error"]) == (0.0, 0.0)
-    assert found.notes == (Statement("nothing-changed"),)
+    assert certify(problem, problem.behavior, Posterior()).figures["evaluation_error"] == 0.0
 
 
 def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):

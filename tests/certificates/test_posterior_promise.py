@@ -4,7 +4,10 @@ A truth that is drawn from the prior itself is one more draw, so its rank among 
 uniform. Seeds are fixed, and a bound that holds would be found to fail once in 10⁶ tests.
 """
 
+import runpy
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,9 +28,6 @@ from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
 from surestep.certificates.posterior import model_draws
 from surestep.environments import make
-
-# ---- the promise ------------------------------------------------------------------------------
-
 
 PROMISE = Posterior(prior="weight", prior_weight=2.0, draws=19)
 
@@ -208,3 +208,21 @@ def test_the_promise_is_kept_on_resource_gathering():
     truths, ours = claims_on_resource_gathering(["cautious"], range(100))
     assert (ours > truths).sum() < 17
     assert ours.mean() > 0.6 * truths.mean()
+
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "posterior.py"
+
+
+@pytest.mark.slow
+def test_an_even_prior_fails_with_700_states_and_the_default_one_does_not():
+    benchmark = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+    cell = benchmark.Cell(700, 2, 2, 50, 0.1, "exact")
+
+    def chance(prior):
+        """The p-value of "wrong in at most a tenth of the logs", for the first logs."""
+        rows = [benchmark.claim_and_truth(cell, 99, seed, prior) for seed in range(10)]
+        lower, gain = np.array(rows).T
+        return scipy.stats.binomtest(int(np.sum(lower > gain)), 10, 0.1, "greater").pvalue
+
+    assert chance("weight") < 0.01
+    assert chance("cautious") > 0.01

@@ -149,9 +149,6 @@ def test_given_successors_share_the_weight_of_their_row(name, weights, alpha, to
     assert (prior.alpha, prior.total) == (alpha, total)
 
 
-# ---- the prior against a policy -----------------------------------------------------------------
-
-
 def dense_values(times, weight, reward, policies, discount):
     """V of each policy [P, S] in (times + weight) / (n + Σ weight), with dense tables."""
     rows = times + weight

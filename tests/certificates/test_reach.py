@@ -95,8 +95,6 @@ def truth_of(mdp, policy, behavior, reach):
     return before - exact_chance(mdp, policy, reach)
 
 
-# ---- coverage -----------------------------------------------------------------------------------
-
 WORLDS = {
     # of the careful and the bold action, of the hidden state; how bold π_b and π_I are
     "rare": (world(0.02, 0.05), 0.5, 0.1),
@@ -167,9 +165,6 @@ def test_rollouts_that_are_cut_count_as_reached():
         without_cut = claim.figures["estimate"] + (1 - kept)  # each of these paid −1
         wrong += without_cut / kept > truth + 0.1
     assert wrong == 20
-
-
-# ---- small truths -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("within", [0, 1, 3, 10, None])
@@ -272,9 +267,6 @@ def test_a_training_part_expects_bounds_of_chances():
             )
             assert -1 <= bound <= (0.0 if alone else 1.0)
             assert own < 0 if alone else own == 0.0, kind
-
-
-# ---- draws --------------------------------------------------------------------------------------
 
 
 def dense_draws(problem, settings, policies):

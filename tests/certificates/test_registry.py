@@ -32,10 +32,12 @@ from surestep.certificates import (
     Robust,
     Stitched,
     Trajectory,
+    certify_many,
     make_certifier,
     verify,
 )
 from surestep.certificates.registry import kinds
+from surestep.environments import make
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -44,6 +46,7 @@ from surestep.errors import (
     ShapeMismatch,
 )
 from surestep.model import Statement, certificate_schema
+from surestep.planning import robust
 
 SETTINGS = {  # by name: certifiers that cover the policies of SPIBB with N∧ = 2
     "no-claim": [
@@ -139,6 +142,18 @@ def test_a_claim_is_the_same_every_time_and_survives_being_saved(certifier, data
     jsonschema.Draft202012Validator(certificate_schema()).validate(json.loads(found.to_json()))
 
 
+@every([each for each in CLAIMING if each.name != "trajectory"])
+@settings(max_examples=6)
+@given(data=st.data())
+def test_the_behavior_policy_itself_loses_nothing(certifier, data):
+    problem, _ = example(certifier)
+    if problem.log is None:
+        problem = data.draw(USABLE)
+    found = certify(problem, problem.behavior, certifier)
+    assert found.lower == 0
+    assert found.notes == (Statement("nothing-changed"),)
+
+
 @every(CASES)
 def test_settings_survive_repr(certifier):
     names = vars(surestep.certificates) | {"np": np}
@@ -224,18 +239,25 @@ def test_a_changed_number_or_word_is_found(certifier, data):
         assert replace(again, parameters=found.parameters) == found
 
 
-def test_the_message_says_what_differs():
+@pytest.mark.parametrize(
+    ("part", "name", "value", "words"),
+    [
+        ("lower", None, 1.0, r"lower is 1\.0 in the certificate, but -\d+\.\d+ when computed from"),
+        ("figures", "visits", 3, r"figures\.visits is 3 in the certificate"),
+        ("figures", "extra", 3, "the names of figures"),
+        *(
+            ("figures", name, wrong, f"figures.{name} is")
+            for name in ("loss", "visits")
+            for wrong in ("much", None, True, 1)
+        ),
+    ],
+)
+def test_the_message_says_what_differs(part, name, value, words):
     problem, policy = example()
     found = certify(problem, policy, APriori())
-    text = r"lower is 1\.0 in the certificate, but -\d+\.\d+ when computed from this problem"
-    with pytest.raises(CertificateMismatch, match=text):
-        verify(replace(found, lower=1.0), problem, policy)
-    changed = replace(found, figures=found.figures | {"visits": 3})
-    with pytest.raises(CertificateMismatch, match=r"figures\.visits is 3 in the certificate"):
-        verify(changed, problem, policy)
-    changed = replace(found, figures=found.figures | {"extra": 3})
-    with pytest.raises(CertificateMismatch, match="the names of figures"):
-        verify(changed, problem, policy)
+    changed = value if name is None else found.figures | {name: value}
+    with pytest.raises(CertificateMismatch, match=words):
+        verify(replace(found, **{part: changed}), problem, policy)
 
 
 @pytest.mark.parametrize("change", [1e-12, 1e-5])
@@ -251,16 +273,6 @@ def test_only_the_last_digits_may_differ(change):
         assert verify(changed, problem, policy) == found
     else:
         with pytest.raises(CertificateMismatch):
-            verify(changed, problem, policy)
-
-
-@pytest.mark.parametrize("wrong", ["much", None, True, 1])
-def test_a_number_agrees_with_no_word_and_no_other_number(wrong):
-    problem, policy = example()
-    found = certify(problem, policy, APriori())
-    for name in ("loss", "visits"):
-        changed = replace(found, figures=found.figures | {name: wrong})
-        with pytest.raises(CertificateMismatch, match=f"figures.{name} is"):
             verify(changed, problem, policy)
 
 
@@ -511,3 +523,86 @@ def test_the_premises_of_a_problem_are_assumptions_of_every_certificate(certifie
 def test_premises_are_statements_or_sentences(given, message):
     with pytest.raises(InvalidParameter, match=message):
         replace(example()[0], premises=given)
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """Data sets of Gridworld of several sizes, with SPIBB's policies; the last bounds are wrong."""
+    benchmark = make("gridworld")
+    problems = [
+        benchmark.problem(benchmark.sample(episodes, np.random.default_rng(episodes)))
+        for episodes in (5, 1000, 1500, 1000)
+    ]
+    problems[3] = replace(problems[3], value_bounds=(50.0, 60.0))
+    return problems, [SPIBB(n_wedge=27).improve(problem).policy for problem in problems]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["interval", *(pytest.param(k, marks=pytest.mark.slow) for k in ("l1", "two-successor"))],
+)
+def test_robust_certificates_of_a_batch_are_those_of_the_loop_for_one_set(asked, kind, monkeypatch):
+    problems, policies = asked
+    certifier = Robust(set=kind, reward_low=0.0, reward_high=1.0, delta=0.2)
+    *found, refused = certify_many(problems, policies, certifier)
+    monkeypatch.setattr(robust, "SMALL", 0)  # no set is small: each is done on its own
+    for claim, *each in zip(found, problems[:3], policies[:3], strict=True):
+        single = certify(*each, certifier)
+        errors = claim.figures["evaluation_error"] + single.figures["evaluation_error"]
+        assert abs(claim.lower - single.lower) <= errors <= 1e-6
+        assert claim.assumptions == single.assumptions
+        assert claim.figures.keys() == single.figures.keys()
+    assert len({claim.lower for claim in found}) == 3
+    with pytest.raises(CertificateRefused) as single:
+        certify(problems[3], policies[3], certifier)
+    assert isinstance(refused, CertificateRefused)
+    assert str(refused).startswith("value_bounds is (50.0, 60.0), but by the data a value of")
+    assert str(single.value).startswith("value_bounds is (50.0, 60.0), but by the data a value of")
+
+
+def test_stitched_certificates_of_several_logs_are_those_of_each_alone(asked):
+    """Logs of other lengths, seeds of their own, another problem, π_b itself, and a refusal."""
+    problems, policies = ([*part[:2], part[2]] for part in asked)
+    wet = make("wet-chicken")
+    problems.append(wet.problem(wet.sample(60, np.random.default_rng(0))))
+    policies.append(SPIBB(n_wedge=5).improve(problems[-1]).policy)
+    problems += [problems[1], replace(problems[1], log=None)]
+    policies += [problems[1].behavior, policies[1]]
+    certifiers = [Stitched(seed=seed, logger="fixed", series=96) for seed in range(len(problems))]
+    *found, refused = certify_many(problems, policies, certifiers)
+    for claim, *each in zip(found, problems, policies, certifiers, strict=False):
+        assert claim == certify(*each)
+    assert found[1].lower > 0
+    assert refused.code == "no-log"
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_stitched_certificates_on_a_gpu_are_the_same_to_the_bit(both):
+    benchmark, rng = make("gridworld", size=2), np.random.default_rng(0)
+    problems = [benchmark.problem(benchmark.sample(9 + i, rng)) for i in range(3)]
+    policies = [SPIBB(n_wedge=1).improve(problem).policy for problem in problems]
+    certifiers = [Stitched(train_share=0.0, seed=seed) for seed in range(3)]
+    expected, found = both(lambda: certify_many(problems, policies, certifiers))
+    assert [claim.lower for claim in found] == [claim.lower for claim in expected]
+
+
+def test_other_certifiers_answer_one_by_one(asked):
+    problems, policies = asked
+    found = certify_many(problems, policies, APriori(bound="spibb", delta=0.1))
+    assert len(found) == len(problems)
+    assert certify_many([], [], Robust()) == []
+
+
+def test_certifiers_of_several_settings_are_asked_together(asked):
+    problems, policies = ([part[1]] * 2 for part in asked)
+    certifiers = [Robust(set=kind, reward_low=0.0, reward_high=1.0) for kind in ("interval", "l1")]
+    assert certify_many(problems, policies, certifiers) == [
+        *map(certify, problems, policies, certifiers)
+    ]
+
+
+def test_every_problem_needs_a_policy(asked):
+    problems, policies = asked
+    with pytest.raises(InvalidParameter, match="4 problems, 1 policies and 4 certifiers, expected"):
+        certify_many(problems, policies[:1], Robust())

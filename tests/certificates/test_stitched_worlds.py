@@ -11,7 +11,7 @@ import pytest
 
 from support.bets import lower_limit
 from support.failures import allowed_failures
-from support.logs import one_step_log
+from support.logs import log_of, one_step_log
 from support.problems import logged_problem
 from support.rollouts import Draw, roll_out
 from surestep import (
@@ -390,23 +390,19 @@ def through_doors(rng):
     door = rng.integers(DOORS, size=100 * DOORS)
     coins = np.where(rng.random((DOORS, 200)) < 0.5, 1.0, -1.0)
     well = np.argmin(coins[:, :KNOCKS], axis=1)  # 0, too, where all of them did
-    turn, steps, lengths = np.zeros((DOORS, 2), int), [], []
+    turn, episodes, end = np.zeros((DOORS, 2), int), [], 2 * DOORS
     for d in door:
         tried, gone = turn[d]
         way = TRIED_FIRST if tried < KNOCKS else OURS_THERE if gone < well[d] else STAYS
-        end = 2 * DOORS
         if way == STAYS:
-            steps.append((d, way, 0.0, end))
+            episodes.append([(d, way, 0.0, end)])
         else:
-            steps += [(d, way, 0.0, DOORS + d), (DOORS + d, 0, coins[d, tried + gone], end)]
+            behind = (DOORS + d, 0, coins[d, tried + gone], end)
+            episodes.append([(d, way, 0.0, DOORS + d), behind])
             turn[d, way] += 1
-        lengths.append(1 + (way != STAYS))
-    state, action, reward, following = (np.array(each) for each in zip(*steps, strict=True))
-    over = following == 2 * DOORS
-    pairs = Pairs.full(2 * DOORS + 1, 3)
-    offsets = np.append(0, np.cumsum(lengths))
-    log = DecisionLog(pairs, state, action, reward, following, over, ~over & False, offsets)
-    problem = logged_problem(log, everywhere(pairs, STAYS), 1.0, (0.0, 1.0))  # fmt: skip
+    pairs = Pairs.full(end + 1, 3)
+    behavior = everywhere(pairs, STAYS)
+    problem = logged_problem(log_of(pairs, *episodes), behavior, 1.0, (0.0, 1.0))
     return problem, everywhere(pairs, OURS_THERE)
 
 

@@ -67,9 +67,6 @@ def example(*, allowed=ALLOWED, weight=WEIGHT, per="pair", known=True):
     return problem, policy, rewards
 
 
-# ---- the posterior ----------------------------------------------------------------------------
-
-
 def drawn_rows(problem, certifier, draws):
     """Drawn rows of all pairs [draws, K, S]."""
     models = model_draws(problem, certifier, certifier.priors_for(problem))
@@ -212,8 +209,6 @@ def test_weights_that_are_not_there_are_refused():
         Posterior(prior="uniform", prior_weight=3.0)
 
 
-# ---- the robust set ---------------------------------------------------------------------------
-
 SETS = [
     Robust(set=kind, strict=strict, known_start=known, **BOUNDS)
     for kind in ("interval", "l1", "two-successor")
@@ -351,9 +346,6 @@ def test_only_strict_sets_stand_a_logger_who_stops_when_it_looks_good():
             wrong[strict] += lower > 0.9 * (2 * p - 1)
     assert wrong[False] > number / 4
     assert wrong[True] <= allowed_failures(number, delta)
-
-
-# ---- problems made from others ----------------------------------------------------------------
 
 
 def logged_example():

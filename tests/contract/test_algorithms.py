@@ -8,7 +8,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surestep.algorithms
@@ -16,14 +16,12 @@ from contract.constraints import CONSTRAINTS, errors_of
 from contract.renumbering import renumbered, value_in_own_model
 from contract.settings import SETTINGS, needs_log, promises
 from contract.worlds import with_log, with_more_data, with_one_step, without_data
-from support import tasks
 from support.oracles import best_bounded_row, best_row, class_optimum, exact_value, largest_gap
 from support.strategies import logged_problems, problems
 from surestep import evaluate_with_bound, optimal, performance
 from surestep.algorithms import ALGORITHMS, SPIBB, Promise, registry
 from surestep.algorithms.registry import algorithm_of, settings_of
 from surestep.errors import InvalidParameter
-from surestep.parallel import map_in_order
 from surestep.transforms import two_successor
 
 CASES = [algorithm for name in ALGORITHMS for algorithm in SETTINGS.get(name, ())]
@@ -50,9 +48,6 @@ def slack_of(problem, plan):
     """How far two values may be apart that are equal but for evaluation and ties."""
     behavior = evaluate_with_bound(problem.estimate(), problem.behavior)
     return 4 * (plan.error_bound + behavior.error_bound) / (1 - problem.discount)
-
-
-# ---- what is declared -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -95,9 +90,6 @@ def test_what_is_no_problem_is_refused(algorithm, thing):
         algorithm.improve(thing)
 
 
-# ---- what holds for all -----------------------------------------------------------------------
-
-
 @every(CASES)
 @FEW
 @given(data=st.data())
@@ -115,15 +107,6 @@ def test_an_improvement_is_the_same_every_time_and_says_what_its_policy_is_worth
     assert first.plan.error_bound <= 1e-6 * max(1.0, *map(abs, problem.value_bounds))
 
 
-@pytest.mark.slow  # tests/rehearsal and tests/experiments improve in workers too
-@settings(max_examples=1, phases=[Phase.generate])
-@given(problem=problems())
-def test_workers_give_the_bits_of_one_process(problem):
-    given_tasks = [(SETTINGS[name][0], problem) for name in ("spibb", "exact-soft-spibb", "duipi")]
-    alone = list(map_in_order(tasks.improved, given_tasks))
-    assert list(map_in_order(tasks.improved, given_tasks, workers=2)) == alone
-
-
 @having(Promise.RENUMBERING)
 @FEW
 @given(data=st.data())
@@ -137,9 +120,6 @@ def test_values_do_not_depend_on_the_numbers_of_states_and_actions(algorithm, da
     there = value_in_own_model(algorithm, other, algorithm.improve(other).policy)
     gap = np.abs(there.value[states] - here.value).max()
     assert gap <= slack_of(problem, here) + slack_of(other, there)
-
-
-# ---- what some promise ------------------------------------------------------------------------
 
 
 @having(Promise.KEEPS_BEHAVIOR)

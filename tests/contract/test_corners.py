@@ -169,9 +169,6 @@ def test_all_improvements(kind, evidence):
             answers_or_refuses(lambda n=name, b=(low, high): improved(evidence, kind, **{n: b}))
 
 
-# ---- the command line ---------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def log_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("corners") / "log.csv"

@@ -205,9 +205,6 @@ def test_with_the_right_model_of_a_deterministic_world_doubly_robust_has_no_nois
     assert PerDecision().estimate(weights, 0.9).values.std() > 0.4
 
 
-# ---- refusals ---------------------------------------------------------------------------------
-
-
 def test_a_log_of_which_the_policy_does_nothing_has_no_weighted_mean():
     log = bandit([0, 0], [1.0, 2.0])
     weights = importance_weights(log, Policy.deterministic(log, [1, 0]), Policy.uniform(log))
@@ -278,9 +275,6 @@ def test_estimators_say_what_they_need():
         InvalidParameter, match=r"values have shape \(0,\), expected one an episode"
     ):
         MeanEstimate([])
-
-
-# ---- paired differences -----------------------------------------------------------------------
 
 
 @settings(max_examples=40)

@@ -48,9 +48,6 @@ def test_recording_stops_after_so_many_steps(episodes, horizon):
     assert (found is log) == (max(length for length, _ in episodes) <= horizon)  # no copy of all
 
 
-# ---- two parts -----------------------------------------------------------------------------------
-
-
 def episodes_of(log):
     """The episodes as tuples of rows."""
     if log is None:
