@@ -17,13 +17,7 @@ from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.limits import Limits, limited
 from surestep.environments import make
-from surestep.errors import (
-    InvalidCounts,
-    InvalidParameter,
-    NeverEnds,
-    NotConverged,
-    ShapeMismatch,
-)
+from surestep.errors import InvalidCounts, InvalidParameter, NeverEnds, NotConverged, ShapeMismatch
 from surestep.model.batch import CountsBatch, ProblemBatch
 from surestep.model.counts import LoggedRewards
 

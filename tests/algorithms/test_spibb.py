@@ -92,13 +92,6 @@ def test_lower_spibb_is_at_least_as_good_as_spibb_in_the_estimate(problem, n_wed
     assert (lower.value >= upper.value - upper.error_bound - lower.error_bound).all()
 
 
-def test_an_n_wedge_of_0_trusts_what_was_visited_once():
-    problem = ring(2, 3, [1, 1, 0])
-    row = SPIBB(n_wedge=0).improve(problem).policy.dense()[0]
-    assert row == pytest.approx([0.0, 2 / 3, 1 / 3])
-    assert LowerSPIBB(n_wedge=0).improve(problem).policy.dense()[0] == pytest.approx([0, 1, 0])
-
-
 def test_ties_go_to_the_lowest_trusted_action_whatever_the_rounding():
     table = np.full((1, 4, 1), 10)
     table[0, 0] = 1
@@ -127,10 +120,7 @@ def test_basic_rl_is_brute_force_on_the_estimated_mdp(problem):
     assert largest_gap(plan.value, brute_force_optimum(problem.estimate())) <= plan.error_bound
 
 
-@pytest.mark.parametrize(
-    ("kappa", "arm"),
-    [(0.0, 1), (0.9, 1), (1.3, 0), (100.0, 0)],
-)
+@pytest.mark.parametrize(("kappa", "arm"), [(0.0, 1), (0.9, 1), (1.3, 0), (100.0, 0)])
 def test_ramdp_takes_the_price_of_few_visits_off_the_reward(kappa, arm):
     # 1 − κ/√100 against 1.5 − κ/√4: the second arm is dearer from κ = 0.5/0.4 on.
     problem = bandit([100, 4], [1.0, 1.5], value_bounds=(-1e6, 10.0))
@@ -148,11 +138,6 @@ def test_ramdp_values_what_was_never_tried_at_the_lower_bound():
         problem = bandit([4, 0], [1.0, 5.0], unseen=unseen)
         assert chosen(RaMDP(kappa=3.9), problem) == 0
         assert chosen(RaMDP(kappa=4.1), problem) == 1
-
-
-def test_the_plan_of_ramdp_is_about_the_estimated_mdp():
-    plan = RaMDP(kappa=1.0).improve(bandit([4, 0], [1.0, 5.0])).plan
-    assert plan.value == pytest.approx([2.0])
 
 
 @pytest.mark.parametrize(("n_wedge", "arm"), [(3, 1), (4, 0), (99, 0), (100, 0)])

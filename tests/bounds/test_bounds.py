@@ -158,10 +158,7 @@ def test_the_beta_radius_is_the_papers_in_high_precision(visits, states, delta):
         assert abs(tail / expected - 1) < mpmath.mpf("1e-9")
 
 
-@given(
-    log_visits=st.floats(0, 15),
-    log_share=st.floats(-699, -0.01),
-)
+@given(log_visits=st.floats(0, 15), log_share=st.floats(-699, -0.01))
 def test_the_bracket_holds_the_beta_width(log_visits, log_share):
     visits = np.floor(10.0**log_visits)
     lower, upper = beta_width_bracket(visits, log_share)

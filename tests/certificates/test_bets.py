@@ -30,12 +30,7 @@ from surestep.certificates.bets import (
     usual_stakes,
 )
 from surestep.certificates.stacks import Rounds, Tallies, Way
-from surestep.certificates.stitched import (
-    Planning,
-    check_rounds,
-    grown,
-    plans_of,
-)
+from surestep.certificates.stitched import Planning, check_rounds, grown, plans_of
 from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns
 
@@ -343,17 +338,11 @@ def test_rounds_may_not_go_beyond_what_returns_allow():
     refused(Way(2), [0.0, -2.1], r"come to -2.1, but returns between 0.0 and 2.0 allow -2\.0")
 
 
-def small_problem():
-    """Two states and actions; three of four episodes start in state 0."""
-    counts = Counts.from_dense(
-        np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)), starts=np.array([3, 1])
-    )
-    return uniform_problem(counts, 0.5, (-1.0, 3.0))
-
-
 def test_a_known_start_is_that_of_the_counts():
-    assert Stitched(known_start=True).initial(small_problem()).tolist() == [0.75, 0.25]
-    assert Stitched().initial(small_problem()) is None
+    counts = Counts.from_dense(np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)), starts=[3, 1])
+    problem = uniform_problem(counts, 0.5, (-1.0, 3.0))
+    assert Stitched(known_start=True).initial(problem).tolist() == [0.75, 0.25]
+    assert Stitched().initial(problem) is None
 
 
 @pytest.mark.parametrize("per", ["pair", "transition"])

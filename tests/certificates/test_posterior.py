@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from support.posterior_examples import BOUNDS, example, with_sums
 from support.problems import logged_problem, uniform_problem
 from support.strategies import problems
-from surestep import (
-    Counts,
-    FiniteMDP,
-    Policy,
-    certify,
-    estimate_behavior,
-    sample_log,
-)
+from surestep import Counts, FiniteMDP, Policy, certify, estimate_behavior, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
 from surestep.certificates.posterior import model_draws, with_few_draws

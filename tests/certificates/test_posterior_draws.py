@@ -30,9 +30,6 @@ from surestep.kernels.drawn import Performance
 from surestep.kernels.posterior import REMAINDER
 from surestep.model.counts import LoggedRewards
 
-# ---- rows -------------------------------------------------------------------------------------
-
-
 DRAWS = 20_000
 MACHINES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.slow])]
 EXACTLY = {"rtol": 0, "atol": 0}
@@ -109,9 +106,6 @@ def test_rows_have_the_moments_of_a_dirichlet(name):
     limit = scipy.stats.norm.isf(RARE / 2 / number)
     for gap, spread, slack in checks:
         assert (np.abs(gap) <= limit * spread / np.sqrt(DRAWS) + slack + 1e-12).all()
-
-
-# ---- gains ------------------------------------------------------------------------------------
 
 
 def oracle_gains(problem, policy, settings, draws, rng):

@@ -15,15 +15,7 @@ import scipy.stats
 
 from support.failures import RARE, allowed_failures
 from support.problems import uniform_problem
-from surestep import (
-    FiniteMDP,
-    MDPBatch,
-    Policy,
-    certify,
-    evaluate_batch,
-    performance,
-    sample_log,
-)
+from surestep import FiniteMDP, MDPBatch, Policy, certify, evaluate_batch, performance, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
 from surestep.certificates.posterior import model_draws

@@ -117,9 +117,9 @@ def test_sums_of_rewards_refute_nothing_as_single_ones_may_lie_anywhere():
 
 
 def test_what_rounding_leaves_is_no_noise():
-    def with_first(least, greatest):
+    def with_first(least, greatest, total=0.4):
         rewards = LoggedRewards(
-            np.array([0.4, 30.0, 0, 0, 0, 0]), "pair", False,
+            np.array([total, 30.0, 0, 0, 0, 0]), "pair", False,
             np.array([least, 30.0, 0, 0, 0, 0]), np.array([greatest, 30.0, 0, 0, 0, 0]),
         )  # fmt: skip
         return problem_of(replace(counts_of(known(0, 0.0)), rewards=rewards))
@@ -132,10 +132,7 @@ def test_what_rounding_leaves_is_no_noise():
     ):
         assert bool(refuted(check_values, with_first(least, greatest))) == exact
     # 0.1 + 0.2 − 0.3, where 0 is meant.
-    tiny = np.array([5.5e-17, 30.0, 0, 0, 0, 0])
-    rewards = LoggedRewards(np.array([5.5e-17, 30.0, 0, 0, 0, 0]), "pair", False,
-                            np.array([0, 30.0, 0, 0, 0, 0]), tiny)  # fmt: skip
-    assert refuted(check_values, problem_of(replace(counts_of(known(0, 0.0)), rewards=rewards)))
+    assert refuted(check_values, with_first(0.0, 5.5e-17, total=5.5e-17))
 
 
 def noisy_counts(wins, visits, per):

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import surestep.certificates
 from support import trajectory_examples
-from support.problems import uniform_problem
+from support.problems import logged_problem, uniform_problem
 from support.strategies import problems
-from surestep import Certificate, Counts, Pairs, Policy, certify
+from surestep import Certificate, Counts, FiniteMDP, Pairs, Policy, certify, sample_log
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS
 from surestep.certificates import (
@@ -36,6 +36,7 @@ from surestep.certificates import (
     make_certifier,
     verify,
 )
+from surestep.certificates.episodes import training_for
 from surestep.certificates.registry import kinds
 from surestep.environments import make
 from surestep.errors import (
@@ -107,9 +108,6 @@ def example(certifier=None):
     counts = Counts.from_dense(table, rewards=[[0.0, 1.0], [2.0, 0.0]])
     problem = uniform_problem(counts, 0.5, (0.0, 4.0))
     return problem, SPIBB(n_wedge=2).improve(problem).policy
-
-
-# ---- what holds for all -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CERTIFIERS)
@@ -188,9 +186,6 @@ def test_a_discount_for_each_pair_is_refused(certifier):
 def test_what_is_no_certifier_is_refused(thing):
     with pytest.raises(InvalidParameter, match=r"certifier is of type .*, expected APriori"):
         certify(*example(), thing)
-
-
-# ---- verify -----------------------------------------------------------------------------------
 
 
 def spoiled(value):
@@ -282,21 +277,21 @@ def test_values_may_differ_by_a_share_of_the_span():
     assert found.lower == 0
     slack = 1e-9 * found.span
     assert found.span == 4
-    assert verify(replace(found, lower=0.99 * slack), problem, problem.behavior) == found
-    with pytest.raises(CertificateMismatch, match="lower is"):
-        verify(replace(found, lower=1.01 * slack), problem, problem.behavior)
     assert (found.figures["copying_error"], found.figures["discount"]) == (0.0, 0.5)
     for name, value, agrees in (
+        ("lower", 0.99 * slack, True),
+        ("lower", 1.01 * slack, False),
         ("copying_error", 0.99 * slack, True),
         ("copying_error", 1.01 * slack, False),
         ("discount", 0.5 + 0.4e-9, True),
         ("discount", 0.5 + 0.9 * slack, False),  # no value, so relative to itself
     ):
-        changed = replace(found, figures=found.figures | {name: value})
+        figures = {"figures": found.figures | {name: value}}
+        changed = replace(found, **{"lower": value} if name == "lower" else figures)
         if agrees:
             assert verify(changed, problem, problem.behavior) == found
         else:
-            with pytest.raises(CertificateMismatch, match=rf"figures\.{name} is"):
+            with pytest.raises(CertificateMismatch, match=f"{name} is"):
                 verify(changed, problem, problem.behavior)
 
 
@@ -606,3 +601,37 @@ def test_every_problem_needs_a_policy(asked):
     problems, policies = asked
     with pytest.raises(InvalidParameter, match="4 problems, 1 policies and 4 certifiers, expected"):
         certify_many(problems, policies[:1], Robust())
+
+
+MOST_WRONG = 19  # of 100: more come in 2 of 1000 runs where each claim is wrong with δ = 0.1
+
+
+def without_effects(seed):
+    """Three states in which no action does anything, until an end that pays 1 or nothing."""
+    P, R = np.zeros((5, 4, 5)), np.zeros((5, 4, 5))
+    P[0], P[1], P[2] = [0.3, 0.2, 0.1, 0.3, 0.1], [0.3, 0.3, 0.1, 0.1, 0.2], 0.2
+    R[:3, :, 3] = 1.0
+    mdp = FiniteMDP.from_dense(P, R, 1.0)
+    behavior = Policy.uniform(mdp)
+    log = sample_log(mdp, behavior, 200, 10_000, np.random.default_rng(seed))
+    return logged_problem(log, behavior, 1.0, (0.0, 1.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "certifier",
+    [
+        Stitched(train_share=0.4),
+        Trajectory(estimator="is", train_share=0.4, return_low=0.0, return_high=1.0),
+        Robust(reward_low=0.0, reward_high=1.0),
+    ],
+    ids=lambda certifier: certifier.name,
+)
+def test_luck_is_rarely_proved_to_be_a_gain(certifier):
+    wrong = 0
+    for seed in range(100):
+        problem = without_effects(seed)
+        part = training_for(problem, certifier)
+        policy = SPIBB(n_wedge=3).improve(part).policy
+        wrong += certify(problem, policy, certifier).lower > 0
+    assert wrong <= MOST_WRONG

@@ -26,11 +26,7 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust
-from surestep.certificates.robust import (
-    BothPolicies,
-    check_value_bounds,
-    with_lower,
-)
+from surestep.certificates.robust import BothPolicies, check_value_bounds, with_lower
 from surestep.certificates.uncertainty import Observed, earnings, mean_interval, set_rows
 from surestep.environments import make
 from surestep.errors import CertificateRefused, RefutedBounds
@@ -445,8 +441,7 @@ def test_known_rewards_of_some_transitions_only_need_a_range_too():
 
 
 @pytest.mark.parametrize(
-    ("bounds", "text"),
-    [((0.0, 0.1), "is at least"), ((5.0, 20.0), r"state 0 is at most 2\.1")],
+    ("bounds", "text"), [((0.0, 0.1), "is at least"), ((5.0, 20.0), r"state 0 is at most 2\.1")]
 )
 def test_value_bounds_that_the_data_contradicts_are_refused(bounds, text):
     problem = small_problem(10**4, value_bounds=bounds)

@@ -70,9 +70,6 @@ def loops():
     return FiniteMDP.from_dense(P, R, 0.5, initial=[1.0, 0.0, 0.0])
 
 
-# ---- the lemma, by enumeration ------------------------------------------------------------------
-
-
 def all_stacks(mdp, depths):
     """Every way that the first visits of all pairs can turn out, with its probability."""
     outcomes = [
@@ -148,9 +145,6 @@ def test_the_mean_of_a_round_is_the_difference_given_all_rounds_before(
     assert len(means) > 6  # the past matters for what is read next
     for (who, before), (total, mass) in means.items():
         assert abs(float(total / mass - expected[who][len(before)])) < 1e-6
-
-
-# ---- rollouts -----------------------------------------------------------------------------------
 
 
 def random_course(seed):
@@ -288,9 +282,6 @@ def test_each_policy_has_its_own_horizon_and_a_start_of_its_own_in_turn():
     assert roll_out(short, course, np.ones(1, bool), Way(3, 5, 2), Draw(0, 1, 1, 9)).complete == 3
 
 
-# ---- the claim ----------------------------------------------------------------------------------
-
-
 def arms(seed, episodes=400, gap=0.5):
     """One decision between two actions, of which the second pays more; π_b takes either."""
     P = np.zeros((2, 2, 2))
@@ -399,9 +390,6 @@ def test_a_larger_log_is_expected_to_prove_what_this_one_does_not():
     worse = Policy.deterministic(few.counts.pairs, [0, 0])
     assert certifier.growth_for_proof(training_for(few, certifier), worse) is None
     assert certifier.growth_for_proof(training_for(few, certifier), few.behavior) is None
-
-
-# ---- what is refused ----------------------------------------------------------------------------
 
 
 def test_of_a_log_that_did_not_choose_the_first_fifth_only_plans():

@@ -103,10 +103,7 @@ def test_the_capital_against_the_truth_has_the_mean_1():
 
 @pytest.mark.parametrize(
     ("world", "episodes", "n_wedge"),
-    [
-        ("gridworld", 300, 10),
-        pytest.param("resource-gathering", 1000, 10, marks=pytest.mark.slow),
-    ],
+    [("gridworld", 300, 10), pytest.param("resource-gathering", 1000, 10, marks=pytest.mark.slow)],
 )
 def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     world, episodes, n_wedge
@@ -352,9 +349,7 @@ def shuffled(stacks, rng):
     owner = np.repeat(np.arange(stacks.sizes.size), stacks.sizes)
     order = np.lexsort((rng.random(owner.size), owner))
     return stacks._replace(
-        reward=stacks.reward[order],
-        successor=stacks.successor[order],
-        ended=stacks.ended[order],
+        reward=stacks.reward[order], successor=stacks.successor[order], ended=stacks.ended[order]
     )
 
 

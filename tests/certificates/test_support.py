@@ -15,14 +15,7 @@ from support.problems import logged_problem, uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, FiniteMDP, Policy, certify, performance, sample_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import (
-    Posterior,
-    Robust,
-    drawn,
-    posterior_gains,
-    training_part,
-    verify,
-)
+from surestep.certificates import Posterior, Robust, drawn, posterior_gains, training_part, verify
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.uncertainty import uncertainty_of
 from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter

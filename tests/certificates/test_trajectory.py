@@ -29,7 +29,7 @@ from support.trajectory_examples import (
 )
 from surestep import FiniteMDP, Policy, certify, estimate_behavior, performance, sample_log
 from surestep.certificates import Trajectory, training_part
-from surestep.certificates.trajectory import check_rewards, discounted_steps, effective_number
+from surestep.certificates.trajectory import check_rewards, effective_number
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model import Statement
 from surestep.offpolicy import (
@@ -203,12 +203,6 @@ def test_weights_count_as_so_many_equal_ones():
     assert effective_number(np.array([3.0, 1.0, 0.0])) == pytest.approx(16 / 10)
     assert effective_number(np.array([1e200, 1e200])) == pytest.approx(2.0)
     assert effective_number(np.zeros(2)) == 0.0
-
-
-def test_steps_are_discounted():
-    assert discounted_steps(0.5, None) == 2.0
-    assert discounted_steps(0.5, 3) == 1.75
-    assert discounted_steps(1.0, 3) == 3.0
 
 
 @settings(max_examples=30)
