@@ -30,7 +30,7 @@ from surestep.certificates.bets import (
     usual_stakes,
 )
 from surestep.certificates.stacks import Rounds, Tallies, Way
-from surestep.certificates.stitched import Planning, check_rounds, grown, plans_of
+from surestep.certificates.stitched import Planning, check_rounds, figures_of, grown, plans_of
 from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns
 
@@ -362,3 +362,20 @@ def test_a_set_is_foreseen_from_as_many_times_as_much(per, known):
     )
     assert more.counts.starts.tolist() == [3, 1]
     assert more.log is None
+
+
+@pytest.mark.parametrize(
+    ("who", "complete", "cuts", "figures"),
+    [  # rounds of π_I and of π_b a run, the share of rollouts that were cut, and the estimate
+        (BOTH, [3, 1], [2, 1], (2.0, 2.0, 3 / 8, 0.25)),  # two rollouts a round
+        (2, [3, 1], [2, 1], (1.5, 0.5, 3 / 4, 0.5)),
+        (BOTH, [0, 0], [0, 0], (0.0, 0.0, 0.0, None)),
+        (2, [1, 1], [0, 0], (1.0, 0.0, 0.0, None)),
+    ],
+)
+def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures):
+    rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
+    found = figures_of(Way(who, 4, None), rounds)
+    names = ("rounds", "behavior_rounds", "cut_share", "estimate")
+    assert tuple(found[name] for name in names) == figures
+    assert (found["paired"], found["horizon"], found["behavior_horizon"]) == (who == BOTH, 4, None)

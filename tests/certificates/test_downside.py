@@ -90,9 +90,7 @@ def exact_worst(values, share, chances):
 def test_nothing_is_said_where_the_log_lacks_rounds():
     """All rounds that fold 1 asked for, or none: a log that stops early may not shorten them."""
     rng = np.random.default_rng(0)
-    action = np.concatenate(
-        [rng.integers(2, size=90), np.zeros(210, int)]
-    )  # no more second actions
+    action = np.append(rng.integers(2, size=90), np.zeros(210, int))  # no more second actions
     found = figures(one_step(action, rng.random(300)))
     assert found["worst_lower"] is None
     assert found["worst_rounds"] > 0

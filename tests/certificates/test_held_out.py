@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from support.logs import log_of
-from surestep import DecisionLog, FiniteMDP, Pairs, Policy, Problem, certify, sample_log
+from support.problems import logged_problem
+from surestep import DecisionLog, FiniteMDP, Pairs, Policy, certify, sample_log
 from surestep.certificates import (
     APriori,
     Posterior,
@@ -37,11 +38,7 @@ def world():
 
 
 def problem_of(log, **changes):
-    behavior = Policy.uniform(log.pairs)
-    return Problem(
-        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=(0.0, 2.0), log=log,
-        **changes,
-    )  # fmt: skip
+    return logged_problem(log, Policy.uniform(log.pairs), 0.9, (0.0, 2.0), **changes)
 
 
 def logged(episodes=60, seed=0):

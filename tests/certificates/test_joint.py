@@ -17,7 +17,8 @@ import scipy.stats
 
 import surestep.choosing_n_wedge as choosing_n_wedge
 from support.failures import allowed_failures
-from surestep import Certificate, FiniteMDP, Policy, Problem, performance, sample_log
+from support.problems import logged_problem
+from surestep import Certificate, FiniteMDP, Policy, performance, sample_log
 from surestep.algorithms import Constrained
 from surestep.certificates import Posterior, Robust, Stitched, certify, verify
 from surestep.certificates.common import Needs, claim_of, values_statement
@@ -65,9 +66,7 @@ def problem_of(log, reward, behavior):
     log = replace(log, reward=reward.astype(float))
     size = log.pairs.num_states
     counts = replace(log.counts(), terminal=np.arange(size) == size - 1)
-    return Problem(
-        counts=counts, behavior=behavior, discount=DISCOUNT, value_bounds=(0.0, 10.0), log=log
-    )
+    return logged_problem(log, behavior, DISCOUNT, (0.0, 10.0), counts=counts)
 
 
 def posed(models, behavior, *, episodes=80, seed=0, opposed=False, margins=(0.0, 0.0)):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from support.problems import uniform_problem
-from surestep import Counts, Policy, Problem
+from surestep import Counts, Policy
 from surestep.certificates import Posterior
 from surestep.certificates.drawn import DrawnQuestion, PriorRows, posteriors_of
 from surestep.certificates.posterior import model_draws
@@ -185,13 +185,8 @@ def question_in(times, reward, policies, discount, support=None):
             np.minimum(np.arange(2 * size + 1), 2 * size - 2) * len(support),
             np.tile(support, 2 * size - 2),
         )
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.from_dense(counts, policies[0]),
-        discount=discount,
-        value_bounds=(-99.0, 99.0),
-        support=support,
-    )
+    problem = uniform_problem(counts, discount, (-99.0, 99.0), support=support)
+    problem = replace(problem, behavior=Policy.from_dense(counts, policies[0]))
     settings = Posterior()
     models = model_draws(problem, settings, settings.priors_for(problem))
     ours = Policy.from_dense(counts, policies[1]).probability
@@ -231,13 +226,8 @@ def test_among_given_successors_each_row_has_its_own_worst():
         np.array([0, 2, 2, 5]), np.array([0, 1, 0, 1, 2], np.int32), np.zeros(5, np.int64),
         np.ones(5), 0.0, np.zeros(0), np.zeros(0),
     )  # fmt: skip
-    assert adverse_rows(rows, np.array([3.0, 2.0, 1.0])).given.tolist() == [
-        0,
-        ADVERSE,
-        0,
-        0,
-        ADVERSE,
-    ]
+    each = adverse_rows(rows, np.array([3.0, 2.0, 1.0])).given
+    assert each.tolist() == [0, ADVERSE, 0, 0, ADVERSE]
     some = adverse_rows(rows, np.array([np.inf, np.inf, 1.0])).given  # nothing else ends
     assert some.tolist() == [ADVERSE / 2, ADVERSE / 2, 0, 0, ADVERSE]
 

@@ -15,7 +15,7 @@ import pytest
 from support.failures import allowed_failures
 from support.oracles import solve_exactly
 from support.problems import logged_problem
-from surestep import FiniteMDP, Policy, Problem, sample_log
+from surestep import FiniteMDP, Policy, sample_log
 from surestep.certificates import Posterior, Robust, Stitched, certify, drawn
 from surestep.certificates.certifying import certify_many, choosing_bounds, verify
 from surestep.certificates.drawn import draw_chunk, expected_cells, room_for
@@ -58,9 +58,7 @@ def asked(mdp, behavior, reach, episodes=60, seed=0, horizon=12):
     log = sample_log(mdp, behavior, episodes, horizon, seed)
     log = replace(log, reward=log.reward + np.arange(log.num_steps) % 3)  # of no interest here
     counts = replace(log.counts(), terminal=np.arange(5) == END)
-    whole = Problem(
-        counts=counts, behavior=behavior, discount=0.9, value_bounds=(-100.0, 100.0), log=log
-    )
+    whole = logged_problem(log, behavior, 0.9, (-100.0, 100.0), counts=counts)
     return reaching(whole, reach)
 
 

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from surestep import Counts, Policy, Problem
 from surestep.certificates.reward_draws import (
     all_known,
+    atoms_of,
     different_rows,
     kin_of,
     reward_draws,
@@ -46,6 +47,24 @@ def test_rewards_are_known_where_none_is_left_open():
     assert not all_known(problem_of(PAIRS, known=False))
     assert all_known(problem_of(np.zeros((2, 2, 2))))  # of every transition, seen or not
     assert not all_known(problem_of(np.zeros((2, 2, 2)), known=False))
+
+
+def test_of_sums_alone_noise_is_taken_to_be_of_the_two_bounds():
+    # Of 4 visits, 1 on average between −1 and 3 is a half: 2 of 4; of 2 visits, 2 is ¾.
+    found = reward_draws(problem_of(PAIRS, known=False), "bounded", within(-1.0, 3.0))
+    assert found.seen[:2].tolist() == [[-1.0, 4.0, 2.0, 2.0, 4.0], [-1.0, 4.0, 1.5, 0.5, 2.0]]
+    assert np.isnan(found.seen[2:, 0]).all()
+
+
+def test_atoms_are_the_rows_by_group_and_weigh_by_what_is_known_of_them():
+    # κ = 3: one visit weighs 1, three 3 · 4 / 6, and what is known 4; equal rows are one.
+    rows = np.zeros((5, 5))
+    rows[:, 0], rows[:, 4] = [7.0, 5.0, 5.0, 5.0, 5.0], [1.0, 3.0, 1.0, 0.0, 1.0]
+    offsets, atoms = atoms_of(rows, np.array([2, 0, 0, 0, 2]), 4, 3.0, (-1.0, 9.0))
+    assert offsets.tolist() == [0, 1, 1, 3, 3]
+    assert atoms[:, 0].tolist() == [5.0, 5.0, 7.0, -1.0, 9.0]
+    assert atoms[:, 4].tolist() == [7.0, 1.0, 1.0, 0.5, 0.5]
+    assert not atoms[:, 1:4].any()
 
 
 def noisy(sums, least, greatest, times, **terms):

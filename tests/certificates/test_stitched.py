@@ -352,6 +352,23 @@ def test_what_must_hold_depends_on_the_settings():
     assert Statement("rewards-known") in Stitched().assumptions(problem, robust=True)
 
 
+@pytest.mark.parametrize(("share", "steps"), [(0.3, 120), (0.0, 80)])
+def test_tails_to_plan_with_come_from_the_first_part_as_if_it_were_all(share, steps, monkeypatch):
+    foreseen = []
+
+    def grown(problem, factor):
+        foreseen.append((problem.log.num_steps, factor))
+        return "grown"
+
+    def robust_tails(self, problem, policy):
+        assert problem == "grown"
+
+    monkeypatch.setattr(stitched, "grown", grown)
+    monkeypatch.setattr(Stitched, "robust_tails", robust_tails)
+    certify(*arms(3), Stitched(train_share=share, reward_low=0.0, reward_high=1.0))
+    assert foreseen == [(steps, pytest.approx(400 / steps))]
+
+
 def test_nothing_that_certifies_had_a_part_in_the_plan():
     # Other outcomes in the second part: the same plan, another claim.
     problem, better = arms(3)

@@ -48,9 +48,6 @@ def arm(pairs, action):
     return Policy.deterministic(pairs, [action, 0])
 
 
-# ---- bets ---------------------------------------------------------------------------------------
-
-
 def endless(mdp, rng, depth):
     """Stacks of `depth` entries of every pair of a model, drawn independently, and of starts."""
     sizes = np.where(np.diff(mdp.offsets) > 0, depth, 0)
@@ -128,9 +125,6 @@ def test_of_exchangeable_series_some_first_ones_seldom_reach_the_goal():
         values = np.where(rng.random((24, 40)) < 0.9, shared, own).astype(float)
         wrong += lower_limit(values, np.full(24, 40), 0.8, 0.0, delta) > 0.5
     assert number * delta / 10 < wrong <= allowed_failures(number, delta)
-
-
-# ---- worlds made to break it ------------------------------------------------------------------
 
 
 def failures(number, world, certifier):
@@ -227,9 +221,6 @@ def test_it_keeps_its_promise_in_many_logs(name, certifier, in_turn, monkeypatch
     assert wrong <= allowed_failures(number, certifier.delta)
 
 
-# ---- what the order of the log is for ---------------------------------------------------------
-
-
 def sorted_by_outcome(rng):
     """Equal actions; the log is sorted so that the episodes that went well come last."""
     action, reward = rng.integers(2, size=200), rng.random(200) < 0.5
@@ -320,9 +311,6 @@ def test_the_log_of_a_logger_who_learns_is_split_in_time_only(logger):
         assert wrong <= allowed_failures(number)
 
 
-# ---- numbers of visits are not fixed beforehand -------------------------------------------------
-
-
 def corridor(states=300, stay=0.9):
     """A corridor: each state keeps or lets go; the end pays 1. Leaving at once pays nothing."""
     P = np.zeros((states + 2, 2, states + 2))
@@ -369,8 +357,6 @@ def test_stacks_in_another_order_than_that_of_the_log_are_wrong():
     assert wrong["in order"] <= allowed_failures(number)
     assert wrong["shuffled"] >= 15
 
-
-# ---- a rollout that the log cannot go on with ---------------------------------------------------
 
 DOORS, KNOCKS = 60, 20
 TRIED_FIRST, OURS_THERE, STAYS = range(3)  # two ways through a door; and not to go
@@ -437,8 +423,6 @@ def test_to_cut_a_rollout_where_the_log_ends_and_go_on_is_wrong():
     assert wrong["cut there"] >= 10
 
 
-# ---- where the behavior policy comes from -------------------------------------------------------
-
 WARDS, TURNS = 100, 30
 IN_WARDS = Pairs.full(WARDS + 1, 2)
 
@@ -489,9 +473,6 @@ def test_a_behavior_policy_estimated_from_the_part_that_judges_is_wrong():
             certify(replace(problem, behavior=estimate), sure, judge)
     assert wrong["judging"] >= 10
     assert wrong["training"] <= allowed_failures(number)
-
-
-# ---- other kinds of logs --------------------------------------------------------------------
 
 
 def test_a_single_stream_is_split_in_time_and_needs_a_known_start():
@@ -561,9 +542,6 @@ def test_a_pair_that_the_training_part_never_saw_cuts_a_rollout():
     assert seen.figures["cut_share"] == 0.0
     assert unseen.figures["cut_share"] >= 0.5
     assert unseen.lower < 0
-
-
-# ---- robust tails -------------------------------------------------------------------------------
 
 
 def going_on(seed, episodes=1000):

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from support import posterior_examples
 from support.failures import RARE, allowed_failures
 from support.oracles import gains_in_draws
+from support.posterior_examples import dense_times
 from support.problems import logged_problem, uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, FiniteMDP, Policy, certify, performance, sample_log
@@ -29,10 +31,7 @@ ALLOWED[0] = [[1, 1, 0, 1], [0, 0, 1, 0]]
 ALLOWED[1] = [[0, 1, 1, 1], [1, 0, 0, 1]]
 ALLOWED[2] = [[0, 1, 1, 1], [1, 1, 1, 1]]
 WEIGHT = np.array([0.2, 3.0, 0.7, 1.0, 0.05, 2.0, 1.5, 4.0, 0.4, 1.0, 1.0, 0.3, 0.6, 0.6, 2.5, 0.1])
-TIMES = np.zeros((4, 2, 4), int)
-TIMES[0] = [[3, 9, 0, 1], [0, 0, 7, 0]]
-TIMES[1] = [[0, 0, 1, 0], [4, 0, 0, 12]]
-TIMES[2] = [[0, 20, 2, 5], [0, 0, 0, 0]]
+TIMES = dense_times(posterior_examples.example()[0].counts)
 
 
 def successors(pairs, allowed, weight=None):

@@ -5,11 +5,9 @@ failures as a bound that fails exactly that often would exceed once in 10⁶ tes
 
 Our betting bound against what others publish for the same bets.
 
-No printed numbers for concrete data were found in the paper of Waudby-Smith and Ramdas (2023). So
-this compares, for *their* stakes, our capital and its inversion with numbers that we computed with
-the authors' package, and with a closed form that the tests of another package state. Our own stakes
-differ on purpose (theirs use an upper bound of the values and a prior variance of 1/4, ours know
-none): `betting` as a whole is compared only with its own formula, written again in 50 digits.
+The paper of Waudby-Smith and Ramdas (2023) prints no numbers for concrete data. So for *their*
+stakes our capital is compared with what the authors' package says, and with a closed form of
+another one; for our stakes, which know no upper bound, `betting` is compared with 50 digits.
 """
 
 import math
@@ -205,9 +203,7 @@ def test_the_fewest_resamples_are_one_over_delta():
 
 def test_many_episodes_are_resampled_in_parts(monkeypatch):
     values = np.random.default_rng(0).normal(size=50)
-    whole = bca_bootstrap(
-        MeanEstimate(values), 0.1, np.random.default_rng(2), 410
-    )  # the last part is smaller
+    whole = bca_bootstrap(MeanEstimate(values), 0.1, np.random.default_rng(2), 410)
     monkeypatch.setattr("surestep.offpolicy.intervals.CELLS", 1000)  # 20 a part, and a rest
     parts = bca_bootstrap(MeanEstimate(values), 0.1, np.random.default_rng(2), 410)
     assert parts == pytest.approx(whole, rel=1e-12)
