@@ -167,6 +167,26 @@ def test_the_bracket_holds_the_beta_width(log_visits, log_share):
     assert width <= upper * (1 + 1e-12)
 
 
+def normal_tail_quantile(q):
+    """The z with P(Z > z) = q for a standard normal Z, with the digits of the context."""
+    guess = mpmath.sqrt(-2 * mpmath.log(q)) if q < 0.1 else mpmath.mpf("0.5")
+    return mpmath.findroot(lambda z: mpmath.log(mpmath.erfc(z / mpmath.sqrt(2)) / (2 * q)), guess)
+
+
+@pytest.mark.parametrize("visits", [1, 7, 40])
+@pytest.mark.parametrize("log_share", [-0.001, -0.5, -6.0, -80.0, -750.0])
+def test_the_bracket_is_that_of_its_proof(visits, log_share):
+    with mpmath.workdps(40):
+        n, x = mpmath.mpf(visits), mpmath.exp(mpmath.mpf(log_share)) / 2
+        angle = normal_tail_quantile(x * mpmath.sqrt((n + 1) / (n + 2))) / mpmath.sqrt(n + 1)
+        upper = mpmath.sin(min(angle, mpmath.pi / 2))
+        most = x / mpmath.sqrt(1 - 1 / (2 * n + 4))
+        lower = mpmath.tanh(normal_tail_quantile(most) / mpmath.sqrt(n + 2)) if most < 0.5 else 0
+        expected = float(lower), float(upper)
+    found = beta_width_bracket(np.asarray(float(visits)), log_share)
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
 @given(visits=st.integers(1, 10**15), actions=st.integers(1, 10))
 def test_the_beta_radius_does_not_fall_where_the_share_stops_being_a_double(visits, actions):
     states = [10**e for e in range(1, 13)]

@@ -16,7 +16,7 @@ from support.strategies import policies, problems
 from surestep import Counts, Policy, Problem, certify, estimate_behavior, performance
 from surestep.algorithms import SPIBB
 from surestep.bounds import BOUNDS, ProblemSize, zeta
-from surestep.certificates import APriori
+from surestep.certificates import APriori, apriori
 from surestep.errors import CertificateRefused
 from surestep.model import Statement
 
@@ -346,3 +346,12 @@ def test_standard_spi_asks_for_one_visit_at_least(bound):
     never = two_doors([9, 0])
     with pytest.raises(CertificateRefused, match="needs at least 1 of every pair"):
         certify(never, always_right(never), APriori(bound=bound))
+
+
+def test_a_weighted_sum_of_values_may_be_off_by_its_roundings(monkeypatch):
+    found = SimpleNamespace(value=np.array([5.0, 2.0**52]), error_bound=0.25)
+    monkeypatch.setattr(apriori, "evaluate_with_bound", lambda mdp, policy: found)
+    for initial, terms in (([1.0, 0.0], 3), ([0.0, 1.0], 3), ([0.5, 0.5], 4)):
+        value, error = apriori.performance_with_bound(SimpleNamespace(initial=initial), None)
+        assert value == np.array(initial) @ found.value
+        assert error == terms + 0.25

@@ -16,7 +16,7 @@ import scipy.stats
 from support.failures import RARE
 from support.gpu import MANY, NEARLY
 from support.oracles import gains_in_draws
-from support.posterior_examples import BOUNDS, dense_times, example, with_sums
+from support.posterior_examples import BOUNDS, assert_moments, dense_times, example, with_sums
 from support.problems import uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, Pairs, Policy, certify, device
@@ -91,21 +91,24 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_have_the_moments_of_a_dirichlet(name):
     rows, singly = drawn_rows(name)
-    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
     assert singly == ("all drawn" in name)
-    shape = weights_in(*ROWS[name])[0, 0]
-    mean, total = shape / shape.sum(), shape.sum()
-    covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
-    centred = rows - mean
-    products, squares = centred.T @ centred / DRAWS, (centred**2).T @ centred**2 / DRAWS
-    spread = np.sqrt(np.maximum(squares - products**2, 0.0))
-    checks = [(centred.mean(axis=0), centred.std(axis=0), 0.0)]
-    more = 0.0 if singly else REMAINDER**2  # what is left at last is of one state
-    checks.append((products - covariance, spread, more))
-    number = sum(np.size(gap) for gap, _, _ in checks)
-    limit = scipy.stats.norm.isf(RARE / 2 / number)
-    for gap, spread, slack in checks:
-        assert (np.abs(gap) <= limit * spread / np.sqrt(DRAWS) + slack + 1e-12).all()
+    slack = 0.0 if singly else REMAINDER**2  # what is left at last is of one state
+    assert_moments(rows, weights_in(*ROWS[name])[0, 0], slack)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_sums_over_rows_have_the_law_of_a_dirichlet(name):
+    rng = np.random.default_rng(8)
+    rows, _ = drawn_rows(name)
+    dense = rng.dirichlet(weights_in(*ROWS[name])[0, 0], DRAWS)
+    worth = rng.normal(size=rows.shape[1])
+    for here, there in (
+        (rows @ worth, dense @ worth),
+        (rows.max(axis=1), dense.max(axis=1)),
+        ((rows**2).sum(axis=1), (dense**2).sum(axis=1)),
+    ):
+        # The largest of a row may be 1 but for rounding, in many draws.
+        assert scipy.stats.ks_2samp(here.round(9), there.round(9)).pvalue > RARE
 
 
 def oracle_gains(problem, policy, settings, draws, rng):
@@ -220,6 +223,26 @@ def test_claims_are_alike_where_a_gpu_is_only_taken_for_many_tasks(small, monkey
     with device("auto"):
         found = certify(problem, policy, Posterior(draws=30, seed=4)).lower
     assert found == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("prior", ["weight", "pooled"])
+@pytest.mark.parametrize("states", [128, 129])
+def test_up_to_128_states_are_eliminated_and_iterating_agrees(states, prior, monkeypatch):
+    rng = np.random.default_rng(states)
+    times, rewards = rng.poisson(0.05, (states, 2, states)), rng.random((states, 2))
+    problem = uniform_problem(Counts.from_dense(times, rewards=rewards), 0.8, (0.0, 5.0))
+    policy = Policy.deterministic(problem.counts, np.ones(states, int))
+
+    def claimed(small):
+        monkeypatch.setattr(drawn, "SMALL", small)
+        return certify(problem, policy, Posterior(prior=prior, draws=9))
+
+    usual, exact, near = (claimed(small) for small in (drawn.SMALL, states, 0))
+    assert usual == (exact if states == 128 else near)
+    error = near.figures["evaluation_error"]
+    assert exact.figures["evaluation_error"] < 1e-9 < error < 1e-4
+    # What is off, by at most the error, is taken off as well.
+    assert exact.lower - 2 * error <= near.lower <= exact.lower + 1e-9
 
 
 def test_in_a_wide_problem_the_fewest_draws_choose(monkeypatch):

@@ -25,8 +25,8 @@ from surestep import (
     sample_counts,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Robust
-from surestep.certificates.robust import BothPolicies, check_value_bounds, with_lower
+from surestep.certificates import Robust, robust
+from surestep.certificates.robust import BothPolicies, check_value_bounds, compare, with_lower
 from surestep.certificates.uncertainty import Observed, earnings, mean_interval, set_rows
 from surestep.environments import make
 from surestep.errors import CertificateRefused, RefutedBounds
@@ -572,3 +572,42 @@ def test_a_comparison_is_less_all_that_its_values_may_be_off():
     found = with_lower(both, plan_with([1.0, 2.0**52], 0.0))
     assert found.lower == 1.0 - 10.0
     assert found.error == 10.125
+
+
+def test_a_floor_is_rounded_down(monkeypatch):
+    monkeypatch.setattr(robust, "advantage", lambda models, change, low, high: (low, high))
+    monkeypatch.setattr(robust, "difference_models", lambda models, gain: gain)
+    policy = SimpleNamespace(probability=np.array([0.5, 0.5]))
+    problem = SimpleNamespace(value_bounds=(-(2.0**52), 2.0**53), behavior=policy)
+    case = SimpleNamespace(problem=problem, models=SimpleNamespace(models=None), policy=policy)
+    ours, theirs = plan_with([2.0**52, 7.0], 1.0), plan_with([-9.0, 2.0], 2.0)
+    best = plan_with([-(2.0**52) + 4, 16.0], 3.0)
+    found = compare(case, ours, theirs, best)
+    assert found.our_low.tolist() == [2.0**52 - 1, 6.0]
+    assert found.their_high.tolist() == [-(2.0**52) + 7, 19.0]
+    # 2⁵³ − 8, less a last bit of both: 2.
+    assert found.floor[0] == 2.0**53 - 10
+    assert found.floor[1] == pytest.approx(-13.0)
+    assert found.difference[0].tolist() == [-11.0, 0.0]
+    assert found.error == 6.0
+
+
+def test_an_advantage_is_rounded_down(monkeypatch):
+    rule = SimpleNamespace(reward_scale=2.0**51, terms=2)
+    monkeypatch.setattr(robust, "rule_of", lambda models, *others: rule)
+    low, high = np.array([-(2.0**50)]), np.array([2.0**51])
+
+    def worst(value):
+        assert (value == low).all()
+        return SimpleNamespace(q=np.array([10.0, 20.0]))
+
+    def worst_mirrored(value):
+        assert (value == -high).all()
+        return SimpleNamespace(q=np.array([-30.0, -40.0]))
+
+    mirrored = SimpleNamespace(worst=worst_mirrored)
+    models = SimpleNamespace(pairs=Pairs.full(1, 2), worst=worst, mirrored=lambda: mirrored)
+    # Two roundings of 2⁵¹ + 2⁵¹ are 2: what is done more often earns 10 − 2 at least, and what is
+    # done less often 40 + 2 at most.
+    found = robust.advantage(models, np.array([0.5, -0.5]), low, high)
+    assert found.tolist() == [0.5 * 8 - 0.5 * 42]

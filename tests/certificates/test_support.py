@@ -12,7 +12,7 @@ import scipy.stats
 from support import posterior_examples
 from support.failures import RARE, allowed_failures
 from support.oracles import gains_in_draws
-from support.posterior_examples import dense_times
+from support.posterior_examples import assert_moments, dense_times
 from support.problems import logged_problem, uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, FiniteMDP, Policy, certify, performance, sample_log
@@ -75,13 +75,28 @@ def drawn_rows(problem, certifier, draws):
     return rows
 
 
-def shapes_of(problem, prior):
+def shapes_of(problem, prior, weight=5.0):
     """The Dirichlet shapes [S, A, S] of the posterior, 0 where nothing can come."""
-    if prior == "weight":
-        return TIMES + 5.0 / np.maximum(ALLOWED.sum(axis=2, keepdims=True), 1) * ALLOWED
-    shapes = TIMES.astype(float)
-    shapes[ALLOWED] += problem.support.weight
+    spread = weight / np.maximum(ALLOWED.sum(axis=2, keepdims=True), 1)
+    shapes = (
+        TIMES + {"weight": spread, "uniform": 1.0, "jeffreys": 0.5, "own": 0.0}[prior] * ALLOWED
+    )
+    if prior == "own":
+        shapes[ALLOWED] += problem.support.weight
     return shapes
+
+
+@pytest.mark.parametrize(
+    ("prior", "weight"),
+    [("weight", 5.0), ("weight", 0.02), ("uniform", 5.0), ("jeffreys", 5.0), ("own", 5.0)],
+)
+def test_rows_have_the_moments_of_their_own_dirichlet(prior, weight):
+    problem, _, _ = example()
+    rows = drawn_rows(problem, Posterior(prior=prior, prior_weight=weight), 10_000)
+    shapes = shapes_of(problem, prior, weight).reshape(-1, 4)
+    for found, shape in zip(rows.swapaxes(0, 1)[:6], shapes[:6], strict=True):
+        assert not found[:, shape == 0].any()
+        assert_moments(found, shape)
 
 
 def test_the_tiniest_weights_leave_one_successor_each_as_often_as_they_should():

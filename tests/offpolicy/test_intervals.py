@@ -11,6 +11,7 @@ another one; for our stakes, which know no upper bound, `betting` is compared wi
 """
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -21,9 +22,12 @@ from hypothesis import strategies as st
 
 from support.failures import allowed_failures
 from support.junk import JUNK
-from surestep import SurestepError
+from support.logs import one_step_log
+from support.oracles import value_of_steps
+from surestep import FiniteMDP, Pairs, Policy, SurestepError, sample_log
 from surestep.errors import InvalidParameter
 from surestep.offpolicy import (
+    ESTIMATORS,
     MeanEstimate,
     RatioEstimate,
     bca_bootstrap,
@@ -31,6 +35,9 @@ from surestep.offpolicy import (
     choose_threshold,
     empirical_bernstein,
     hoeffding,
+    importance_weights,
+    paired_returns,
+    paired_rewards,
     student_t,
     truncated_bernstein,
 )
@@ -335,6 +342,54 @@ def test_student_t_fails_exactly_as_often_as_it_says_for_normal_values():
     failures = sum(student_t(values, delta) > 1.0 for values in samples)
     assert failures <= allowed_failures(number, delta)
     assert number - failures <= allowed_failures(number, 1 - delta)
+
+
+def test_bounds_on_the_difference_of_two_policies_hold_from_end_to_end():
+    P = np.zeros((3, 2, 3))
+    P[0] = [[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]
+    P[1] = [[0.0, 0.0, 1.0], [0.125, 0.0, 0.875]]
+    mdp = FiniteMDP.from_dense(P, [[0.0, 1.0], [-1.0, 2.0], [0.0, 0.0]], 0.5)
+    behavior = Policy.from_dense(mdp, [[0.5, 0.5], [0.5, 0.5], [1, 0]])
+    policy = Policy.from_dense(mdp, [[0.25, 0.75], [0.25, 0.75], [1, 0]])
+    discount, horizon, delta, number = 0.5, 4, 0.2, 300
+    ours, theirs = (
+        value_of_steps(mdp, each, Fraction(discount), horizon) for each in (policy, behavior)
+    )
+    truth, steps = float(ours - theirs), sum(discount**t for t in range(horizon))
+    rng, bounds = np.random.default_rng(4), np.zeros((number, 3))
+    for i in range(number):
+        log = sample_log(mdp, behavior, 60, horizon, rng)
+        weights = importance_weights(log, policy, behavior)
+        by_return = paired_returns(weights, discount, -steps).values
+        by_reward = paired_rewards(weights, discount, -1.0, horizon).values
+        bounds[i] = [
+            betting(by_return, -3 * steps, delta),
+            betting(by_reward, -3 * steps, delta),
+            hoeffding(by_return, -3 * steps, 1.5**horizon * 3 * steps, delta),
+        ]
+    assert ((bounds > truth).sum(axis=0) <= allowed_failures(number, delta)).all()
+    assert (bounds[:, :2].mean(axis=0) > truth - 0.6).all()  # and they say something
+    assert truth > 0.3
+
+
+@pytest.mark.slow
+def test_asymptotic_bounds_of_all_estimators_are_about_right_with_many_episodes():
+    # No promise: but with 300 easy episodes each should fail about as often as it says.
+    pairs, rng = Pairs.full(2, 2), np.random.default_rng(8)
+    policy, behavior = Policy.from_dense(pairs, [[0.3, 0.7], [1, 0]]), Policy.uniform(pairs)
+    truth, delta, number = 0.3 * 1 + 0.7 * 3, 0.2, 200
+    kinds = [kind() for name, kind in ESTIMATORS.items() if name != "dr"]  # which needs a model
+    failures = np.zeros((2, len(kinds)), int)
+    for _ in range(number):
+        action = rng.integers(0, 2, 300)
+        log = one_step_log(pairs, action, np.where(action, 3.0, 1.0))
+        weights = importance_weights(log, policy, behavior)
+        for i, kind in enumerate(kinds):
+            estimate = kind.estimate(weights, 0.9)
+            failures[0, i] += student_t(estimate.values, delta) > truth
+            failures[1, i] += bca_bootstrap(estimate, delta, rng, 200) > truth
+    assert (failures <= allowed_failures(number, 0.25)).all()
+    assert (number - failures <= allowed_failures(number, 0.85)).all()
 
 
 @pytest.mark.parametrize(

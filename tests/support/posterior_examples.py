@@ -1,9 +1,11 @@
-"""Small problems that tests of the posterior share."""
+"""Small problems that tests of the posterior share, and the moments of its rows."""
 
 from dataclasses import replace
 
 import numpy as np
+import scipy.stats
 
+from support.failures import RARE
 from support.problems import uniform_problem
 from surestep import Counts, Policy
 
@@ -42,6 +44,19 @@ def dense_times(counts):
     pair = np.repeat(np.arange(pairs.num_pairs), np.diff(counts.offsets))
     table[pairs.state[pair], pairs.action[pair], counts.successor] = counts.times
     return table
+
+
+def assert_moments(rows, shape, slack=0.0):
+    """Rows [draws, S] have mean and covariance of a Dirichlet, but for a false alarm in 10⁶."""
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
+    draws, (mean, total) = len(rows), (shape / shape.sum(), shape.sum())
+    covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
+    centred = rows - mean
+    products, squares = centred.T @ centred / draws, (centred**2).T @ centred**2 / draws
+    spread = np.sqrt(np.maximum(squares - products**2, 0.0))
+    limit = scipy.stats.norm.isf(RARE / 2 / (mean.size + products.size)) / np.sqrt(draws)
+    assert (np.abs(centred.mean(axis=0)) <= limit * centred.std(axis=0) + 1e-12).all()
+    assert (np.abs(products - covariance) <= limit * spread + slack + 1e-12).all()
 
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
