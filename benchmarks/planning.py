@@ -34,9 +34,7 @@ from surestep import (
     optimal_batch,
     value_iteration,
 )
-from surestep.environments import make
 from surestep.kernels.backup import best_values
-from surestep.planning.batch import plan_for_edges
 from surestep.planning.pruning import Backup
 
 # The arguments of the quickest run.
@@ -245,23 +243,6 @@ def batches(console: Console, models: int) -> None:
     )
 
 
-def batches_of_one(console: Console) -> None:
-    """Says what one model takes by itself, and as a batch whose order of elimination is new."""
-    for name in ("gridworld", "wet-chicken", "resource-gathering"):
-        benchmark = make(name)
-        mdp, policy = benchmark.mdp, benchmark.behavior
-
-        def in_a_batch(mdp=mdp, policy=policy):
-            plan_for_edges.cache_clear()
-            evaluate_batch(MDPBatch.from_models([mdp]), policy)
-
-        alone = fastest(lambda mdp=mdp, policy=policy: evaluate_with_bound(mdp, policy))
-        console.print(
-            f"{name}: the value of a policy in {1e3 * alone:.2f} ms, as a batch of one in "
-            f"{1e3 * fastest(in_a_batch):.2f} ms"
-        )
-
-
 def fastest(action, repeat: int = 7) -> float:
     """The best of several runs, after one to warm up."""
     action()
@@ -296,7 +277,6 @@ def main() -> None:
         compare(console, title, chosen, sizes, repeat)
     bandwidth(console, max(sizes))
     batches(console, arguments.models)
-    batches_of_one(console)
 
 
 if __name__ == "__main__":

@@ -68,3 +68,13 @@ def both():
             return expected, work()
 
     return on_each
+
+
+@pytest.fixture(scope="session")
+def labelled_log(tmp_path_factory):
+    """A log of 120 episodes in a small world, as a file that nobody changes."""
+    from support.labelled_worlds import NAMES, world
+    from support.log_tables import write_table
+
+    rows = world(5, states=4, episodes=120).rows
+    return write_table(tmp_path_factory.mktemp("logs") / "log.csv", rows, NAMES)

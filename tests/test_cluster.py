@@ -157,14 +157,8 @@ def test_a_restarted_head_loses_nothing(work, tmp_path):
 def test_commands_give_the_same_files(cluster, ray, tmp_path):
     """A GPU is not there in truth, so nobody may ask for it."""
     log = write_lines(tmp_path / "log.csv", LINES[:401])
-    behavior = (
-        "--behavior",
-        EXAMPLES / "pumps_policy.csv",
-        "--set",
-        "method.n_wedge=1",
-        "--worlds",
-        "9",
-    )
+    behavior = ("--behavior", EXAMPLES / "pumps_policy.csv", "--worlds", "9")
+    behavior += ("--set", "method.n_wedge=1")
     kind = ("--kind", "posterior:starts=known,prior=weight,draws=19", "--device", "cpu")
     commands = {
         "rehearse": (log, *PUMPS, *behavior, *kind, "--sizes", "1,2"),

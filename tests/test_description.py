@@ -9,30 +9,18 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surestep import description as module
 from surestep.cli.options import described as options_of
 from surestep.description import (
-    ASKING,
-    HELP,
-    IMPROVING,
-    OPTIONS,
-    READING,
-    TABLES,
     Description,
     assignment,
-    at,
     command,
     described,
-    in_words,
     leaves,
     merged,
-    put,
-    read_toml,
-    several,
-    without_folders,
     written,
 )
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
@@ -96,7 +84,7 @@ def read_back(line):
     got = []
 
     @click.command()
-    @options_of(*READING, *ASKING, *IMPROVING)
+    @options_of(*module.READING, *module.ASKING, *module.IMPROVING)
     def verb(description, **_):
         got.append(description)
 
@@ -127,13 +115,10 @@ def one_for_one(description):
     """Returns a description with lists of one where a text would do, as the command has them."""
     content = description.given()
     for path in ("files", "columns.state", "columns.action", "method.certificates"):
-        value = at(description, path)
+        value = module.at(description, path)
         if isinstance(value, str):
-            put(content, path, [value])
+            module.put(content, path, [value])
     return described(content)
-
-
-# ---- there and back ---------------------------------------------------------------------------
 
 
 @given(CONTENTS)
@@ -158,7 +143,9 @@ def is_other(file):
 
 @given(DESCRIPTIONS)
 def test_the_command_says_all_of_a_description(description):
-    if not several(description.files) or any(map(is_other, several(description.files))):
+    if not module.several(description.files) or any(
+        map(is_other, module.several(description.files))
+    ):
         description = described(merged(description.given(), {"files": "log.csv"}))
     assert one_for_one(read_back(command("verb", description))) == one_for_one(description)
 
@@ -211,9 +198,6 @@ def test_what_is_no_assignment_is_refused(text):
         assignment(text)
 
 
-# ---- refusals ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -236,7 +220,8 @@ def test_what_is_no_assignment_is_refused(text):
         ({"method": {"zeta": math.nan}}, "method.zeta"),
         ({"method": {"worlds": True}}, "method.worlds is True, expected a whole number"),
         ({"method": {"worlds": 1.5}}, "method.worlds is 1.5"),
-        ({"method": {"n_wedge": "some"}}, "or `auto`"),
+        *(({"method": {"n_wedge": wrong}}, "or `auto`") for wrong in ("some", 5.0, 5.5, True)),
+        ({"method": {"n_wedge": np.float64(5)}}, "or `auto`"),
         ({"method": {"unseen": "x"}}, "never tried: pessimistic, or 0 (terminal)"),
         ({"ends": "never"}, "ends is 'never', expected another word (How episodes end"),
         ({"reader": {"delim": ";;"}}, "reader.delim is ';;'"),
@@ -255,30 +240,21 @@ def test_numbers_of_numpy_paths_and_tuples_are_taken(tmp_path):
         {
             "files": (tmp_path / "a.csv",),
             "stakes": {"discount": np.float32(0.5), "running": np.array([0, 1])},
-            "method": {"worlds": np.int64(3)},
+            "method": {"worlds": np.int64(3), "n_wedge": np.int64(5)},
         }
     )
     assert got.files == str(tmp_path / "a.csv")
     assert (got.stakes.discount, got.stakes.running, got.method.worlds) == (0.5, (0, 1), 3)
+    assert type(got.method.n_wedge) is int
 
 
-@given(st.dictionaries(st.sampled_from(KEYS) | TEXTS, JSON, max_size=3))
+INNER = st.sampled_from([key for part in module.TABLES.values() for key in part.__struct_fields__])
+TABLES_OF_JSON = st.dictionaries(INNER, JSON, max_size=2)
+
+
+@settings(max_examples=20)
+@given(st.dictionaries(st.sampled_from(KEYS) | TEXTS, JSON | TABLES_OF_JSON, max_size=3))
 def test_any_values_are_a_description_or_refused_in_one_line(content):
-    assert isinstance(outcome(described, content), Description | str)
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(KEYS),
-        st.dictionaries(
-            st.sampled_from([key for part in TABLES.values() for key in part.__struct_fields__]),
-            JSON,
-            max_size=2,
-        ),
-        max_size=2,
-    )
-)
-def test_any_values_of_known_keys_are_a_description_or_refused_in_one_line(content):
     assert isinstance(outcome(described, content), Description | str)
 
 
@@ -286,7 +262,9 @@ def test_any_values_of_known_keys_are_a_description_or_refused_in_one_line(conte
     st.binary(max_size=30)
     | TEXTS.map(str.encode)
     | st.lists(
-        st.sampled_from([*HELP, "[", "]", " = ", "\n", '"', "1", "nan", "{", "}", "true", "07:32"])
+        st.sampled_from(
+            [*module.HELP, "[", "]", " = ", "\n", '"', "1", "nan", "{", "}", "true", "07:32"]
+        )
     ).map(lambda words: "".join(words).encode())
 )
 def test_any_file_is_a_description_or_refused_in_one_line(tmp_path_factory, content):
@@ -299,10 +277,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
     with pytest.raises(FileFailure, match="cannot be read"):
         read_description(tmp_path / "none.toml")
     with pytest.raises(FileFailure, match="cannot be read"):
-        read_toml(tmp_path)
-
-
-# ---- files, precedence, help ------------------------------------------------------------------
+        module.read_toml(tmp_path)
 
 
 def test_files_are_those_of_the_folder_of_the_description(tmp_path):
@@ -315,7 +290,7 @@ def test_files_are_those_of_the_folder_of_the_description(tmp_path):
     assert got.tables == {"w": str(tmp_path / "wards.csv")}
     assert got.behavior.policy == str(tmp_path / "policy.csv")
     assert got.limits == module.Limits(possible="seen", allowed=str(tmp_path / "ok.csv"))
-    kept = without_folders(got)
+    kept = module.without_folders(got)
     assert (kept.files, kept.tables) == (("a.csv", "b.csv"), {"w": "wards.csv"})
     assert (kept.behavior.policy, kept.limits.allowed) == ("policy.csv", "ok.csv")
 
@@ -349,7 +324,7 @@ def test_another_rule_for_bins_stands_in_for_the_one_below():
 
 
 def test_arguments_of_python_find_their_keys():
-    assert in_words(discount=0.9, behavior="uniform", query=None, case="x") == {
+    assert module.in_words(discount=0.9, behavior="uniform", query=None, case="x") == {
         "stakes": {"discount": 0.9},
         "behavior": {"policy": "uniform"},
         "case": "x",
@@ -358,10 +333,10 @@ def test_arguments_of_python_find_their_keys():
 
 def test_every_key_has_a_text_of_help_and_nothing_else_has():
     whole = ("bins", "reader", "signals")  # explained as tables
-    keys = {key for key in KEYS if key not in TABLES or key in whole}
-    for table, part in TABLES.items():
+    keys = {key for key in KEYS if key not in module.TABLES or key in whole}
+    for table, part in module.TABLES.items():
         keys |= {f"{table}.{key}" for key in part.__struct_fields__ if table not in whole}
-    assert set(HELP) == keys
-    assert all(text.endswith(".") for text in HELP.values())
-    assert set(OPTIONS) <= keys
-    assert len({*OPTIONS.values()}) == len(OPTIONS)
+    assert set(module.HELP) == keys
+    assert all(text.endswith(".") for text in module.HELP.values())
+    assert set(module.OPTIONS) <= keys
+    assert len({*module.OPTIONS.values()}) == len(module.OPTIONS)

@@ -26,6 +26,13 @@ with temporary_folder() as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
+FULL = OSError(28, "No space left on device")
+
+
+def stopped(error):
+    """Content of which only a half comes."""
+    yield b"half"
+    raise error
 
 
 def test_all_files_are_written_with_ordinary_permissions(tmp_path):
@@ -44,17 +51,13 @@ def test_what_cannot_be_written_leaves_everything_as_it_was(tmp_path):
         with pytest.raises(SurestepError, match="cannot be written"):
             write_together({tmp_path / "a": [b"new"], other: [b"new"]})
 
-    def full():
-        yield b"half"
-        raise OSError(28, "No space left on device")
-
     with pytest.raises(SurestepError, match="No space left on device"):
-        write_together({tmp_path / "a": full()})
+        write_together({tmp_path / "a": stopped(FULL)})
     assert (tmp_path / "a").read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [FULL, KeyboardInterrupt()])
 def test_files_that_are_moved_in_vain_are_moved_back(tmp_path, monkeypatch, error):
     (tmp_path / "a").write_bytes(b"old a")
     (tmp_path / "b").write_bytes(b"old b")
@@ -85,26 +88,14 @@ def contents_of(folder):
 def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
     target = tmp_path / "new" / "result"
     write_folder(target, {"a": [b"one"], "b": [b"t", b"wo"]})
-    assert {path.name: path.read_bytes() for path in target.iterdir()} == {"a": b"one", "b": b"two"}
+    assert contents_of(target) == {"a": b"one", "b": b"two"}
     assert [path.name for path in target.parent.iterdir()] == ["result"]
 
-    def full():
-        yield b"half"
-        raise OSError(28, "No space left on device")
-
     with pytest.raises(SurestepError, match=r"other.*No space left on device"):
-        write_folder(tmp_path / "deep" / "er" / "other", {"a": [b"one"], "b": full()})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
-
-
-def test_an_interrupted_folder_leaves_nothing(tmp_path):
-    def interrupted():
-        yield b"half"
-        raise KeyboardInterrupt
-
+        write_folder(tmp_path / "deep" / "er" / "other", {"a": [b"one"], "b": stopped(FULL)})
     with pytest.raises(KeyboardInterrupt):
-        write_folder(tmp_path / "result", {"a": interrupted()})
-    assert list(tmp_path.iterdir()) == []
+        write_folder(tmp_path / "other", {"a": stopped(KeyboardInterrupt())})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
 
 
 def test_an_empty_folder_is_filled_and_others_are_refused(tmp_path):

@@ -20,13 +20,8 @@ PLAN = """
 seed = 5
 repetitions = 200
 episodes = [3, 40]
-
-[[environments]]
-name = "gridworld"
-
-[[algorithms]]
-name = "spibb"
-n_wedge = [5, 10]
+environments = [{name = "gridworld"}]
+algorithms = [{name = "spibb", n_wedge = [5, 10]}]
 """
 COMMANDS = {  # arguments, and what is compared
     "run": (["run", "plan.toml", "-o", "out"], "out/table.parquet"),

@@ -6,25 +6,17 @@ import numpy as np
 import pytest
 
 from support.known_worlds import ARMS, bandit, bandit_problem
-from surestep import FiniteMDP, MDPBatch, Policy, Problem, certify, evaluate, sample_log, trials
+from support.problems import uniform_problem
+from surestep import FiniteMDP, MDPBatch, Policy, certify, evaluate, sample_log
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Limited, Limits, LowerSPIBB
 from surestep.certificates import Posterior, Robust, Stitched, training_part
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused
 from surestep.model import LoggedRewards, ProblemBatch
-from surestep.trials import (
-    claimed,
-    plans_together,
-    proposed_each,
-    proposed_together,
-    true_gains,
-)
+from surestep.trials import claimed, proposed_each, true_gains
 
 ROBUST = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
 UNSURE = Posterior(rewards="bounded", reward_low=2.0, reward_high=3.0)  # no reward is so high
-
-
-# ---- proposing ----------------------------------------------------------------------------------
 
 
 def test_each_proposal_is_that_of_what_its_judge_leaves_to_the_choice():
@@ -53,9 +45,7 @@ def test_where_nothing_is_proposed_the_behavior_policy_stays():
     # In what was recorded nothing ends, so that no policy is better than π_b.
     mdp = FiniteMDP.from_dense(np.full((2, 1, 2), 0.5), np.zeros((2, 1)), 1.0)
     log = sample_log(mdp, Policy.uniform(mdp), 5, 4, np.random.default_rng(0))
-    endless = Problem(
-        counts=log.counts(), behavior=Policy.uniform(mdp), discount=1.0, value_bounds=(0.0, 1.0)
-    )
+    endless = uniform_problem(log.counts(), 1.0, (0.0, 1.0))
     policies, _ = proposed_each(SPIBB(n_wedge=1), [endless])
     np.testing.assert_array_equal(policies, endless.behavior.probability[np.newaxis])
 
@@ -70,32 +60,26 @@ def test_data_sets_that_are_planned_at_once_propose_what_each_would(rewards):
         one = batch.problem(b).estimate()
         np.testing.assert_allclose(one.expected_reward, problem.estimate().expected_reward)
     chooses = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=ROBUST)
-    for improver in (BasicRL(), SPIBB(n_wedge=8), chooses):
+    plain = BasicRL(), SPIBB(n_wedge=8), BetaSPIBB(spibb_n_wedge=8), LowerSPIBB(n_wedge=8)
+    for improver in (*plain, chooses):
         policies, _ = proposed_each(improver, problems)
         for problem, policy in zip(problems, policies, strict=True):
             expected = improver.improve(problem).policy.probability
             np.testing.assert_allclose(policy, expected, atol=1e-12)
 
 
-def test_only_data_sets_with_the_same_ends_are_planned_at_once(monkeypatch):
-    """Whichever are left over are planned one by one, and all come back in their places."""
+def test_data_sets_with_other_ends_come_back_in_their_places():
+    """Only those with the same ends are planned at once, the others one by one."""
     known = {1: [0, 1, 0], 3: [0, 0, 1], 4: [0, 1, 0]}
     problems = [bandit_problem(40, seed=seed) for seed in range(5)]
     for place, ends in known.items():
         counts = replace(problems[place].counts, terminal=np.array(ends, bool))
         problems[place] = replace(problems[place], counts=counts, log=None)
-    batches, places = [], {id(problem): place for place, problem in enumerate(problems)}
-
-    def remembered(improver, batch, together):
-        batches.append([places[id(problem)] for problem in together])
-        return proposed_together(improver, batch, together)
-
-    monkeypatch.setattr(trials, "proposed_together", remembered)
-    policies, n_wedge = proposed_each(SPIBB(n_wedge=3), problems)
-    assert (batches, n_wedge) == ([[0, 2], [1, 4]], 3)
-    for problem, policy in zip(problems, policies, strict=True):
-        expected = SPIBB(n_wedge=3).improve(problem).policy.probability
-        np.testing.assert_allclose(policy, expected, atol=1e-12)
+    for improver in (SPIBB(n_wedge=3), Limited(algorithm=BasicRL(), limits=Limits(least_visits=3))):
+        policies, _ = proposed_each(improver, problems)
+        for problem, policy in zip(problems, policies, strict=True):
+            expected = improver.improve(problem).policy.probability
+            np.testing.assert_allclose(policy, expected, atol=1e-12)
 
 
 def with_rewards(problem, kind):
@@ -112,20 +96,6 @@ def with_rewards(problem, kind):
         "known by transition": LoggedRewards(known, "transition", True),
     }
     return replace(problem, counts=replace(counts, rewards=rewards[kind]), log=None)
-
-
-def test_only_what_is_compiled_is_planned_together():
-    spibb = SPIBB(n_wedge=1)
-    assert plans_together(spibb)
-    assert plans_together(BetaSPIBB(spibb_n_wedge=1))
-    assert plans_together(AutoNWedge(algorithm=spibb, certifier=ROBUST))
-    assert not plans_together(LowerSPIBB(n_wedge=1))
-    assert not plans_together(
-        Limited(algorithm=spibb, limits=Limits(least_visits=3))
-    )  # has a rule of its own
-
-
-# ---- claiming -----------------------------------------------------------------------------------
 
 
 def test_claims_are_those_of_certify_together_or_each_for_itself():
@@ -153,9 +123,6 @@ def test_a_refusal_is_no_claim_but_a_code():
     assert claims.refusal[0] == "no-rank"
     assert claims.refusal[1]
     assert claims.refusal[2] == ""
-
-
-# ---- comparing with the truth -------------------------------------------------------------------
 
 
 def test_gains_are_those_of_each_policy_in_its_model():

@@ -28,7 +28,8 @@ from surestep.model.batch import MDPBatch, ProblemBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import WITHIN_SEEN
-from surestep.planning.batch import endless_members, evaluate_batch
+from surestep.planning.batch import endless_members
+from surestep.planning.evaluation import evaluate_batch
 
 # ---- proposing ----------------------------------------------------------------------------------
 

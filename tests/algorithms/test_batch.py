@@ -212,9 +212,9 @@ def test_rounds_are_limited(monkeypatch):
     problems = ProblemBatch(**terms())
     rounds = improve_batch(SPIBB(n_wedge=0), problems).iterations
     most = int(rounds.max())
-    monkeypatch.setattr("surestep.planning.batch.ITERATION_LIMIT", most)
+    monkeypatch.setattr("surestep.planning.optimum.ITERATION_LIMIT", most)
     assert improve_batch(SPIBB(n_wedge=0), problems).iterations.tolist() == rounds.tolist()
-    monkeypatch.setattr("surestep.planning.batch.ITERATION_LIMIT", most - 1)
+    monkeypatch.setattr("surestep.planning.optimum.ITERATION_LIMIT", most - 1)
     with pytest.raises(NotConverged, match=f"stopped after {most - 1} rounds, the limit"):
         improve_batch(SPIBB(n_wedge=0), problems)
 

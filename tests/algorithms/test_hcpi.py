@@ -24,7 +24,7 @@ def world(reward=RIGHT):
 
 def problem_of(mdp, behavior, episodes, seed):
     log = sample_log(mdp, behavior, episodes, 5, np.random.default_rng(seed))
-    return logged_problem(log, behavior, 0.9, (0.0, 2.0))
+    return logged_problem(log, 0.9, (0.0, 2.0), behavior)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -110,7 +110,7 @@ def one_decision(training, test, behavior=(0.5, 0.5)):
     mdp = FiniteMDP.from_dense(table, np.zeros((2, 2)), 0.9)
     arm, reward = (np.array(column) for column in zip(*training, *test, strict=True))
     behavior = Policy.from_dense(mdp, [behavior, (0.5, 0.5)])
-    return logged_problem(one_step_log(mdp.pairs, arm, reward), behavior, 0.9, (0.0, 1.0))
+    return logged_problem(one_step_log(mdp.pairs, arm, reward), 0.9, (0.0, 1.0), behavior)
 
 
 UP = [(0, 0.0), (1, 1.0)] * 20  # arm 1 pays

@@ -120,7 +120,7 @@ def test_rewards_that_vary_have_a_price():
     errors = []
     for log in (exact, noisy):
         counts = log.counts()
-        problem = logged_problem(log, behavior, 0.9, (-20.0, 20.0))
+        problem = logged_problem(log, 0.9, (-20.0, 20.0), behavior)
         value = np.zeros(2)
         errors.append(module.standard_errors(problem, problem.estimate(), value)[:2])
     assert (errors[0] == 0).all()

@@ -26,7 +26,7 @@ def hospital(paid):
     mdp = FiniteMDP.from_dense(P, R, 1.0)
     log = sample_log(mdp, Policy.uniform(mdp), 300, 10_000, np.random.default_rng(1))
     bounds = min(paid, 0.0), max(paid, 0.0)
-    return logged_problem(log, Policy.uniform(mdp), 1.0, bounds, unseen="pessimistic")
+    return logged_problem(log, 1.0, bounds, unseen="pessimistic")
 
 
 @pytest.mark.parametrize("paid", [1.0, -1.0])

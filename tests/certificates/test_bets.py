@@ -8,14 +8,17 @@ import math
 from fractions import Fraction
 from types import SimpleNamespace
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import assume, given
 
 from support.bets import lower_limit, lower_limit_in_turn
 from support.problems import uniform_problem
 from surestep import Counts
 from surestep.certificates import Stitched, stitched
 from surestep.certificates.bets import (
+    Bet,
     BetPlan,
     Fold,
     Levels,
@@ -23,6 +26,7 @@ from surestep.certificates.bets import (
     bets_in_turn,
     kinds_of,
     least_of,
+    limits_of,
     log_goal,
     most_rounds,
     span_of,
@@ -32,7 +36,7 @@ from surestep.certificates.bets import (
 from surestep.certificates.stacks import Rounds, Tallies, Way
 from surestep.certificates.stitched import Planning, check_rounds, figures_of, grown, plans_of
 from surestep.errors import RefutedBounds
-from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns, along_cell
 
 DELTA, LEAST = 0.2, -1.0
 COURSE = Course(*[None] * 8)._replace(
@@ -136,6 +140,45 @@ def test_the_limit_in_turn_is_where_every_split_is_refuted():
     assert not all_splits_refuted(series, complete, found + 2 * 3.0 / 2**12)
 
 
+@given(
+    stake=st.floats(0, 5),
+    distance=st.floats(0.01, 4),
+    width=st.floats(0, 4),
+    place=st.floats(0, 1),
+    value=st.floats(0, 8),
+)
+def test_the_factors_of_a_cell_lie_above_a_line(stake, distance, width, place, value):
+    # A value and a mean so far above the least, the worst mean of the cell at its upper end.
+    def factor(mean):
+        return 1 + min(stake, 0.99 / mean if mean > 0 else np.inf) * (value - mean)
+
+    worst, there = factor(distance), distance - place * width
+    slope, shift = along_cell.py_func(stake, 0.99, distance, width)
+    line = (1 - place) * np.log(worst) + place * np.log(slope * worst + shift)
+    assume(there > 0 or stake * distance <= 0.99)  # a mean below the least needs no refuting
+    assert np.log(factor(there)) >= line - 1e-12 * (1 + abs(line))
+
+
+def test_the_line_of_a_constant_stake_is_none_for_a_stake_at_its_cap():
+    # A value of 0, and means of 2 to 1 above it: a bet at its cap keeps 0.01 anywhere.
+    slope, shift = along_cell.py_func(5.0, 0.99, 2.0, 1.0)
+    assert slope * 0.01 + shift == pytest.approx(0.01)
+    slope, shift = along_cell.py_func(0.4, 0.99, 2.0, 1.0)
+    assert (slope, shift) == (1.0, 0.4)  # λw more, which would be too much there
+
+
+@pytest.mark.parametrize("turns", [None, TURNS])
+@pytest.mark.parametrize("delta", [DELTA, DELTA / 3])
+def test_whether_a_gain_is_refuted_is_asked_without_a_search(turns, delta):
+    series, complete = values_in_turn(np.random.default_rng(1), 3, 60), np.array([60, 45, 50])
+    bet = Bet(series, complete, delta, -3.0, 0.3, turns)
+    (found,) = limits_of([bet])
+    asked = [found - 0.1, found - 0.01, found + 0.01, found + 0.1]
+    answers = limits_of([bet._replace(at_least=gain) for gain in asked])
+    assert answers == [*asked[:2], -3.0, -3.0]
+    assert limits_of([bet._replace(at_least=-3.1), bet._replace(at_least=3.1)]) == [-3.0, -3.0]
+
+
 def test_nothing_is_shown_in_turn_by_nothing_or_by_one_policy_alone():
     series = values_in_turn(np.random.default_rng(1), 3, 60)
     assert lower_limit_in_turn(series, np.zeros(3, int), TURNS, DELTA) == pytest.approx(-3.0)
@@ -188,10 +231,10 @@ def rounds_of(values):
 def tallies_of(values, who):
     """Rounds [runs, rounds] that are all there, in numbers: of one way in one case."""
     tallies = Tallies(*np.zeros((3, 1, 1, 2)))
-    for kind, given in enumerate(kinds_of(who, rounds_of(values))):
-        tallies.number[..., kind] = given.size / len(values)
-        if given.size:
-            tallies.mean[..., kind], tallies.variance[..., kind] = given.mean(), given.var()
+    for kind, each in enumerate(kinds_of(who, rounds_of(values))):
+        tallies.number[..., kind] = each.size / len(values)
+        if each.size:
+            tallies.mean[..., kind], tallies.variance[..., kind] = each.mean(), each.var()
     return tallies
 
 

@@ -25,7 +25,7 @@ TENTH = Stitched(series=1, train_share=0.3, worst_share=0.1)
 
 def one_step(action, reward):
     """Episodes of one decision, each over after it, with rewards from 0 to 1."""
-    return logged_problem(one_step_log(PAIRS, action, reward), BEHAVIOR, 1.0, (0.0, 1.0))
+    return logged_problem(one_step_log(PAIRS, action, reward), 1.0, (0.0, 1.0), BEHAVIOR)
 
 
 def figures(problem, certifier=TENTH):

@@ -38,7 +38,7 @@ def world():
 
 
 def problem_of(log, **changes):
-    return logged_problem(log, Policy.uniform(log.pairs), 0.9, (0.0, 2.0), **changes)
+    return logged_problem(log, 0.9, (0.0, 2.0), **changes)
 
 
 def logged(episodes=60, seed=0):

@@ -66,7 +66,7 @@ def problem_of(log, reward, behavior):
     log = replace(log, reward=reward.astype(float))
     size = log.pairs.num_states
     counts = replace(log.counts(), terminal=np.arange(size) == size - 1)
-    return logged_problem(log, behavior, DISCOUNT, (0.0, 10.0), counts=counts)
+    return logged_problem(log, DISCOUNT, (0.0, 10.0), behavior, counts=counts)
 
 
 def posed(models, behavior, *, episodes=80, seed=0, opposed=False, margins=(0.0, 0.0)):

@@ -109,10 +109,10 @@ def test_value_bounds_that_the_data_contradicts_are_refused():
 def test_rewards_that_differ_are_not_deterministic():
     mdp = FiniteMDP.from_dense([[[1.0]]], [[1.0]], 0.5)
     log = sample_log(mdp, Policy.uniform(mdp), 2, 3, np.random.default_rng(0))
-    same = logged_problem(log, Policy.uniform(mdp), 0.5, (0.0, 2.0))
+    same = logged_problem(log, 0.5, (0.0, 2.0))
     certify(same, same.behavior, Posterior())
     noisy = replace(log, reward=np.array([1.0, 1.0, 1.0, 1.0, 0.5, 1.0]))
-    problem = logged_problem(noisy, Policy.uniform(mdp), 0.5, (0.0, 2.0))
+    problem = logged_problem(noisy, 0.5, (0.0, 2.0))
     text = r"state 0, action 0 → state 0 earned 0\.5 and 1\.0 .*rewards='bounded'"
     with pytest.raises(CertificateRefused, match=text):
         certify(problem, problem.behavior, Posterior())

@@ -58,7 +58,7 @@ def asked(mdp, behavior, reach, episodes=60, seed=0, horizon=12):
     log = sample_log(mdp, behavior, episodes, horizon, seed)
     log = replace(log, reward=log.reward + np.arange(log.num_steps) % 3)  # of no interest here
     counts = replace(log.counts(), terminal=np.arange(5) == END)
-    whole = logged_problem(log, behavior, 0.9, (-100.0, 100.0), counts=counts)
+    whole = logged_problem(log, 0.9, (-100.0, 100.0), behavior, counts=counts)
     return reaching(whole, reach)
 
 
@@ -245,7 +245,7 @@ def test_plans_know_unsafe_states_that_only_the_judging_part_ends_in():
     reached[log.episode_offsets[-1] - 1] = HIDDEN
     log = replace(log, next_state=reached)
     bounds = (-9.0, 99.0)
-    whole = logged_problem(log, behavior, 0.9, bounds)
+    whole = logged_problem(log, 0.9, bounds, behavior)
     problem = reaching(whole, Reach(UNSAFE_STATES))
     certifier = KINDS["stitched"]
     judging = certifier.judging_of(problem, policy)
@@ -307,7 +307,7 @@ def test_signals_meet_the_same_models_draw_by_draw():
     behavior = taking(mdp, 0.5)
     chance = asked(mdp, behavior, Reach(UNSAFE_STATES, N), episodes=80)
     log = chance.log
-    value = logged_problem(log, behavior, 0.9, (-100.0, 100.0))
+    value = logged_problem(log, 0.9, (-100.0, 100.0), behavior)
     noisy = Posterior(
         prior="weight", draws=49, rewards="bounded", reward_low=-9.0, reward_high=5.0, seed=3
     )

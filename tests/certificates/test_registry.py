@@ -614,7 +614,7 @@ def without_effects(seed):
     mdp = FiniteMDP.from_dense(P, R, 1.0)
     behavior = Policy.uniform(mdp)
     log = sample_log(mdp, behavior, 200, 10_000, np.random.default_rng(seed))
-    return logged_problem(log, behavior, 1.0, (0.0, 1.0))
+    return logged_problem(log, 1.0, (0.0, 1.0), behavior)
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ def test_what_nobody_would_have_done_lowers_the_mean():
 
 
 def problem_of(log):
-    return logged_problem(log, estimate_behavior(log.counts()), float(DISCOUNT), (-2.0, 2.0))
+    return logged_problem(log, float(DISCOUNT), (-2.0, 2.0), estimate_behavior(log.counts()))
 
 
 CERTIFIER = Trajectory(

@@ -155,7 +155,7 @@ def random_course(seed):
     mdp = FiniteMDP.from_dense(P, rng.normal(size=P.shape), 0.9)
     ours, theirs = (random_policy(mdp.pairs, rng) for _ in range(2))
     log = sample_log(mdp, theirs.mix(ours, 0.5), 40, 9, rng)
-    problem = logged_problem(log, theirs, 0.9, (-50.0, 50.0))
+    problem = logged_problem(log, 0.9, (-50.0, 50.0), theirs)
     return stacks_of(log), course_of(problem, ours, WIDE, None)
 
 
@@ -291,7 +291,7 @@ def arms(seed, episodes=400, gap=0.5):
     mdp = FiniteMDP.from_dense(P, R, 0.9, initial=[1.0, 0.0])
     behavior = Policy.uniform(mdp)
     log = sample_log(mdp, behavior, episodes, 3, np.random.default_rng(seed))
-    problem = logged_problem(log, behavior, 0.9, (0.0, 1.0))
+    problem = logged_problem(log, 0.9, (0.0, 1.0), behavior)
     return problem, Policy.deterministic(mdp.pairs, [1, 0])
 
 
@@ -426,7 +426,7 @@ def stream(steps):
     mdp = FiniteMDP.from_dense(np.ones((1, 2, 1)), [[1.0, 0.0]], 0.5)
     behavior = Policy.uniform(mdp)
     log = sample_log(mdp, behavior, 1, steps, np.random.default_rng(0))
-    problem = logged_problem(log, behavior, 0.5, (0.0, 2.0))
+    problem = logged_problem(log, 0.5, (0.0, 2.0), behavior)
     return problem, Policy.deterministic(mdp.pairs, [0])
 
 
@@ -481,7 +481,7 @@ def test_bounds_of_returns_that_only_rollouts_exceed_are_refused():
     late, early = [(0, 2, 0.0, 1), (1, 0, -1.0, 2)], [(0, 1, -1.0, 1), (1, 0, 0.0, 2)]
     log = log_of(pairs, *[[(0, 0, 0.0, 2)], late, early] * 40)
     behavior = Policy.deterministic(pairs, [0, 0, 0])
-    problem = logged_problem(log, behavior, 1.0, (-1.0, 0.0))
+    problem = logged_problem(log, 1.0, (-1.0, 0.0), behavior)
     risky = Policy.deterministic(pairs, [1, 0, 0])
     with pytest.raises(RefutedBounds, match=r"rollouts come to -2, but returns between -1.0 and"):
         certify(problem, risky, Stitched())
@@ -512,7 +512,7 @@ def test_a_run_is_over_where_it_needs_a_step_of_which_nobody_knows_where_it_led(
         np.full((3, 2, 3), 1 / 3), np.arange(18.0).reshape(3, 2, 3), 0.5, [0.5, 0.5, 0.0]
     )
     log = sample_log(mdp, Policy.uniform(mdp), 40, 6, np.random.default_rng(1))
-    problem = logged_problem(log, Policy.uniform(mdp), 0.5, (0.0, 40.0))  # fmt: skip
+    problem = logged_problem(log, 0.5, (0.0, 40.0))
     policy = Policy.deterministic(mdp.pairs, [1, 0, 1])
     course = course_of(problem, policy, (0.0, 40.0), None)
     last = np.isin(np.arange(log.num_steps), log.episode_offsets[1:] - 1)

@@ -28,6 +28,7 @@ from surestep import (
 from surestep.algorithms import SPIBB
 from surestep.certificates import Stitched, bets
 from surestep.certificates.certifying import certify_many
+from surestep.certificates.common import Question
 from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of
 from surestep.environments import make
@@ -40,7 +41,7 @@ ADAPTIVE, FIXED = Stitched(series=96), Stitched(series=96, logger="fixed")
 
 def bandit(log, behavior, bounds=(0.0, 1.0)):
     """The problem of a log of one decision an episode."""
-    return logged_problem(log, behavior, 0.9, bounds)
+    return logged_problem(log, 0.9, bounds, behavior)
 
 
 def arm(pairs, action):
@@ -83,7 +84,7 @@ def test_the_capital_against_the_truth_has_the_mean_1():
     mdp, ours, theirs = wandering()
     low, high = -1.0, 1.5
     log = sample_log(mdp, theirs, 50, 20, np.random.default_rng(0))
-    problem = logged_problem(log, theirs, 0.8, (low, high))
+    problem = logged_problem(log, 0.8, (low, high), theirs)
     course = course_of(problem, ours, (low, high), None)
     truth = performance(mdp, ours) - performance(mdp, theirs)
     capital = []
@@ -188,7 +189,7 @@ def noisy(rng):
     mdp, ours, theirs = wandering()
     log = sample_log(mdp, theirs, 150, 25, rng)
     loud = replace(log, reward=log.reward + np.where(rng.random(log.num_steps) < 0.1, 1.8, -0.2))
-    problem = logged_problem(loud, theirs, 0.8, (-3.0, 11.0))
+    problem = logged_problem(loud, 0.8, (-3.0, 11.0), theirs)
     return problem, ours, performance(mdp, ours) - performance(mdp, theirs)
 
 
@@ -328,7 +329,7 @@ def through(rng, episodes):
     stays = Policy.deterministic(mdp.pairs, [0] * mdp.num_states)
     leaves = Policy.deterministic(mdp.pairs, [1] * mdp.num_states)
     log = sample_log(mdp, stays, episodes, 100_000, rng)
-    problem = logged_problem(log, leaves, 0.99, (0.0, 1.0))
+    problem = logged_problem(log, 0.99, (0.0, 1.0), leaves)
     return problem, stays, performance(mdp, stays)
 
 
@@ -383,7 +384,7 @@ def through_doors(rng):
             turn[d, way] += 1
     pairs = Pairs.full(end + 1, 3)
     behavior = everywhere(pairs, STAYS)
-    problem = logged_problem(log_of(pairs, *episodes), behavior, 1.0, (0.0, 1.0))
+    problem = logged_problem(log_of(pairs, *episodes), 1.0, (0.0, 1.0), behavior)
     return problem, everywhere(pairs, OURS_THERE)
 
 
@@ -485,7 +486,7 @@ def test_a_single_stream_is_split_in_time_and_needs_a_known_start():
     mdp = FiniteMDP.from_dense(P, R, 0.5, initial=[1.0, 0.0])
     behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [1, 1])
     log = sample_log(mdp, behavior, 1, 3000, rng)
-    problem = logged_problem(log, behavior, 0.5, (0.0, 2.0))
+    problem = logged_problem(log, 0.5, (0.0, 2.0), behavior)
     claim = certify(problem, better, Stitched(known_start=True))
     truth = performance(mdp, better) - performance(mdp, behavior)
     assert 0.5 * truth < claim.lower <= truth
@@ -506,7 +507,7 @@ def test_without_a_discount_rollouts_go_on_until_they_end():
     wrong = 0
     for seed in range(30):
         log = sample_log(mdp, behavior, 400, 200, np.random.default_rng(seed))
-        problem = logged_problem(log, behavior, 1.0, (0.0, 1.0))
+        problem = logged_problem(log, 1.0, (0.0, 1.0), behavior)
         claim = certify(problem, better, ADAPTIVE)
         wrong += claim.lower > 0.8 - 0.65
         assert claim.figures["horizon"] is None
@@ -522,7 +523,7 @@ def test_a_time_limit_is_no_end():
     mdp = FiniteMDP.from_dense(P, R, 0.5)
     behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [0])
     log = sample_log(mdp, behavior, 300, 2, np.random.default_rng(0))
-    problem = logged_problem(log, behavior, 0.5, (0.0, 2.0))
+    problem = logged_problem(log, 0.5, (0.0, 2.0), behavior)
     claim = certify(problem, better, ADAPTIVE)
     assert claim.figures["cut_share"] == 1.0
     assert claim.figures["paired"]
@@ -586,6 +587,26 @@ def test_claims_at_several_levels_are_those_of_each_alone():
     found = certify_many([problem] * 6, [better] * 6, certifiers)
     assert found == [certify(problem, better, certifier) for certifier in certifiers]
     assert len({claim.lower for claim in found}) == 6
+
+
+@pytest.mark.parametrize("share", [0.2, 0.0])
+def test_a_claim_by_the_plan_of_another_level_has_its_rounds_and_claims_less(share):
+    problem, better, _ = going_on(0, episodes=300)
+    judge = replace(ADAPTIVE, tails=share)
+    smaller = replace(judge, delta=judge.delta / 3)
+    whole, less, again, own = Stitched.certify_many(
+        [
+            Question(judge, problem, better),
+            Question(smaller, problem, better, planned_for=judge.delta),
+            Question(judge, problem, better, planned_for=judge.delta),
+            Question(smaller, problem, better),
+        ]
+    )
+    assert again == whole
+    assert less.lower < whole.lower
+    assert less.figures["expected"] == whole.figures["expected"] > own.figures["expected"]
+    for name in ("rounds", "behavior_rounds", "horizon", "cut_share"):
+        assert less.figures[name] == whole.figures[name]
 
 
 def test_robust_tails_need_to_know_what_rewards_there_are():

@@ -363,8 +363,8 @@ def logged_example():
     mdp = FiniteMDP.from_dense(P, np.ones((4, 2)) * [[1], [2], [0], [0]], 0.8)
     log = sample_log(mdp, Policy.uniform(mdp), 2, 3, rng)
     counts = replace(log.counts(), terminal=np.arange(4) == 3)
-    support, behavior = successors(mdp.pairs, ALLOWED, WEIGHT), Policy.uniform(mdp)
-    return logged_problem(log, behavior, 0.8, (0.0, 10.0), counts=counts, support=support)
+    support = successors(mdp.pairs, ALLOWED, WEIGHT)
+    return logged_problem(log, 0.8, (0.0, 10.0), counts=counts, support=support)
 
 
 def test_the_training_part_knows_the_support():

@@ -169,7 +169,7 @@ def test_a_policy_must_not_be_chosen_by_the_episodes_that_judge_it():
     wrong = {"test part": 0, "training part": 0}
     for _ in range(number):
         log = sample_log(mdp, behavior, 300, 1, rng)
-        problem = logged_problem(log, behavior, 0.9, (0, 1))
+        problem = logged_problem(log, 0.9, (0, 1), behavior)
         by_test = max(certify(problem, arm, judge).lower for arm in arms)
         part = training_part(problem, judge.train_share, judge.seed)
         by_training = max(arms, key=lambda arm: certify(part, arm, chooser).lower)
@@ -372,7 +372,7 @@ def home_or_not(episodes, seed=0):
     mdp = FiniteMDP.from_dense(P, R, 1.0)
     log = sample_log(mdp, Policy.uniform(mdp), episodes, 1000, np.random.default_rng(seed))
     behavior = Policy.uniform(mdp)
-    problem = logged_problem(log, behavior, 1.0, (0.0, 1.0))
+    problem = logged_problem(log, 1.0, (0.0, 1.0), behavior)
     return problem, Policy.from_dense(mdp, [[0.2, 0.8], [0.5, 0.5], [0.5, 0.5]]), mdp
 
 

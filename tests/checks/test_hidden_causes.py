@@ -1,4 +1,4 @@
-"""Hidden causes: how strong they must be, against changed models and a world that has one."""
+"""Hidden causes, against changed models; and where the new policy goes, against the log."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surestep import FiniteMDP, Policy, evaluate
+from surestep import FiniteMDP, Pairs, Policy, evaluate
+from surestep.checks import enough_data
+from surestep.checks.check import GivenPolicy, GivenResult
 from surestep.checks.hidden_causes import break_even, break_even_in_model, check
 from surestep.model.statements import Statement
 
@@ -113,3 +115,80 @@ def test_without_a_claim_or_a_discount_nothing_is_told():
     assert hidden_check(5.0, 1.0, widths, 0.9).figures["estimated"] == 1.0
     free = hidden_check(0.1, 1.0, widths, 0.9, [Statement("need-not-be-markov", {})])
     assert free.why == "not-assumed"
+
+
+NAMES = ["low", "middle", "high"]
+VISITS = np.array([2.0, 2.0, 6.0])
+
+
+def checked(decisions, is_open=(False, False, False), shown=None):
+    decisions = np.array(decisions)
+    shown = decisions if shown is None else np.array(shown)
+    return found_in(VISITS, decisions, shown, np.array(is_open))
+
+
+def found_in(time, decisions, shown, is_open):
+    """The check of a policy with one pair a state."""
+    chances = (np.ones(3), np.ones(3))
+    judging = shown - decisions
+    pairs = Pairs(np.arange(4), np.zeros(3, int), 1)
+    seen = (decisions, judging, np.ones(3, bool), time, is_open, NAMES)
+    nothing = dict.fromkeys(GivenResult.__dataclass_fields__)
+    policy = GivenPolicy(pairs, *chances, *seen)
+    return enough_data.check(GivenResult(**nothing | {"policy": policy}))
+
+
+def test_time_in_states_that_the_log_hardly_knows_fails():
+    found = checked([500, 480, 20])
+    assert found.outcome == "failed"
+    assert found.figures["scarce_share"] == pytest.approx(0.6)
+    assert found.figures["scarce_decisions"] == 20.0
+    assert [mark.name for mark in found.picture] == ["high", "low", "middle"]
+    assert [mark.value for mark in found.picture] == pytest.approx([0.6, 0.2, 0.2])
+    assert [mark.marked for mark in found.picture] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("time", "decisions", "is_open", "outcome"),
+    [
+        ([0, 0, 1], [95, 0, 5], "   ", "failed"),
+        ([0, 0, 1], [91, 0, 9], "   ", "failed"),
+        ([0, 0, 1], [90, 0, 10], "   ", "passed"),  # a tenth of its share of the time
+        ([50, 0, 50], [100, 0, 0], "   ", "passed"),  # half of the time is not most of it
+        ([49, 0, 51], [100, 0, 0], "   ", "failed"),
+        ([0, 1, 9], [0, 80, 20], "o o", "failed"),
+        ([0, 1, 9], [0, 56, 44], "o o", "failed"),
+        ([0, 1, 9], [0, 55, 45], "o o", "passed"),  # half as much of the one as of the other
+        ([0, 50, 50], [0, 80, 20], "o o", "passed"),
+        ([0, 49, 51], [0, 80, 20], "o o", "failed"),
+        ([4, 2, 4], [50, 50, 50], "o o", "passed"),
+    ],
+)
+def test_it_fails_beyond_the_border_and_not_at_it(time, decisions, is_open, outcome):
+    visits = np.array(decisions)
+    found = found_in(np.array(time), visits, visits, np.array([sign == "o" for sign in is_open]))
+    assert found.outcome == outcome
+
+
+def test_a_bin_that_is_open_below_does_not_vouch_for_one_that_is_open_above():
+    found = checked([600, 200, 200], [True, False, True])
+    assert found.outcome == "failed"
+    assert found.figures["open_share"] == pytest.approx(0.6)
+    assert found.figures["open_decisions"] == 200
+    assert [mark.marked for mark in found.picture] == [True, False, False]
+
+
+def test_held_out_rows_show_decisions_and_do_not_say_which_states_are_scarce():
+    alone = checked([500, 480, 20])
+    both = checked([500, 480, 20], shown=[500, 480, 2020])
+    assert both.figures["scarce_share"] == alone.figures["scarce_share"]
+    assert both.figures["scarce_decisions"] == 2020
+    assert both.picture[0].beside == pytest.approx(2020 / 3000)
+
+
+def test_without_decisions_nothing_breaks():
+    nothing = np.zeros(3, np.int64)
+    found = found_in(np.zeros(3), nothing, nothing, nothing == 0)
+    assert (found.outcome, found.picture, found.figures["open_share"]) == ("passed", (), 0.0)
+    unchanged = GivenResult(**dict.fromkeys(GivenResult.__dataclass_fields__))
+    assert enough_data.check(unchanged).why == "no-change"

@@ -10,15 +10,7 @@ from scipy.stats import binom
 from support.remembering_worlds import ACTIONS, STATES, remembering_log
 from surestep import DecisionLog, FiniteMDP, Pairs, Policy, sample_log
 from surestep._json import typed
-from surestep.checks import (
-    DELTA,
-    Check,
-    check_log,
-    drift,
-    practice_changed,
-    running,
-    shuffling,
-)
+from surestep.checks import DELTA, Check, check_log, drift, practice_changed, running, shuffling
 from surestep.checks.check import GivenLog, GivenPractice, GivenResult
 from surestep.checks.past import check_of
 from surestep.checks.running import LEVEL, check_signals
@@ -51,13 +43,9 @@ def rates(logs):
     return failed, binom.ppf(1 - RARE, len(found), 0.05)
 
 
-def test_markov_logs_give_false_alarms_at_most_as_stated(quick):
-    failed, most = rates(remembering_log(seed, episodes=100) for seed in range(40))
-    assert max(failed.values()) <= most
-
-
-def test_few_long_episodes_whose_rows_are_all_compared_do_neither(quick):
-    failed, most = rates(remembering_log(seed, episodes=20) for seed in range(40))
+@pytest.mark.parametrize("episodes", [100, 20])  # all rows of few long episodes are compared
+def test_markov_logs_give_false_alarms_at_most_as_stated(quick, episodes):
+    failed, most = rates(remembering_log(seed, episodes=episodes) for seed in range(40))
     assert max(failed.values()) <= most
 
 
@@ -73,12 +61,10 @@ def test_a_log_too_small_to_show_any_effect_is_not_tested():
     found = {check.code: check for check in check_log(few, NAMES, discount=0.9)}
     for code in ("markov-next-state", "markov-reward", "drift-reward", "behavior-memory"):
         assert (found[code].outcome, found[code].why) == ("unchecked", "too-small")
-
-
-def test_what_so_small_a_log_shows_all_the_same_counts():
-    found = Shuffled(rows=13, statistic=9.0, p_value=0.001, shuffles=(0.0,), noticed=None)
-    assert check_of("drift-reward", found, 0.01, True).outcome == "failed"
-    assert check_of("drift-reward", found, 0.0001, True).why == "too-small"
+    # What so small a log shows all the same counts.
+    shown = Shuffled(rows=13, statistic=9.0, p_value=0.001, shuffles=(0.0,), noticed=None)
+    assert check_of("drift-reward", shown, 0.01, True).outcome == "failed"
+    assert check_of("drift-reward", shown, 0.0001, True).why == "too-small"
 
 
 @pytest.mark.slow
@@ -237,6 +223,8 @@ def test_levels_are_shared_and_findings_repeat():
     assert sum(check.level for check in first if check.level) == pytest.approx(DELTA * 6 / 9)
     written = json.loads(json.dumps([asdict(check) for check in first]))
     assert typed(written, tuple[Check, ...]) == first
+    without = {check.code: check for check in check_log(log, NAMES)}  # a discount
+    assert without["model-returns"].why == "no-discount"
 
 
 def test_further_signals_are_tested_by_name_at_the_level_of_the_first():
@@ -254,11 +242,6 @@ def test_further_signals_are_tested_by_name_at_the_level_of_the_first():
     assert {check.why for (name, _), check in found.items() if name == "unknown"} == {"no-steps"}
     assert {check.level for check in found.values()} == {None, LEVEL}
     assert len(set(pictures)) == len(pictures) == 4  # ids of a page
-
-
-def test_without_a_discount_values_are_left_out():
-    found = {check.code: check for check in check_log(remembering_log(2), NAMES)}
-    assert found["model-returns"].why == "no-discount"
 
 
 def test_of_a_large_log_whole_episodes_are_looked_at(monkeypatch):

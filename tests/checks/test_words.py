@@ -55,17 +55,15 @@ def test_an_aside_has_the_test_and_what_it_would_have_noticed(checks):
     assert aside(checks["enough-data"]).startswith("It fails where more than half")
 
 
-def test_small_shares_keep_two_digits(checks):
+def test_small_shares_keep_two_digits_and_gains_are_said(checks):
     said = says(checks["hidden-causes"]).replace("\u202f", " ")
     assert "claim of +350 could fall" in said
     assert "by more than 4 % at every step" in said
     assert "from 0.063 % on" in said
-
-
-def test_a_gain_that_cannot_be_estimated_is_not_called_zero(checks):
-    check = checks["practice-changed"]
-    assert "+0.4 per episode; not proved" in says(check)
-    assert "cannot be estimated" in says(replace(check, figures={"gain": 0.0, "has_gain": 0.0}))
+    changed = checks["practice-changed"]
+    assert "+0.4 per episode; not proved" in says(changed)
+    # A gain that cannot be estimated is not called zero.
+    assert "cannot be estimated" in says(replace(changed, figures={"gain": 0.0, "has_gain": 0.0}))
 
 
 def test_the_summary_names_what_failed(checks):

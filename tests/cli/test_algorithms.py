@@ -2,19 +2,12 @@
 
 import json
 
-from click.testing import CliRunner
-
+from support.pump_commands import run_surestep
 from surestep.algorithms import ALGORITHMS, make_algorithm
-from surestep.cli.main import main
-
-
-def answer(*arguments):
-    """What the verb answers."""
-    return CliRunner().invoke(main, ["algorithms", *arguments], prog_name="surestep")
 
 
 def test_every_algorithm_is_listed_with_what_it_declares():
-    result = answer("--json")
+    result = run_surestep("algorithms", "--json")
     assert result.exit_code == 0
     found = {entry["name"]: entry for entry in json.loads(result.stdout)}
     assert list(found) == list(ALGORITHMS)
@@ -28,16 +21,10 @@ def test_every_algorithm_is_listed_with_what_it_declares():
 
 
 def test_the_text_names_settings_promises_and_source():
-    result = answer("spibb-beta")
+    result = run_surestep("algorithms", "spibb-beta")
     assert result.exit_code == 0
     text = " ".join(result.stdout.split())
     assert text.startswith("spibb-beta spibb_n_wedge, delta=0.1 ")
     assert "always: π = π_b on pairs with at most N∧^β visits" in text
     assert "promises: never worse than π_b in the estimated MDP" in text
     assert "2023" in text
-
-
-def test_an_unknown_name_gets_the_closest_ones():
-    result = answer("soft-spib")
-    assert result.exit_code == 2
-    assert "there is no algorithm 'soft-spib'; did you mean" in result.stderr

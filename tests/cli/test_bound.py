@@ -1,20 +1,16 @@
 """`surestep bound`: both questions, in a table and as JSON."""
 
 import json
+from functools import partial
 
-import pytest
-from click.testing import CliRunner
-
+from support.pump_commands import run_surestep
 from surestep.bounds import BOUNDS, ProblemSize, n_wedge, zeta
-from surestep.cli.main import main
 
 MODEL = ["--states", "25", "--actions", "4", "--discount", "0.95"]
 SIZE = ProblemSize(states=25, actions=4, discount=0.95, value_bound=1.0, delta=0.1)
 
 
-def bound(*arguments, model=MODEL):
-    """What the verb answers."""
-    return CliRunner().invoke(main, ["bound", *model, *arguments], prog_name="surestep")
+bound = partial(run_surestep, "bound", *MODEL)
 
 
 def rows(output):
@@ -64,25 +60,3 @@ def test_json_holds_the_same_numbers_unrounded():
         assert found["zeta"] == zeta(found["method"], 100, SIZE)
         assert found["n_wedge"] == n_wedge(found["method"], 0.2, SIZE)
         assert found["says_nothing"] is True
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--value-bound", "1"], "Nothing is asked: give --visits, --zeta, or both."),
-        (["--visits", "10"], "Give either --value-bound or --values LOW HIGH."),
-        (["--value-bound", "1", "--zeta", "1", "--branching", "26"], "branching is 26"),
-    ],
-)
-def test_mistakes_are_told_in_a_line_with_code_2(arguments, message):
-    result = bound(*arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert message in result.stderr
-    assert isinstance(result.exception, SystemExit)
-
-
-def test_a_mistyped_verb_gets_the_closest_one():
-    result = CliRunner().invoke(main, ["bounds"], prog_name="surestep")
-    assert result.exit_code == 2
-    assert "No such command 'bounds'. Did you mean 'bound'?" in result.stderr

@@ -1,19 +1,16 @@
 """`surestep compare`: tables of any run, and slips told in one line."""
 
 import csv
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
 from support.coverage_runs import run_with_certifiers
 from support.made_runs import METHODS, made_run
-from surestep.cli.main import main
+from support.pump_commands import run_surestep
 from surestep.experiments import Selection, compare_run, read_run
 
-
-def compare(*arguments):
-    """What the verb answers."""
-    return CliRunner().invoke(main, ["compare", *map(str, arguments)], prog_name="surestep")
+compare = partial(run_surestep, "compare")
 
 
 def test_tables_are_printed_with_what_their_intervals_are(tmp_path):
@@ -65,19 +62,3 @@ def test_claims_are_compared_by_what_they_say(tmp_path):
     rows = list(csv.DictReader(compare(run, "--format", "csv").stdout.splitlines()))
     assert len(rows) == 2 * 2 * 2
     assert "holds claims of certifiers" in compare(run, "--against", "x").stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
-        (["--algorithm", "ramdp"], "there is no algorithm 'ramdp' in this run, expected basic-rl"),
-        (["--against", "ramdp"], "--against is 'ramdp', which names no method of this run"),
-    ],
-)
-def test_slips_are_told_in_one_line(tmp_path, arguments, words):
-    told = compare(made_run(tmp_path / "run"), *arguments)
-    assert told.exit_code == 2
-    assert words in told.stderr
-    assert told.stdout == ""
-    assert len(told.stderr.strip().splitlines()) == 1

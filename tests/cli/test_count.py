@@ -49,27 +49,6 @@ def test_merging_gives_the_bytes_of_counting_at_once(tmp_path):
     assert whole.read_bytes() == merged.read_bytes()
 
 
-def test_mistakes_are_told_in_one_line_and_nothing_is_written(tmp_path):
-    log, output = tmp_path / "log.csv", tmp_path / "counts.parquet"
-    log.write_text(HEADER + FIRST)
-    result = surestep("count", log, *COLUMNS[:-1], "gian", "-o", output)
-    assert result.exit_code == 2
-    assert "no column 'gian', chosen for reward; did you mean 'gain'?" in result.stderr
-    result = surestep("count", log, *COLUMNS, "--reward", "done", "-o", output)
-    assert (
-        result.exit_code,
-        "columns.reward is ['gain', 'done'], expected a text" in result.stderr,
-    ) == (2, True)
-    result = surestep("merge", log, "-o", output)
-    assert (result.exit_code, str(log) in result.stderr) == (2, True)
-    assert not output.exists()
-
-
-def test_an_address_is_for_a_cluster_only(tmp_path):
-    result = surestep("count", "log.csv", "--address", "auto", "-o", tmp_path / "counts.parquet")
-    assert (result.exit_code, "--address is for --engine ray" in result.stderr) == (2, True)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only")
 def test_names_that_are_no_utf_8_are_told_in_one_line(tmp_path):
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/log\xff.csv"))

@@ -170,25 +170,6 @@ def test_how_a_file_is_written_is_said_and_then_used(tmp_path):
     assert f"rewards from 0.5 to {max(i % 50 for i in range(0, SIZE, 3))}.5." in text
 
 
-def test_nothing_is_written_over_and_nothing_that_was_said_is_lost(tmp_path):
-    log = write_lines(tmp_path / "log.csv", LINES[:50])
-    (tmp_path / "log.toml").write_text("mine")
-    for words, message in (
-        ((log,), "log.toml is there already; name another file with -o"),
-        ((log, "-o", log), "log.csv"),
-        ((), "Missing argument 'LOG...'"),
-        ((tmp_path / "none.csv",), "none.csv is no file or folder"),
-        ((tmp_path / "*.csv",), "name the file to write with -o"),
-        ((log, "--set", "columns.action=x", "-o", tmp_path / "a.toml"), "--set says here how"),
-        ((log, "--set", "reader.delim=ab", "-o", tmp_path / "a.toml"), "reader.delim is 'ab'"),
-    ):
-        told = run_surestep("describe", *words)
-        assert (told.exit_code, message in told.stderr) == (2, True), told.output
-    assert (tmp_path / "log.toml").read_text() == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "log.toml"]
-    assert log.read_text().splitlines() == LINES[:50]
-
-
 NAMES = st.lists(
     st.one_of(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1,

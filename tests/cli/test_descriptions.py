@@ -170,26 +170,3 @@ def test_options_stand_above_the_file_and_set_above_options(home, tmp_path):
     }
     with (tmp_path / "out" / "policy.csv").open(newline="") as file:
         assert {"ward", "dose"} <= set(next(csv.reader(file)))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('files = "gone.csv"', "gone.csv is no file"),
-        ("[stakes]\ndiscount = 0.9", "log.toml names no files, expected the key `files`"),
-        ('files = "log.csv"\nfils = 1', "log.toml: there is no key 'fils'; did you mean files"),
-        ('files = "log.csv"\ntables = { a = "gone.csv" }\nquery = "FROM log"', "gone.csv is no"),
-    ],
-)
-def test_what_is_no_description_is_refused_in_one_line(text, message, tmp_path):
-    (tmp_path / "log.toml").write_text(text)
-    write_lines(tmp_path / "log.csv", ["state,action,reward,next_state", "a,x,1,a"])
-    told = run_surestep("improve", tmp_path / "log.toml", "--discount", "0.9", "-o", tmp_path / "o")
-    assert (told.exit_code, message in told.stderr) == (2, True), told.output
-    assert len(told.stderr.splitlines()) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "log.toml"]
-
-
-def test_a_description_stands_alone(home):
-    told = run_surestep("inspect", home / "log.toml", home / "raw" / "visits.csv")
-    assert (told.exit_code, "expected one description, or the files" in told.stderr) == (2, True)

@@ -111,19 +111,3 @@ def test_an_end_leaves_nothing_to_decide(out):
     result = run_surestep("explain", out, "--state", "(end)", "--state", "(end)")
     assert result.exit_code == 0, result.output
     assert "Nothing is ever decided there" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--state", "wron", "--state", "high"), "did you mean 'worn'?"),
-        (("--state", "worn"), "has 1 values, expected 2: condition, demand"),
-        (("--state", "condition=worn", "--state", "high"), "give every --state with its column"),
-        (("--state", "condition=worn", "--state", "condition=new"), "column 'demand' is missing"),
-        ((), "Missing option '--state'"),
-    ],
-)
-def test_a_state_that_is_not_there_is_refused(words, message, out):
-    result = run_surestep("explain", out, *words)
-    assert result.exit_code == 2
-    assert message in result.stderr

@@ -2,13 +2,12 @@
 
 import csv
 import sys
-from functools import cache
+from functools import cache, partial
 
 import pytest
-from click.testing import CliRunner
 
 from support.made_runs import METHODS, made_run
-from surestep.cli.main import main
+from support.pump_commands import run_surestep
 from surestep.figures import figure as figures
 
 MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
@@ -21,9 +20,7 @@ def _one_table(monkeypatch):
     monkeypatch.setattr(figures, "n_wedge_table", TABLE)
 
 
-def figure(*arguments):
-    """What the verb answers."""
-    return CliRunner().invoke(main, ["figure", *map(str, arguments)], prog_name="surestep")
+figure = partial(run_surestep, "figure")
 
 
 @pytest.mark.parametrize("kind", MAGIC)
@@ -52,46 +49,11 @@ def assert_holds_the_papers_numbers(path):
     assert float(at[10**6]["2s"]) == pytest.approx(4.45256e7, rel=1e-5)
 
 
-def test_other_formats_and_places_are_refused(tmp_path):
-    for name, message in (
-        ("n.gif", "has the suffix '.gif', expected .png, .svg or .pdf"),
-        ("n", "has the suffix ''"),
-        ("missing/n.png", "missing is no folder"),
-    ):
-        result = figure("n-wedge", "-o", tmp_path / name)
-        assert result.exit_code == 2
-        assert message in result.stderr
-    part = figure("n-wedge", "-o", tmp_path / "n.png", "--episodes", 10)
-    assert "drawn from formulas, expected no run and no choice" in part.stderr
-    assert list(tmp_path.iterdir()) == []
-    assert figure("n-wegde", "-o", tmp_path / "n.png").exit_code == 2
-
-
 def test_without_matplotlib_the_command_to_install_it_is_told(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = figure("n-wedge", "-o", tmp_path / "n.png")
     assert result.exit_code == 2
     assert result.stderr.rstrip().endswith("pip install '.[plots]'")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--metric", "maen"], "there is no metric 'maen'; did you mean mean?"),
-        (["--size", "0", "3"], "size[0] is 0.0, expected a number from 1 to 60"),
-        (["--size", "1", "1"], "a picture of 1 × 1 inches has no room for its panels"),
-        (["--title", r"Costs of $\nothing$"], "expected formulas between dollar signs"),
-    ],
-)
-def test_a_figure_that_cannot_be_is_told_in_one_line_and_nothing_is_written(
-    tmp_path, arguments, words
-):
-    run = made_run(tmp_path / "run", repetitions=2)
-    told = figure(run, "-o", tmp_path / "f.png", *arguments)
-    assert (told.exit_code, told.stdout) == (2, "")
-    assert words in told.stderr
-    assert len(told.stderr.strip().splitlines()) == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
 
 def test_a_table_that_lacks_something_and_a_place_that_cannot_be_written_are_told(tmp_path):

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
+from support.junk import damaged
 from support.pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, write_lines
 
-SHORT = LINES[:151]
 FILES = [
     *("certificate.json", "certificates.json", "policy.csv", "policy.parquet"),
     *("report.html", "run.json"),
@@ -73,13 +73,8 @@ def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_pa
 
 def test_labels_are_data_wherever_they_go(tmp_path):
     """Neither a spreadsheet nor a browser takes a label for something to run."""
-    evil = [
-        '=HYPERLINK("http://x","y")',
-        "<script>alert(1)</script>",
-        "@SUM(1)",
-        "-2+3",
-        "[red]x[/]",
-    ]
+    link, script = '=HYPERLINK("http://x","y")', "<script>alert(1)</script>"
+    evil = [link, script, "@SUM(1)", "-2+3", "[red]x[/]"]
     with (tmp_path / "log.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["state", "action", "reward", "next_state"])
@@ -92,7 +87,7 @@ def test_labels_are_data_wherever_they_go(tmp_path):
     with (out / "policy.csv").open(newline="") as file:
         cells = {cell for row in csv.reader(file) for cell in row}
     assert not any(cell.startswith(("=", "@", "-2+")) for cell in cells)
-    assert {f"'{evil[0]}", evil[1]} <= cells
+    assert {f"'{link}", script} <= cells
     told = run_surestep("explain", out, "--state", evil[4])
     assert told.exit_code == 0, told.output
     assert "[red]x[/]" in told.stdout
@@ -101,30 +96,6 @@ def test_labels_are_data_wherever_they_go(tmp_path):
 
 
 # ---- mistakes ---------------------------------------------------------------------------------
-
-
-def edited(row, column, value):
-    """The short log with another value in a cell; rows are counted from 1, below the header."""
-    cells = SHORT[row].split(",")
-    cells[SHORT[0].split(",").index(column)] = value
-    return [*SHORT[:row], ",".join(cells), *SHORT[row + 1 :]]
-
-
-BAD_LOGS = {
-    "no reward": (
-        [SHORT[0].replace("reward", "rewrad"), *SHORT[1:]],
-        ["no column says what the reward is", "'rewrad'", "--reward"],
-    ),
-    "mixed types": (edited(7, "reward", "many"), ["row 7", "'reward'", "'many'", "finite number"]),
-    "cut row": ([*SHORT[:40], "1,2"], ["log.csv cannot be read", "Line: 41"]),
-}
-
-
-@pytest.mark.parametrize("name", BAD_LOGS)
-def test_a_bad_log_is_told_in_one_line(name, tmp_path):
-    lines, parts = BAD_LOGS[name]
-    write_lines(tmp_path / "log.csv", lines)
-    assert_refused(tmp_path, (tmp_path / "log.csv", *PUMPS), [str(tmp_path / "log.csv"), *parts])
 
 
 def assert_refused(folder, arguments, parts, out=None):
@@ -140,29 +111,8 @@ def assert_refused(folder, arguments, parts, out=None):
     assert sorted(folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (("--discount", "x"), ["'--discount': 'x' is not a valid float"]),
-        (("--set", "epsilon"), ["--set is 'epsilon', expected KEY=VALUE such as"]),
-        (("--set", "stakes.discont=1"), ["no key 'discont' in [stakes]; did you mean discount"]),
-        (("--behavior", "nothing.csv"), ["nothing.csv is no file"]),
-        (("--behavior", "propensities"), ["name it with --propensity"]),
-    ],
-)
-def test_a_bad_option_is_told_in_one_line(arguments, parts, logs, tmp_path):
-    assert_refused(tmp_path, (logs / "log.csv", *PUMPS, *arguments), parts)
-
-
-def test_a_log_that_is_not_there_is_told_first(tmp_path):
-    refused = run_surestep("improve", tmp_path / "log.tml", "-o", tmp_path / "out")  # no discount
-    assert refused.exit_code == 2
-    assert "log.tml is no file" in " ".join(refused.stderr.split())
-
-
 def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
     arguments = (logs / "log.csv", *PUMPS)
-    assert_refused(tmp_path, ("nothing.csv", *PUMPS), ["nothing.csv is no file"])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious").write_text("x")
     assert_refused(tmp_path, arguments, ["is not empty; name a new folder"], tmp_path / "full")
@@ -188,41 +138,6 @@ def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr("tempfile.mkdtemp", forbidden)
     assert_refused(tmp_path, arguments, ["no temporary folder can be made: Permission denied"])
-
-
-SLOW = """
-import sys, time
-from importlib import import_module
-module = import_module("{module}")
-def slow(*arguments, **options):
-    print("now", flush=True)
-    time.sleep(600)
-module.{step} = slow
-from surestep.cli.main import main
-main(sys.argv[1:], prog_name="surestep")
-"""
-
-
-@pytest.mark.slow  # test_ending.py has the signals, test_files.py the folders, test_kills.py both
-def test_ctrl_c_leaves_nothing_behind(logs, tmp_path):
-    module, step = "surestep.pipeline.improve", "result_page"
-    arguments = ["improve", logs / "log.csv", *PUMPS, *UNTESTED]
-    arguments += ["-o", tmp_path / "deep" / "out"]
-    with subprocess.Popen(
-        [sys.executable, "-c", SLOW.format(module=module, step=step), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-    ) as process:
-        while process.stdout.readline() not in ("now\n", ""):
-            pass
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert told.endswith("Error: interrupted\n")
-    assert "Traceback" not in told
-    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.slow  # test_ending.py has the signals, tests/io/logs/test_orders.py the scan
@@ -271,29 +186,11 @@ def test_a_terminal_without_our_letters_is_no_reason_to_fail():
 SMALL = "\n".join(LINES[:30]).encode() + b"\n"
 
 
-@st.composite
-def damaged(draw):
-    """The example with a few bytes changed, put in, doubled or left out."""
-    content = bytearray(SMALL)
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, max(0, len(content) - 1)))
-        length = draw(st.integers(0, 12))
-        new = draw(
-            st.one_of(
-                st.binary(max_size=6),
-                st.sampled_from([b"\n", b",", b'"', b"\0", b"\r", b"nan", b"1e999", b";", b"\xff"]),
-                st.just(bytes(content[at : at + 60])),
-            )
-        )
-        content[at : at + length] = new
-    return bytes(content)
-
-
 @settings(max_examples=settings.default.max_examples // 2)
-@given(content=damaged())
-def test_any_bytes_are_improved_on_or_refused(content, logs, tmp_path_factory):
+@given(data=st.data())
+def test_any_bytes_are_improved_on_or_refused(data, logs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("noise")
-    (folder / "log.csv").write_bytes(content)
+    (folder / "log.csv").write_bytes(damaged(data, SMALL))
     result = run_surestep("improve", folder / "log.csv", *PUMPS, *UNTESTED, "-o", folder / "out")
     assert result.exit_code in (0, 2), result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)

@@ -117,19 +117,3 @@ def test_a_log_without_usable_rows_has_a_page_too(tmp_path):
     result = surestep("inspect", log, "-o", page)
     assert result.exit_code == 0, result.output
     html5lib.HTMLParser(strict=True).parse(page.read_text("utf-8"))
-
-
-def test_what_cannot_be_read_is_refused_and_nothing_is_written(tmp_path):
-    log, page = tmp_path / "log.csv", tmp_path / "page.html"
-    log.write_text("episode,step,state,reward\n1,0,s,1\n")
-    for arguments, message in (
-        ((log,), "no column says what the action is"),
-        ((tmp_path / "none.csv",), "is no file"),
-        ((PUMPS, *COLUMNS, "--behavior", log), "there is no column 'condition'"),
-        ((PUMPS, *COLUMNS, "--n-wedge", -1), "--n-wedge"),
-    ):
-        result = surestep("inspect", *arguments, "-o", page)
-        assert (result.exit_code, message in " ".join(result.stderr.split())) == (2, True), (
-            result.output
-        )
-    assert not page.exists()

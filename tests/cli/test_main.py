@@ -5,15 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import surestep
-from surestep.cli.main import main
-
-
-def answer(*arguments):
-    """What the command does with the arguments, in this process."""
-    return CliRunner().invoke(main, arguments, prog_name="surestep")
+from support.pump_commands import run_surestep
 
 
 def run(*command):
@@ -22,14 +16,14 @@ def run(*command):
 
 
 def test_the_version_is_that_of_the_package():
-    result = answer("--version")
+    result = run_surestep("--version")
     assert result.exit_code == 0
     assert result.stdout == f"surestep, version {surestep.__version__}\n"
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_says_what_it_is_for(option):
-    result = answer(option)
+    result = run_surestep(option)
     assert result.exit_code == 0
     assert result.stdout.startswith("Usage: surestep [OPTIONS] COMMAND [ARGS]...")
     assert "a better policy from a log of past decisions" in result.stdout
@@ -37,9 +31,9 @@ def test_help_says_what_it_is_for(option):
 
 
 def test_without_arguments_it_shows_its_help_and_fails():
-    result = answer()
+    result = run_surestep()
     assert result.exit_code == 2
-    assert result.output == answer("--help").output
+    assert result.output == run_surestep("--help").output
 
 
 @pytest.mark.parametrize("arguments", [["conjure"], ["--conjure"], ["conjure", "--help"]])
@@ -58,7 +52,7 @@ def test_the_module_and_the_installed_command_are_the_same():
         as_module = run(sys.executable, "-m", "surestep", option)
         as_command = run(str(command), option)
         assert as_module.returncode == as_command.returncode == 0
-        assert as_module.stdout == as_command.stdout == answer(option).stdout
+        assert as_module.stdout == as_command.stdout == run_surestep(option).stdout
         assert as_module.stderr == as_command.stderr == ""
 
 

@@ -85,12 +85,11 @@ def test_what_is_no_regular_file_is_not_replaced(home):
         ("log.csv/page", "Not a directory"),
     ):
         for verb in (
-            ("count", "log.csv"),
-            ("inspect", "log.csv"),
-            ("certify", "result", "log.csv"),
+            ("count", "log.csv", *COLUMNS),
+            ("inspect", "log.csv", *COLUMNS),
+            ("certify", "result", "log.csv", *KIND),
         ):
-            options = KIND if verb[0] == "certify" else COLUMNS
-            told = run_surestep(*verb, *options, "-o", output)
+            told = run_surestep(*verb, "-o", output)
             assert (told.exit_code, words in told.stderr) == (2, True), told.output
     assert (home / "pipe").is_fifo()
 

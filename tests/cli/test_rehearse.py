@@ -19,17 +19,8 @@ def log(tmp_path_factory):
 
 def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     out = tmp_path / "out"
-    options = (
-        *BEHAVIOR,
-        "--set",
-        "method.n_wedge=5",
-        "--worlds",
-        "9",
-        "--sizes",
-        "1,2",
-        "--workers",
-        "1",
-    )
+    sizes = ("--worlds", "9", "--sizes", "1,2", "--workers", "1")
+    options = (*BEHAVIOR, "--set", "method.n_wedge=5", *sizes)
     options += ("--kind", "posterior:starts=known,prior=weight,draws=19", "-o", out)
     result = run_surestep("rehearse", log, *PUMPS, *options)
     assert result.exit_code == 0, result.output
@@ -47,18 +38,3 @@ def test_it_says_what_was_found_and_writes_a_page(log, tmp_path):
     assert "estimate, unseen: optimistic" not in json.loads(text)["calibration"]["ranks"]
     page = (out / "rehearsal.html").read_text()
     assert "It is no confidence level." in page
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("--sizes", "1,x"), "'1,x' is no list of numbers"),
-        (("--sizes", "0"), "sizes"),
-        (("--running", "0", "1"), "expected 0 to 1 where it goes on and 0 to 0 where it ends"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(given, words, log):
-    result = run_surestep("rehearse", log, *PUMPS, *BEHAVIOR, "--workers", "1", *given)
-    assert result.exit_code == 2
-    assert words in " ".join(result.stderr.split()), result.stderr
-    assert "Traceback" not in result.output

@@ -70,7 +70,7 @@ def test_a_step_on_returns_may_be_worse_in_the_estimated_mdp(step):
     """Episodes that begin with action 0 were cut off before they earned anything."""
     steps = [(0, 0, 0.0, 1), (0, 1, 0.5, 0), (1, 0, 1.0, 1), (1, 1, 1.0, 1)]
     log = log_of(Pairs.full(2, 2), *([step] for step in steps), cut=range(4))
-    problem = logged_problem(log, Policy.uniform(log), 0.9, (0.0, 10.0))
+    problem = logged_problem(log, 0.9, (0.0, 10.0))
     on_model = SoftSPIBB(epsilon=1.0, step=step, iterate=False)
     on_returns = replace(on_model, behavior_q="monte-carlo")
     assert Promise.NEVER_WORSE not in on_returns.promises

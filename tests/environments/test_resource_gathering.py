@@ -92,24 +92,6 @@ def test_the_optimal_slots_are_those_published():
     assert plan.value.max() == pytest.approx(22.8838, abs=5e-5)
 
 
-def test_numbers_of_states_are_those_published():
-    number, _ = played_out(1, 1)
-    T, F = True, False
-    for state, expected in {
-        (F, F, F, 3, 1, 1, 1): 0,
-        (F, F, F, 4, 1, 1, 1): 1,
-        (F, F, F, 2, 1, 1, 1): 2,
-        (F, F, F, 3, 2, 1, 1): 3,
-        (F, F, T, 3, 1, 1, 1): 13,
-        (T, F, F, 3, 5, 1, 1): 19,
-        (T, F, F, 3, 2, 1, 1): 45,
-        (T, F, F, 4, 1, 1, 1): 70,
-        (T, F, F, 2, 1, 1, 1): 72,
-        (T, T, F, 1, 1, 0, 0): 375,
-    }.items():
-        assert number[state] == expected
-
-
 @pytest.mark.parametrize(("gold", "gem"), [(0, 0), (1, 1), (2, 1), (1, 2), (3, 0), (0, 3)])
 def test_the_ragged_model_is_what_playing_gives(gold, gem):
     number, choices = played_out(gold, gem)

@@ -1,67 +1,47 @@
-"""Claims held against the truth: the rows, and whether claims that are proved hold."""
+"""Claims held against the truth: the rows, how often they are wrong, and whether proofs hold."""
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from surestep import Policy, performance
+from support.toy_extension import Hopeful
+from surestep import performance
 from surestep._arrays import run_owners
 from surestep.certificates import CERTIFIERS, Stitched, training_part
-from surestep.certificates.common import Needs
 from surestep.environments import make
 from surestep.errors import SurestepError
 from surestep.experiments import (
     Store,
+    cell,
     cell_summaries,
-    make_experiment,
+    family_summaries,
+    first_certified,
     read_experiments,
     refuted,
     run_experiment,
+    without_size,
 )
-from surestep.experiments.cell import (
-    certifier_of,
-    counted_problems,
-    data_seed,
-    known_to_certifiers,
-    prizes,
-    problem_of,
-    told_of_log,
-)
+from surestep.experiments.cell import certifier_of, told_of_log
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
+from surestep.experiments.intervals import binomial_interval, lower_limit, upper_limit
 from surestep.experiments.run import blocks_of
-from surestep.model.certificate import Certificate
 from surestep.trials import claimed
 
-RANDOM = """
-[[environments]]
-name = "random-mdp"
-seed = {first = 3, last = 4}
-"""
+RANDOM = ', {name = "random-mdp", seed = {first = 3, last = 4}}'
 PLAN = f"""
 seed = 5
 repetitions = 4
 episodes = [20, 200]
-
-[[environments]]
-name = "gridworld"
-{RANDOM}
-[[algorithms]]
-name = "spibb"
-n_wedge = 5
-
-[[algorithms]]
-name = "basic-rl"
-
-[[certifiers]]
-name = "a-priori"
-bound = ["spibb", "beta"]
-
-[[certifiers]]
-name = "robust"
-known_start = true
-episodes = [200, 3000]
+environments = [{{name = "gridworld"}}{RANDOM}]
+algorithms = [{{name = "spibb", n_wedge = 5}}, {{name = "basic-rl"}}]
+certifiers = [
+    {{name = "a-priori", bound = ["spibb", "beta"]}},
+    {{name = "robust", known_start = true, episodes = [200, 3000]}},
+]
 """
 
 
@@ -130,15 +110,18 @@ def table_of(counts):
 @pytest.mark.parametrize("name", ["gridworld", "wet-chicken"])
 def test_certifiers_do_not_learn_which_successors_are_possible(name):
     benchmark = make(name)
-    problems = counted_problems(benchmark, 4, [np.random.default_rng(1)])
-    given, drawn = known_to_certifiers(benchmark, problems, 0).counts, problems.problem(0).counts
+    problems = cell.counted_problems(benchmark, 4, [np.random.default_rng(1)])
+    given, drawn = (
+        cell.known_to_certifiers(benchmark, problems, 0).counts,
+        problems.problem(0).counts,
+    )
     np.testing.assert_array_equal(given.visits, drawn.visits)
     np.testing.assert_array_equal(table_of(given), table_of(drawn))
     lengths = np.diff(given.offsets)
     if benchmark.known_rewards is None:  # all states, so that all their rewards are known
         goes_on = ~given.terminal[given.pairs.state]
         np.testing.assert_array_equal(lengths, np.where(goes_on, benchmark.num_states, 0))
-        np.testing.assert_array_equal(given.rewards.values, prizes(benchmark)[given.successor])
+        np.testing.assert_array_equal(given.rewards.values, cell.prizes(benchmark)[given.successor])
     else:
         assert (given.times > 0).all()
         np.testing.assert_array_equal(given.rewards.values, benchmark.known_rewards)
@@ -162,11 +145,7 @@ def test_random_numbers_of_a_certifier_change_with_the_repetition(plan):
         ("known_start", "known_starts", "robust has no setting 'known_starts'"),
         ("{first = 3, last = 4}", '"repetition"', "claims are counted for each MDP"),
         ("{first = 3, last = 4}", "{first = 3}", "seed: object missing required field last"),
-        (
-            "episodes = [200, 3000]",
-            "episodes = 200",
-            "episodes: expected array . null, got int, found 200",
-        ),
+        ("episodes = [200, 3000]", "episodes = 200", "episodes: expected array . null, got int,"),
     ],
 )
 def test_mistakes_are_named(plan, old, new, message):
@@ -176,46 +155,16 @@ def test_mistakes_are_named(plan, old, new, message):
         read_experiments(str(plan))
 
 
-@dataclass(frozen=True)
-class Outside:
-    """A source of data of which nobody knows a finite model."""
-
-    truth: None = None
-
-    def rollout(self, *given):
-        raise AssertionError("nothing is drawn")
-
-
-def test_claims_need_an_environment_whose_truth_is_known(tmp_path):
-    plan = make_experiment(
-        "outside",
-        environments=[replace(make("gridworld"), simulator=Outside())],
-        algorithms=["basic-rl"],
-        certifiers=["robust"],
-        episodes=[5],
-        repetitions=1,
-        seed=1,
-    )
-    with pytest.raises(SurestepError, match="is simulated, so no true gain is known"):
-        run_experiment(plan, tmp_path / "run")
-
-
 def test_judges_by_episodes_see_policies_that_other_episodes_chose(plan, tmp_path):
-    certifier = """
-[[certifiers]]
-name = "trajectory"
-interval = "betting"
-horizon = 50
-reward_low = 0
-reward_high = 1
-"""
-    plan.write_text(PLAN.replace(RANDOM, "").partition("[[certifiers]]")[0] + certifier)
+    terms = 'interval = "betting", horizon = 50, reward_low = 0, reward_high = 1'
+    others = PLAN.replace(RANDOM, "").partition("certifiers")[0]
+    plan.write_text(f'{others}certifiers = [{{name = "trajectory", {terms}}}]')
     columns, _ = run(plan, tmp_path / "run")
     assert set(columns["standing"]) == {"proved"}
     (experiment,) = read_experiments(str(plan))
     seed = certifier_of(blocks_of(experiment)[0], experiment.certifiers[0], 200, 2).seed
     benchmark = make("gridworld")
-    rng = np.random.default_rng(data_seed(5, EnvironmentSpec("gridworld"), 200, 2))
+    rng = np.random.default_rng(cell.data_seed(5, EnvironmentSpec("gridworld"), 200, 2))
     problem = benchmark.problem(benchmark.sample(200, rng))
     policy = AlgorithmSpec("basic-rl").make().improve(training_part(problem, 0.2, seed)).policy
     expected = performance(benchmark.mdp, policy) - benchmark.performance_of_behavior()
@@ -227,25 +176,9 @@ HARD = """
 seed = 7
 repetitions = 3
 episodes = [40]
-
-[[environments]]
-name = "noisy"
-law = "skewed"
-
-[[environments]]
-name = "coarse"
-
-[[algorithms]]
-name = "spibb"
-n_wedge = 3
-
-[[certifiers]]
-name = "stitched"
-known_start = true
-
-[[certifiers]]
-name = "robust"
-strict = true
+environments = [{name = "noisy", law = "skewed"}, {name = "coarse"}]
+algorithms = [{name = "spibb", n_wedge = 3}]
+certifiers = [{name = "stitched", known_start = true}, {name = "robust", strict = true}]
 """
 
 
@@ -258,7 +191,7 @@ def test_what_only_a_log_shows_is_given_as_a_log_and_judged_in_the_truth(plan, t
     for name, parameters in (("noisy", {"law": "skewed"}), ("coarse", {})):
         benchmark = make(name, **parameters)
         spec = EnvironmentSpec(name, tuple(parameters.items()))
-        rng = np.random.default_rng(data_seed(7, spec, 40, 1))
+        rng = np.random.default_rng(cell.data_seed(7, spec, 40, 1))
         problem = benchmark.problem(benchmark.sample(40, rng))
         algorithm = AlgorithmSpec("spibb", (("n_wedge", 3),)).make()
         training = training_part(problem, CERTIFIERS["stitched"]().train_share, None)
@@ -277,7 +210,7 @@ def test_ranges_of_rewards_are_told_as_declared_or_read_off_the_log(declared):
         for log in (world.sample(9, np.random.default_rng(seed)) for seed in range(99))
         if log.reward.min() == 1.0
     )
-    problem = problem_of(world, log)
+    problem = cell.problem_of(world, log)
     assert problem.value_bounds == pytest.approx((-10_000 if declared else 0.0, 30.0))
     assert [said.code for said in problem.premises] == ["rewards-within-seen"] * (not declared)
     told = told_of_log(CERTIFIERS["posterior"], world, problem, {})
@@ -307,66 +240,29 @@ def test_certifiers_of_logs_are_told_what_a_user_would_say():
     assert told_of_log(CERTIFIERS["robust"], river, known, {}) == {}
 
 
-# ---- do the claims hold? ----------------------------------------------------------------------
-
 PROVED = """
 seed = 11
-repetitions = REPETITIONS
 episodes = [30, 30000]
-
-[[environments]]
-name = "gridworld"
-
-[[environments]]
-name = "wet-chicken"
-
-[[environments]]
-name = "random-mdp"
-seed = {first = 1, last = 2}
-
-[[algorithms]]
-name = "spibb"
-n_wedge = 5
-
-[[algorithms]]
-name = "basic-rl"
-
-[[certifiers]]
+environments = [
+    {name = "gridworld"},
+    {name = "wet-chicken"},
+    {name = "random-mdp", seed = {first = 1, last = 2}},
+]
+algorithms = [{name = "spibb", n_wedge = 5}, {name = "basic-rl"}]
 """
 
 
-@dataclass(frozen=True)
-class Hopeful:
-    """Claims the gain in the estimate, with no margin at all, as if that were proved."""
-
-    delta: float = 0.1
-    name: ClassVar = "hopeful"
-    value_figures: ClassVar = frozenset()
-    needs: ClassVar = Needs()
-
-    def certify(self, problem, policy: Policy):
-        model = problem.estimate()
-        gain = performance(model, policy) - performance(model, problem.behavior)
-        return Certificate(
-            kind="hopeful", standing="proved", lower=gain, delta=self.delta, span=1.0,
-            assumptions=("Hope.",), parameters={}, figures={},
-        )  # fmt: skip
-
-
-def claims_of(tmp_path, repetitions, certifiers):
+def claims_of(tmp_path, repetitions, certifier):
     """The cells of the plan above with these certifiers."""
     path = tmp_path / "proved.toml"
-    path.write_text(PROVED.replace("REPETITIONS", str(repetitions)) + certifiers)
+    more = f"repetitions = {repetitions}\ncertifiers = [{{{certifier}}}]"
+    path.write_text(PROVED + more)
     return cell_summaries(run(path, tmp_path / "run")[0])
 
 
 def test_proved_claims_are_not_refuted(tmp_path):
-    cells = claims_of(
-        tmp_path,
-        1,
-        'name = "robust"\nset = ["interval", "l1", "two-successor"]\nknown_start = true\n'
-        "strict = [false, true]",
-    )
+    sets = 'set = ["interval", "l1", "two-successor"], strict = [false, true]'
+    cells = claims_of(tmp_path, 1, f'name = "robust", known_start = true, {sets}')
     assert len(cells) == 4 * 2 * 2 * 6
     strict = ["strict=True" in each.cell.certifier_setting for each in cells]
     assert [each.standing == ("proved",) for each in cells] == strict
@@ -376,7 +272,7 @@ def test_proved_claims_are_not_refuted(tmp_path):
 @pytest.mark.slow
 def test_claims_without_a_margin_are_found_out(tmp_path, monkeypatch):
     monkeypatch.setitem(CERTIFIERS, "hopeful", Hopeful)
-    cells = claims_of(tmp_path, 40, 'name = "hopeful"')
+    cells = claims_of(tmp_path, 40, 'name = "hopeful", margin = 0.0')
     wrong = refuted(cells, "by extension")  # what it calls proved is not
     assert {each.cell.family for each in wrong} == {"gridworld", "wet-chicken", "random-mdp"}
 
@@ -392,3 +288,127 @@ def test_proved_claims_of_the_catalog_are_not_refuted(tmp_path, name):
     assert len(cells) == 10
     assert {(each.standing, each.repetitions) for each in cells} == {(("proved",), 200)}
     assert refuted(cells, "proved") == []
+
+
+def chance_of_at_least(successes, trials, rate):
+    """P(X ≥ k) for a binomial X, term by term."""
+    return math.fsum(
+        math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k)
+        for k in range(successes, trials + 1)
+    )
+
+
+@given(st.data(), st.integers(1, 40), st.sampled_from([1e-6, 0.01, 0.025, 0.3]))
+def test_at_the_limit_the_count_has_the_chance_of_the_level(data, trials, level):
+    successes = data.draw(st.integers(1, trials))
+    low = lower_limit(successes, trials, level)
+    assert chance_of_at_least(successes, trials, low) == pytest.approx(level, rel=1e-6)
+    high = upper_limit(trials - successes, trials, level)  # the same with failures
+    assert high == pytest.approx(1 - low, abs=1e-12)
+    assert (lower_limit(0, trials, level), upper_limit(trials, trials, level)) == (0.0, 1.0)
+
+
+@given(st.integers(1, 25), st.floats(0.01, 0.99), st.sampled_from([0.01, 0.2]))
+def test_a_limit_is_beyond_the_true_rate_no_more_often_than_its_level(trials, rate, level):
+    weights = [
+        math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(trials + 1)
+    ]
+    beyond = [lower_limit(k, trials, level) > rate for k in range(trials + 1)]
+    assert np.dot(weights, beyond) <= level + 1e-9
+
+
+def table(lower, gain, *, standing="proved", sizes=(10,), environments=("e",), delta=0.1):
+    """Claims [environment, size, repetition] of one certifier; NaN is a refusal."""
+    lower, gain = np.broadcast_arrays(np.asarray(lower, float), np.asarray(gain, float))
+    shape = (len(environments), len(sizes), lower.shape[-1])
+    lower, gain = lower.reshape(shape), gain.reshape(shape)
+    places = np.indices(shape)
+    total = lower.size
+    words = np.where(np.isnan(lower), "", standing).astype(object)
+    return {
+        "family": np.full(total, "f", object),
+        "environment": np.array(environments, object)[places[0].ravel()],
+        "episodes": np.array(sizes)[places[1].ravel()],
+        "algorithm": np.full(total, "spibb", object),
+        "setting": np.full(total, "", object),
+        "n_wedge": np.full(total, np.nan),
+        "certifier": np.full(total, "c", object),
+        "certifier_setting": np.full(total, "", object),
+        "delta": np.full(total, delta),
+        "repetition": places[2].ravel(),
+        "behavior_performance": np.full(total, 2.0),
+        "gain": gain.ravel(),
+        "lower": lower.ravel(),
+        "standing": words.ravel(),
+    }
+
+
+def test_a_cell_says_what_its_rows_say():
+    lower = [0.5, 0.2, np.nan, -1.0, 0.3, 0.1]
+    gain = [0.4, 0.6, -0.2, -0.5, -0.1, 0.1]
+    (found,) = cell_summaries(table(lower, gain))
+    assert found.repetitions == 6
+    assert found.violations == 2  # the first and the fifth
+    assert found.violation == binomial_interval(2, 6)
+    assert found.refused == pytest.approx(1 / 6)
+    assert found.positive.value == 4 / 6
+    assert found.positive_but_worse == pytest.approx(1 / 6)
+    assert found.violated_if_positive == 2 / 4
+    assert found.mean_gain == pytest.approx(0.3 / 6)
+    assert found.mean_lower == pytest.approx(0.1 / 5)
+    assert found.tightness == pytest.approx(1.1 / 0.3)
+    assert (found.standing, found.delta, found.mdps) == (("proved",), 0.1, 1)
+
+
+def test_what_was_always_refused_is_never_wrong_and_says_nothing():
+    (found,) = cell_summaries(table([np.nan] * 3, [-1.0] * 3))
+    assert (found.violations, found.refused, found.positive.value) == (0, 1.0, 0.0)
+    assert math.isnan(found.violated_if_positive)
+    assert math.isnan(found.mean_lower)
+    assert math.isnan(found.tightness)  # nothing is gained
+    assert found.standing == ()
+
+
+def test_rounding_is_no_violation_and_no_loss():
+    tiny = 1e-12
+    (found,) = cell_summaries(table([tiny, tiny, 1e-6], [0.0, -tiny, 0.0]))
+    assert found.violations == 1
+    assert found.positive_but_worse == 0.0
+    (found,) = cell_summaries(table([1.0, -1.0], [tiny, tiny]))
+    assert found.mean_gain == 0
+    assert math.isnan(found.tightness)  # nothing is gained
+
+
+def test_mdps_are_counted_for_themselves_and_pooled():
+    lower = [[[1.0, -1.0]], [[1.0, 1.0]], [[-1.0, -1.0]]]
+    rows = table(lower, np.zeros((3, 1, 2)), environments=("a", "b", "c"))
+    alone = cell_summaries(rows)
+    assert [each.violations for each in alone] == [1, 2, 0]
+    assert [each.cell.environment for each in alone] == ["a", "b", "c"]
+    (pooled,) = family_summaries(rows)
+    assert (pooled.mdps, pooled.repetitions, pooled.violations) == (3, 6, 3)
+    assert pooled.cell.environment == ""
+    assert pooled.violation == binomial_interval(3, 6)
+
+
+def test_cells_are_refuted_beyond_chance_only_and_together():
+    def rows(violations, trials, **settings):
+        lower = np.where(np.arange(trials) < violations, 1.0, -1.0)
+        return cell_summaries(table(lower, np.zeros(trials), **settings))
+
+    assert refuted(rows(25, 100), "proved")  # P(X ≥ 25) = 1e-5 at 0.1
+    assert not refuted(rows(25, 100), "posterior")
+    assert not refuted(rows(14, 100), "proved")  # 0.12
+    assert not refuted(rows(25, 100, delta=0.2), "proved")
+    # What is too much for one cell may be chance among ten thousand.
+    many = rows(21, 100) + 10_000 * rows(0, 100)
+    assert refuted(many[:1], "proved")
+    assert not refuted(many, "proved")
+
+
+def test_the_first_size_at_which_half_of_the_claims_are_gains():
+    lower = [[[-1.0, -1.0, 1.0], [1.0, 1.0, -1.0], [1.0, 1.0, 1.0]]]
+    cells = cell_summaries(table(lower, np.ones((1, 3, 3)), sizes=(10, 100, 1000)))
+    (key,) = {without_size(each.cell) for each in cells}
+    assert first_certified(cells) == {key: 100}
+    assert first_certified(cells[:1]) == {key: None}

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from surestep.cli.main import main
+from support.pump_commands import run_surestep
 from surestep.errors import SurestepError
 from surestep.experiments import Store, read_experiments, read_run, run_experiment
 from surestep.experiments import run as running
@@ -26,20 +25,12 @@ EXPERIMENT = """
 seed = 5
 repetitions = 60
 episodes = [3, 40]
-
-[[environments]]
-name = "gridworld"
-
-[[algorithms]]
-name = "basic-rl"
-
-[[algorithms]]
-name = "spibb"
-n_wedge = [5, 10]
-
-[[algorithms]]
-name = "spibb-beta"
-spibb_n_wedge = 100
+environments = [{name = "gridworld"}]
+algorithms = [
+    {name = "basic-rl"},
+    {name = "spibb", n_wedge = [5, 10]},
+    {name = "spibb-beta", spibb_n_wedge = 100},
+]
 """
 
 
@@ -99,7 +90,7 @@ def test_the_rows_are_all_there_and_paired(plan, tmp_path):
     run(plan, tmp_path / "run")
     columns = Store(tmp_path / "run").read_table()
     assert tuple(columns) == (*OF_VALUES, "code")
-    assert len(columns["performance"]) == 2 * 60 * 4
+    assert sorted(columns["repetition"]) == sorted([*range(60)] * 2 * 4)
     used = {
         (name, None if np.ma.is_masked(given) else int(given)): n
         for name, given, n in zip(
@@ -153,20 +144,6 @@ def test_a_store_of_another_experiment_is_refused(plan, tmp_path):
         Store(tmp_path / "nothing").read_table()
 
 
-def test_blocks_cover_every_repetition_once(plan):
-    (experiment,) = read_experiments(str(plan))
-    blocks = blocks_of(experiment)
-    assert len({block.key for block in blocks}) == len(blocks)
-    for episodes in experiment.episodes:
-        covered = [
-            repetition
-            for block in blocks
-            if block.episodes == (episodes,)
-            for repetition in range(block.first, block.last)
-        ]
-        assert sorted(covered) == list(range(60))
-
-
 def test_a_gpu_gets_a_thousand_repetitions_at_a_time_unless_they_are_logs(plan, monkeypatch):
     (experiment,) = read_experiments(str(plan))
     experiment = replace(experiment, repetitions=1500)
@@ -179,31 +156,17 @@ def test_a_gpu_gets_a_thousand_repetitions_at_a_time_unless_they_are_logs(plan, 
     assert {block.last - block.first for block in blocks_of(experiment)} == {REPETITIONS}
 
 
-def test_logs_are_simulated_for_algorithms_that_look_at_episodes(plan, tmp_path):
-    plan.write_text(
-        EXPERIMENT.replace("repetitions = 60", "repetitions = 3").replace(
-            'name = "basic-rl"', 'name = "hcpi"'
-        )
-    )
-    run(plan, tmp_path / "run")
-    columns = Store(tmp_path / "run").read_table()
-    assert set(columns["algorithm"]) == {"hcpi", "spibb", "spibb-beta"}
-
-
 def test_the_command_runs_lists_and_draws(plan, tmp_path):
-    def answer(*arguments):
-        return CliRunner().invoke(main, list(map(str, arguments)), prog_name="surestep")
-
     plan.write_text(EXPERIMENT.replace("repetitions = 60", "repetitions = 3"))
-    listed = answer("run", "--list")
+    listed = run_surestep("run", "--list")
     assert "paper/gridworld" in listed.stdout.split()
-    result = answer("run", plan, "-o", tmp_path / "run", "--workers", 1, "--repetitions", 2)
+    result = run_surestep("run", plan, "-o", tmp_path / "run", "--workers", 1, "--repetitions", 2)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"wrote {tmp_path / 'run' / 'table.parquet'}\n"
     other = tmp_path / "other"
-    assert answer("run", plan, "-o", other, "--workers", 1, "--seed", 7).exit_code == 0
+    assert run_surestep("run", plan, "-o", other, "--workers", 1, "--seed", 7).exit_code == 0
     assert '"seed": 7' in Store(other).read_manifest().identity
-    drawn = answer("figure", "small", "--from", tmp_path / "run", "-o", tmp_path / "f.svg")
+    drawn = run_surestep("figure", "small", "--from", tmp_path / "run", "-o", tmp_path / "f.svg")
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "f.svg").read_bytes().startswith(b"<?xml")
     rows = list(csv.DictReader((tmp_path / "f.csv").read_text().splitlines()))
@@ -221,6 +184,6 @@ def test_the_command_runs_lists_and_draws(plan, tmp_path):
             "holds the run 'small', expected 'paper/gridworld'",
         ),
     ):
-        refused = answer(*wrong)
+        refused = run_surestep(*wrong)
         assert refused.exit_code == 2
         assert message in refused.stderr

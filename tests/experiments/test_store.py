@@ -1,31 +1,33 @@
-"""The directory of a run: damaged files, a full disk, two runs at once, what killed ones left."""
+"""The directory of a run: damaged files, a full disk, two runs at once, blocks that others made."""
 
 import errno
+import json
 import os
 import resource
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from support.pump_commands import run_surestep
+from surestep import extensions
 from surestep._files import lock
-from surestep.cli.main import main
+from surestep.algorithms import ALGORITHMS
 from surestep.errors import SurestepError
-from surestep.experiments import Store
+from surestep.experiments import Store, read_experiments, run_experiment
+from surestep.experiments import run as running
+from surestep.experiments.experiment import AlgorithmSpec
+from surestep.experiments.run import blocks_of, brought_to, code_of
+from surestep.extensions import Extension
 
 EXPERIMENT = """
 seed = 5
 repetitions = 2
 episodes = [3, 20, 30]
-
-[[environments]]
-name = "gridworld"
-
-[[algorithms]]
-name = "spibb"
-n_wedge = 5
+environments = [{name = "gridworld"}]
+algorithms = [{name = "spibb", n_wedge = 5}]
 """
 
 
@@ -45,10 +47,9 @@ def store(whole, tmp_path):
     return Store(tmp_path / "run")
 
 
-def answer(plan, directory):
+def answer(plan, directory, *more):
     """What the command says to a run."""
-    arguments = ["run", str(plan), "-o", str(directory), "--workers", "1"]
-    return CliRunner().invoke(main, arguments, prog_name="surestep")
+    return run_surestep("run", plan, "-o", directory, "--workers", "1", *more)
 
 
 def blocks(store):
@@ -149,3 +150,68 @@ def test_a_full_disk_is_told_in_one_line_and_the_run_goes_on_when_there_is_room(
     filler.unlink()
     assert answer(whole / "small.toml", run).exit_code == 0
     assert (run / "table.parquet").read_bytes() == (whole / "run" / "table.parquet").read_bytes()
+
+
+@pytest.fixture
+def edit(monkeypatch):
+    """A function after which the sources are taken to be others."""
+    return lambda: monkeypatch.setattr(running, "code_here", lambda: "others")
+
+
+def blocks_in(plan):
+    (experiment,) = read_experiments(str(plan))
+    return blocks_of(experiment)
+
+
+def run(plan, directory, **settings):
+    """The blocks that a run had to make, and its table."""
+    (experiment,) = read_experiments(str(plan))
+    steps = []
+    run_experiment(experiment, directory, progress=lambda *step: steps.append(step), **settings)
+    return steps[-1][1] - steps[0][0], Store(directory).read_table()
+
+
+def test_another_version_of_an_extension_makes_blocks_again(whole, monkeypatch):
+    block = replace(blocks_in(whole / "small.toml")[0], algorithms=(AlgorithmSpec("mine"),))
+    codes = []
+    for version in ("1.0", "1.0", "1.1"):
+        mine = Extension("algorithms", "mine", ALGORITHMS["basic-rl"], "my-pack", version)
+        monkeypatch.setattr(extensions, "_registered", {("algorithms", "mine"): mine})
+        codes.append(code_of(block))
+        assert brought_to(block)["my-pack"] == version
+    assert codes[0] == codes[1] != codes[2]
+
+
+def test_blocks_of_other_code_are_made_again_or_kept_when_asked_to(whole, store, edit):
+    plan, directory, first = whole / "small.toml", store.directory, store.read_table()
+    assert run(plan, directory)[0] == 0
+    edit()
+    told = []
+    made, kept = run(plan, directory, keep=True, outdated=lambda *told_of: told.append(told_of))
+    assert (made, told) == (0, [(3, 3)])
+    np.testing.assert_array_equal(kept["code"], first["code"])
+    store.blocks.path_of(blocks_in(plan)[0].key).unlink()
+    made, mixed = run(plan, directory, keep=True)
+    assert made == 1
+    old, new = first["code"][0], code_of(blocks_in(plan)[0])
+    assert old != new
+    of_first = np.isin(mixed["episodes"], blocks_in(plan)[0].episodes)
+    assert set(mixed["code"][of_first]) == {new}
+    assert set(mixed["code"][~of_first]) == {old}
+    said = json.loads(store.manifest.read_text())
+    assert said["made_by"] == {old: 2, new: 1}
+    assert said["versions"]["numpy"] == np.__version__
+    made, again = run(plan, directory, outdated=lambda *told_of: told.append(told_of))
+    assert (made, told[1:]) == (2, [(2, 3)])
+    assert set(again["code"]) == {new}
+    np.testing.assert_array_equal(again["performance"], first["performance"])
+
+
+def test_the_command_says_that_blocks_are_old(whole, store, edit):
+    asked = whole / "small.toml", store.directory
+    assert answer(*asked).stderr == ""
+    edit()
+    told = "3 of 3 blocks were made by other code or versions, and are"
+    assert answer(*asked, "--keep").stderr == f"{told} kept as they are\n"
+    assert answer(*asked).stderr == f"{told} made again (--keep keeps them)\n"
+    assert answer(*asked).stderr == ""

@@ -1,19 +1,16 @@
 """The estimated behavior policy, and the mark that it leaves on what follows."""
 
 import copy
-import math
 import pickle
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from support.strategies import counts
 from surestep import Counts, Policy, Problem, estimate_behavior
-from surestep.errors import InvalidParameter
 
 SMOOTHING = st.sampled_from([0, 0.5, 1, 7.25, 1e-300, 1e308, np.float32(2)])
 
@@ -58,12 +55,3 @@ def test_a_problem_says_whether_its_behavior_is_estimated():
     terms = {"counts": log, "discount": 0.9, "value_bounds": (0.0, 1.0)}
     assert Problem(behavior=estimate_behavior(log), **terms).behavior_is_estimated
     assert not Problem(behavior=Policy.uniform(log), **terms).behavior_is_estimated
-
-
-@pytest.mark.parametrize(
-    "smoothing", [-1, math.nan, math.inf, None, "1", True, pytest.param(10**400, id="huge")]
-)
-def test_smoothing_is_a_finite_number_of_zero_or_more(smoothing):
-    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
-    with pytest.raises(InvalidParameter, match="expected a finite number of 0 or more"):
-        estimate_behavior(log, smoothing)

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from support.frozen import assert_frozen, assert_independent
-from support.strategies import REWARDS, count_tables, counts
-from surestep import Counts, FiniteMDP, Pairs, estimate_mdp
-from surestep.errors import InvalidCounts, InvalidParameter, ShapeMismatch
+from support.strategies import REWARDS, count_tables, drawn_array
+from surestep import Counts, FiniteMDP, estimate_mdp
+from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model import LoggedRewards
 
 WHOLE = st.integers(-9, 9).map(float)
@@ -20,16 +19,10 @@ KINDS = st.sampled_from(
 )
 
 
-def drawn_table(draw, shape, elements=REWARDS):
-    """A table of independent draws."""
-    size = int(np.prod(shape))
-    return np.array(draw(st.lists(elements, min_size=size, max_size=size))).reshape(shape)
-
-
 def drawn_rewards(draw, kind, table, elements=REWARDS):
     """A table of rewards of the kind, 0 where sums must be."""
     word, dimensions = kind
-    rewards = drawn_table(draw, table.shape[:dimensions], elements)
+    rewards = drawn_array(draw, elements, table.shape[:dimensions])
     observed = table if dimensions == 3 else table.sum(axis=2)
     return rewards if word == "rewards" else np.where(observed > 0, rewards, 0.0)
 
@@ -40,16 +33,25 @@ def logs(draw, number=1, elements=REWARDS):
     first = draw(count_tables())
     kind = draw(KINDS)
     tables = [first] + [
-        drawn_table(draw, first.shape, st.integers(0, 6)) for _ in range(number - 1)
+        drawn_array(draw, st.integers(0, 6), first.shape) for _ in range(number - 1)
     ]
     if kind[0] == "rewards":
-        rewards = [drawn_table(draw, first.shape[: kind[1]], elements)] * number
+        rewards = [drawn_array(draw, elements, first.shape[: kind[1]])] * number
     else:
         rewards = [drawn_rewards(draw, kind, table, elements) for table in tables]
-    starts = [drawn_table(draw, first.shape[0], st.integers(0, 4)) for _ in range(number)]
+    starts = [drawn_array(draw, st.integers(0, 4), first.shape[0]) for _ in range(number)]
     for row in starts:
         row[draw(st.integers(0, first.shape[0] - 1))] += 1
     return kind[0], tables, rewards, starts
+
+
+def counted(log):
+    """The counts of each log."""
+    word, *columns = log
+    return [
+        Counts.from_dense(table, starts=start, **{word: reward})
+        for table, reward, start in zip(*columns, strict=True)
+    ]
 
 
 # ---- the estimate -----------------------------------------------------------------------------
@@ -76,16 +78,6 @@ def test_the_estimate_is_what_dense_tables_give(log, discount):
     assert_allclose(mdp.initial, starts / starts.sum(), rtol=1e-12)
     assert set(mdp.discount) == {discount}
     assert np.array_equal(np.diff(mdp.offsets) == 0, visits.ravel() == 0)
-
-
-@given(log=logs())
-def test_known_rewards_and_their_sums_over_the_visits_give_the_same_estimate(log):
-    _, (table,), (rewards,), _ = log
-    observed = table if rewards.ndim == 3 else table.sum(axis=2)
-    known = estimate_mdp(Counts.from_dense(table, rewards=np.where(observed, rewards, 0.0)), 0.9)
-    summed = estimate_mdp(Counts.from_dense(table, reward_sums=observed * rewards), 0.9)
-    assert_allclose(summed.reward, known.reward, rtol=1e-12, atol=1e-12)
-    assert np.array_equal(summed.probability, known.probability)
 
 
 def test_unvisited_pairs_end_the_episode_with_their_known_reward_or_none():
@@ -149,10 +141,7 @@ def test_whole_numbers_of_any_type_are_counts(kind):
 @given(log=logs(number=2, elements=WHOLE))
 def test_merged_counts_are_those_of_the_added_tables(log):
     word, tables, rewards, starts = log
-    first, second = (
-        Counts.from_dense(table, starts=start, **{word: reward})
-        for table, reward, start in zip(tables, rewards, starts, strict=True)
-    )
+    first, second = counted(log)
     together = rewards[0] if word == "rewards" else sum(rewards)
     expected = Counts.from_dense(sum(tables), starts=sum(starts), **{word: together})
     assert first + second == expected
@@ -164,52 +153,27 @@ def bits(merged):
     return [array.tobytes() for array in arrays]
 
 
-@given(log=logs(number=2))
-def test_the_order_of_two_logs_does_not_change_a_bit(log):
-    word, tables, rewards, starts = log
-    first, second = (
-        Counts.from_dense(table, starts=start, **{word: reward})
-        for table, reward, start in zip(tables, rewards, starts, strict=True)
-    )
-    assert bits(first + second) == bits(second + first)
-
-
 @given(log=logs(number=3))
-def test_the_grouping_of_logs_changes_no_count_and_sums_by_rounding_only(log):
-    word, tables, rewards, starts = log
-    a, b, c = (
-        Counts.from_dense(table, starts=start, **{word: reward})
-        for table, reward, start in zip(tables, rewards, starts, strict=True)
-    )
+def test_the_order_of_logs_changes_no_bit_and_their_grouping_sums_by_rounding_only(log):
+    a, b, c = counted(log)
+    assert bits(a + b) == bits(b + a)
     left, right = (a + b) + c, a + (b + c)
     for name in ("pairs", "offsets", "successor", "times", "visits", "starts", "terminal"):
         assert np.array_equal(getattr(left, name), getattr(right, name)), name
     assert_allclose(left.rewards.values, right.rewards.values, rtol=1e-12, atol=1e-12)
 
 
-@given(log=counts())
-def test_a_log_merged_with_itself_has_every_count_twice_and_the_same_estimate(log):
-    twice = log + log
-    assert np.array_equal(twice.visits, 2 * log.visits)
-    assert np.array_equal(twice.starts, 2 * log.starts)
-    assert estimate_mdp(twice, 0.9) == estimate_mdp(log, 0.9)
-
-
 def test_labels_of_either_log_are_kept_whichever_comes_first():
     def with_labels(states, actions):
-        return Counts(
-            Pairs([0, 1], [0], 1, states, actions),
-            [0, 1],
-            [0],
-            [1],
-            LoggedRewards([0.0], "pair", True),
-            [1],
+        return Counts.from_dense(
+            [[[1]]], rewards=[[0.0]], state_labels=states, action_labels=actions
         )
 
     parts = with_labels(("ward",), None), with_labels(None, ("wait",)), with_labels(None, None)
     whole = with_labels(("ward",), ("wait",)).pairs
     assert (parts[0] + parts[1]).pairs == (parts[1] + parts[0]).pairs == whole
     assert (parts[2] + parts[1]).pairs == (parts[1] + parts[2]).pairs == parts[1].pairs
+    assert estimate_mdp(parts[0] + parts[1], 0.9).pairs == whole
 
 
 def test_states_known_as_terminal_in_either_log_are_terminal_in_both():
@@ -220,23 +184,6 @@ def test_states_known_as_terminal_in_either_log_are_terminal_in_both():
     assert merged.terminal.tolist() == [False, True]
     with pytest.raises(InvalidCounts, match="state 1 is marked as terminal, but decisions were"):
         merged + Counts.from_dense([[[0, 0]], [[0, 3]]], rewards=np.zeros((2, 1)))
-
-
-def test_known_rewards_of_merged_logs_must_be_equal():
-    C = [[[1, 1]], [[0, 1]]]
-    first, second = (Counts.from_dense(C, rewards=[[1.0], [r]]) for r in (2.0, 3.0))
-    with pytest.raises(ShapeMismatch) as refusal:
-        first + second
-    assert str(refusal.value) == (
-        "the known reward of state 1, action 0 is 2.0 in the first counts and 3.0 in the second; "
-        "1 of 2 pairs is affected"
-    )
-    first, second = (Counts.from_dense(C, rewards=[[[1, r]], [[0, 4]]]) for r in (2.0, 3.0))
-    with pytest.raises(ShapeMismatch) as refusal:
-        first + second
-    assert "state 0, action 0 → state 1 is 2.0 in the first counts and 3.0 in the second" in str(
-        refusal.value
-    )
 
 
 @given(data=st.data())
@@ -251,75 +198,6 @@ def test_logs_with_different_kinds_of_rewards_do_not_merge(data):
         first + second
 
 
-def test_sums_too_large_for_a_double_are_refused_by_name():
-    for shape in ((1, 1), (1, 1, 1)):
-        log = Counts.from_dense([[[1]]], reward_sums=np.full(shape, 1e308))
-        with pytest.raises(InvalidCounts, match=r"reward sum of state 0, action 0.* is inf"):
-            log + log
-
-
-def test_totals_too_large_to_add_up_are_refused():
-    half = 2**61
-    with pytest.raises(InvalidCounts, match="the sum of all times is more than"):
-        Counts.from_dense([[[half, half]], [[0, 0]]], rewards=np.zeros((2, 1)))
-    with pytest.raises(InvalidCounts, match="the sum of all starts is more than"):
-        Counts.from_dense([[[1]]], rewards=[[0.0]], starts=[2**63 - 1])
-    log = Counts.from_dense([[[half]]], rewards=[[0.0]])
-    with pytest.raises(InvalidCounts, match="the sum of all times is more than"):
-        log + log
-    log = Counts.from_dense([[[1]]], rewards=[[0.0]], starts=[half])
-    with pytest.raises(InvalidCounts, match="the sum of all starts is more than"):
-        log + log
-
-
-# ---- frozen values ----------------------------------------------------------------------------
-
-
-@given(log=counts(max_states=2))
-def test_counts_are_frozen_even_when_copied(log):
-    assert_frozen(log)
-
-
-def test_the_arrays_of_the_caller_stay_the_callers():
-    pairs = Pairs([0, 1, 2], [0, 0], 1)
-    assert_independent(
-        lambda offsets, successor, times, sums, starts, terminal: Counts(
-            pairs,
-            offsets,
-            successor,
-            times,
-            LoggedRewards(sums, "transition", False),
-            starts,
-            terminal,
-        ),
-        np.array([0, 2, 2]),
-        np.array([0, 1]),
-        np.array([3, 4]),
-        np.array([1.0, 2.0]),
-        np.array([1, 0]),
-        np.array([0, 1]),
-    )
-    assert_independent(
-        lambda C, rewards, starts: Counts.from_dense(C, rewards=rewards, starts=starts),
-        np.array([[[1, 0]], [[0, 1]]]),
-        np.array([[1.0], [0.5]]),
-        np.array([1, 0]),
-    )
-
-
-def test_counts_compare_by_value():
-    def log(**changes):
-        return Counts.from_dense([[[2]]], **{"rewards": [[1.0]], **changes})
-
-    assert log() == log()
-    assert log() != log(rewards=None, reward_sums=[[1.0]])
-    assert log() != log(starts=[2])
-    assert log() != Counts.from_dense([[[3]]], rewards=[[1.0]])
-    assert log() != "counts"
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(log())
-
-
 def test_large_counts_give_exact_visits():
     table = np.array([[[2**53 + 1, 1]], [[0, 2**60]]])
     found = Counts.from_dense(table, rewards=np.zeros((2, 1)))
@@ -327,35 +205,6 @@ def test_large_counts_give_exact_visits():
     mdp = estimate_mdp(found, 0.5)
     assert isinstance(mdp, FiniteMDP)
     assert_allclose(mdp.probability.sum(), 2.0, rtol=1e-12)
-
-
-def test_visits_of_a_disabled_action_are_refused_not_lost():
-    with pytest.raises(InvalidCounts, match="visits of state 0, action 1, which is not enabled"):
-        Counts.from_dense([[[1], [2]]], rewards=[[0.0, 0.0]], enabled=[[True, False]])
-
-
-def test_known_rewards_per_transition_are_kept_where_nothing_was_seen():
-    table = np.array([[[3, 0]], [[0, 0]]])
-    rewards = np.array([[[1.0, 2.0]], [[5.0, 6.0]]])
-    counts = Counts.from_dense(table, rewards=rewards)
-    assert counts.visits.tolist() == [3, 0]
-    assert counts.rewards.values.tolist() == [1.0, 2.0, 5.0, 6.0]
-    other = np.array([[[1.0, 99.0]], [[5.0, 6.0]]])
-    with pytest.raises(ShapeMismatch, match=r"state 0, action 0 → state 1 is 2.0 .* and 99.0"):
-        counts + Counts.from_dense(table, rewards=other)
-    assert estimate_mdp(counts + counts, 0.9).dense().P[0, 0].tolist() == [1.0, 0.0]
-
-
-def test_labels_of_counts_reach_the_estimated_model():
-    counts = Counts.from_dense(
-        [[[1]]], rewards=[[0.0]], state_labels=("ward",), action_labels=("wait",)
-    )
-    assert estimate_mdp(counts, 0.9).pairs.pair_name(0) == "state 'ward', action 'wait'"
-
-
-def test_what_is_no_counts_cannot_be_estimated():
-    with pytest.raises(InvalidParameter, match="counts is of type NoneType, expected Counts"):
-        estimate_mdp(None, 0.9)
 
 
 # ---- the least and the greatest rewards -------------------------------------------------------
@@ -381,13 +230,6 @@ def test_merged_ranges_hold_both_and_what_was_never_seen_does_not_count():
     assert (one + other).rewards.least.tolist() == [4.0, 2.0]
 
 
-def test_counts_with_ranges_and_without_do_not_merge():
-    """A sum does not say whether rewards vary, so the doubt of the other would be lost."""
-    table = [[[2]]]
-    with pytest.raises(ShapeMismatch, match="with the least and the greatest reward, per pair"):
-        ranged(table, [[4.0]], [[0.0]], [[4.0]]) + Counts.from_dense(table, reward_sums=[[4.0]])
-
-
 @pytest.mark.parametrize(
     ("least", "greatest", "words"),
     [
@@ -404,12 +246,3 @@ def test_counts_with_ranges_and_without_do_not_merge():
 def test_ranges_that_do_not_fit_the_sums_are_refused(least, greatest, words):
     with pytest.raises(InvalidCounts, match=words):
         ranged([[[2, 0]], [[0, 0]]], [[4.0], [0.0]], least, greatest)
-
-
-def test_ranges_belong_to_sums_and_come_in_twos():
-    with pytest.raises(InvalidCounts, match="without the others, or for known ones; expected both"):
-        LoggedRewards([1.0], "pair", False, least=[1.0])
-    with pytest.raises(
-        InvalidCounts, match="or for known ones; expected both with sums, or neither"
-    ):
-        LoggedRewards([1.0], "pair", True, [1.0], [1.0])

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from support.frozen import arrays_of
 from support.junk import JUNK, arguments
-from support.strategies import all_pairs, count_tables, counts, mdps, policies
+from support.strategies import all_pairs, count_tables, counts, decision_logs, mdps, policies
 from surestep import (
     Counts,
+    DecisionLog,
     FiniteMDP,
     MDPBatch,
     Pairs,
@@ -28,7 +29,8 @@ from surestep import (
 from surestep.errors import NeverEnds
 from surestep.model import LoggedRewards
 
-NOUNS = Pairs | FiniteMDP | Policy | Counts | Problem | MDPBatch | LoggedRewards
+PAIRS = all_pairs(max_states=3)
+POLICIES = PAIRS.flatmap(policies)
 
 
 def attempt(call, *args, **kwargs):
@@ -41,13 +43,40 @@ def attempt(call, *args, **kwargs):
     if refusal is not None:
         assert str(refusal)
         return None
-    assert isinstance(noun, NOUNS)
     for name, array in arrays_of(noun):
         assert array.dtype in (np.float64, np.int64, np.int32, np.bool_), name
         assert not array.flags.writeable, name
         assert array.flags.c_contiguous, name
         assert np.isfinite(array).all(), name
+    check(noun)
     return noun
+
+
+# ---- what is valid ----------------------------------------------------------------------------
+
+
+def check(noun):
+    """Everything that a noun of this kind promises."""
+    match noun:
+        case Pairs():
+            check_pairs(noun)
+        case Policy():
+            check_distributions(noun.probability, noun.pairs.offsets)
+        case FiniteMDP():
+            check_mdp(noun)
+        case MDPBatch():
+            for index in range(noun.num_models):
+                check_mdp(noun.model(index))
+        case Counts():
+            check_counts(noun)
+        case DecisionLog():
+            check_log(noun)
+        case Problem():
+            assert noun.value_bound >= 0
+            assert all(type(bound) is float for bound in noun.value_bounds)
+            attempt(noun.estimate)
+        case _:
+            pytest.fail(f"{type(noun)} is no noun")
 
 
 def check_distributions(probability, offsets):
@@ -77,107 +106,81 @@ def check_mdp(mdp):
         assert 0 <= mdp.successor.min() <= mdp.successor.max() < mdp.num_states
 
 
-# ---- pairs and policies -----------------------------------------------------------------------
+def check_counts(found):
+    check_pairs(found.pairs)
+    assert (found.times >= 0).all()
+    assert found.visits.sum() == found.times.sum()
+    assert found.starts.min() >= 0
+    assert found.starts.sum() >= 1
+    check_mdp(estimate_mdp(found, 0.5))
 
 
-@given(data=st.data())
-def test_pairs_from_anything(data):
-    good = data.draw(all_pairs(max_states=3))
-    fields = {
-        "offsets": np.array(good.offsets),
-        "action": np.array(good.action),
-        "num_actions": good.num_actions,
-        "state_labels": [f"s{i}" for i in range(good.num_states)],
-        "action_labels": None,
-    }
-    pairs = attempt(Pairs, **data.draw(arguments(fields)))
-    if pairs is not None:
-        check_pairs(pairs)
+def check_log(log):
+    over = log.terminated | log.truncated
+    last = np.isin(np.arange(log.num_steps), log.episode_offsets[1:] - 1)
+    assert (over | (log.next_state == -1) == last).all()
+    assert (log.next_state[~last] == log.state[1:][~last[:-1]]).all()
+    assert log.pair.min() >= 0
 
 
-@given(data=st.data())
-def test_pairs_from_any_mask(data):
-    fields = {
-        "enabled": data.draw(all_pairs(max_states=3)).enabled(),
-        "state_labels": None,
-        "action_labels": None,
-    }
-    pairs = attempt(Pairs.from_enabled, **data.draw(arguments(fields)))
-    if pairs is not None:
-        check_pairs(pairs)
+# ---- good arguments of every constructor --------------------------------------------------------
 
 
-@given(data=st.data())
-def test_policies_from_anything(data):
-    pairs = data.draw(all_pairs(max_states=3))
-    good = data.draw(policies(pairs))
-    policy = attempt(
-        Policy, **data.draw(arguments({"pairs": pairs, "probability": np.array(good.probability)}))
-    )
-    if policy is not None:
-        check_distributions(policy.probability, policy.pairs.offsets)
+def arrays(noun, *names):
+    """Copies of some arrays of a noun, by name."""
+    return {name: np.array(getattr(noun, name)) for name in names}
 
 
-@given(data=st.data())
-def test_policies_from_any_table(data):
-    pairs = data.draw(all_pairs(max_states=3))
-    fields = {"source": pairs, "table": data.draw(policies(pairs)).dense()}
-    policy = attempt(Policy.from_dense, **data.draw(arguments(fields)))
-    if policy is not None:
-        check_distributions(policy.probability, policy.pairs.offsets)
+def pairs(draw):
+    good = draw(PAIRS)
+    labels = {"state_labels": [f"s{i}" for i in range(good.num_states)], "action_labels": None}
+    numbers = {"num_actions": good.num_actions, **arrays(good, "offsets", "action")}
+    return Pairs, numbers | labels
 
 
-@given(data=st.data())
-def test_deterministic_policies_from_any_actions(data):
-    pairs = data.draw(all_pairs(max_states=3))
-    actions = np.array(pairs.action[pairs.offsets[:-1]])
-    policy = attempt(
-        Policy.deterministic, **data.draw(arguments({"source": pairs, "actions": actions}))
-    )
-    if policy is not None:
-        assert set(policy.probability) <= {0.0, 1.0}
-        check_distributions(policy.probability, policy.pairs.offsets)
+def enabled(draw):
+    fields = {"enabled": draw(PAIRS).enabled(), "state_labels": None, "action_labels": None}
+    return Pairs.from_enabled, fields
 
 
-@given(data=st.data())
-def test_softmax_policies_from_anything(data):
-    pairs = data.draw(all_pairs(max_states=3))
-    fields = {"source": pairs, "q": np.zeros(pairs.num_pairs), "temperature": 2.0}
-    policy = attempt(Policy.softmax, **data.draw(arguments(fields)))
-    if policy is not None:
-        check_distributions(policy.probability, policy.pairs.offsets)
+def policy(draw):
+    good = draw(POLICIES)
+    return Policy, {"pairs": good.pairs, **arrays(good, "probability")}
 
 
-@given(data=st.data())
-def test_mixtures_with_anything(data):
-    pairs = data.draw(all_pairs(max_states=3))
-    first = data.draw(policies(pairs))
-    other = data.draw(st.one_of(policies(pairs), all_pairs().flatmap(policies)))
-    mixed = attempt(first.mix, **data.draw(arguments({"other": other, "weight": 0.25})))
-    if mixed is not None:
-        check_distributions(mixed.probability, pairs.offsets)
+def dense_policy(draw):
+    good = draw(POLICIES)
+    return Policy.from_dense, {"source": good.pairs, "table": good.dense()}
 
 
-# ---- models -----------------------------------------------------------------------------------
+def deterministic(draw):
+    source = draw(PAIRS)
+    first = np.array(source.action[source.offsets[:-1]])
+    return Policy.deterministic, {"source": source, "actions": first}
 
 
-@given(data=st.data())
-def test_models_from_anything(data):
-    good = data.draw(mdps(max_states=3))
+def softmax(draw):
+    source = draw(PAIRS)
+    return Policy.softmax, {"source": source, "q": np.zeros(source.num_pairs), "temperature": 2.0}
+
+
+def mixture(draw):
+    first = draw(POLICIES)
+    other = draw(st.one_of(policies(first.pairs), all_pairs().flatmap(policies)))
+    return first.mix, {"other": other, "weight": 0.25}
+
+
+def model(draw):
+    good = draw(mdps(max_states=3))
     names = ("offsets", "successor", "probability", "reward", "discount", "initial")
-    fields = {name: np.array(getattr(good, name)) for name in (*names, "ending_reward")}
-    mdp = attempt(FiniteMDP, **data.draw(arguments({"pairs": good.pairs, **fields})))
-    if mdp is not None:
-        check_mdp(mdp)
+    return FiniteMDP, {"pairs": good.pairs, **arrays(good, *names, "ending_reward")}
 
 
-@st.composite
-def dense_fields(draw):
-    """Good arguments of `FiniteMDP.from_dense`, by name."""
+def dense_model(draw):
     table = draw(count_tables(max_states=3, max_actions=2)).astype(float)
     total = table.sum(axis=2, keepdims=True)
     P = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
-    return {
+    return FiniteMDP.from_dense, {
         "P": P,
         "R": np.ones(draw(st.sampled_from([P.shape, P.shape[:2]]))),
         "discount": draw(st.sampled_from([0.9, 1.0, np.full(P.shape[:2], 0.5)])),
@@ -186,97 +189,80 @@ def dense_fields(draw):
     }
 
 
-@given(data=st.data())
-def test_models_from_any_tables(data):
-    fields = data.draw(arguments(data.draw(dense_fields())))
-    mdp = attempt(FiniteMDP.from_dense, **fields)
-    if mdp is not None:
-        check_mdp(mdp)
+def sparse_model(draw):
+    _, good = dense_model(draw)
+    for name in ("P", "R"):
+        if good[name].ndim == 3:
+            slices = good[name].swapaxes(0, 1)
+            good[name] = [scipy.sparse.coo_array(each).asformat("csr") for each in slices]
+    return FiniteMDP.from_sparse, good
 
 
-@given(data=st.data())
-def test_models_from_any_sparse_matrices(data):
-    good = data.draw(dense_fields())
-    actions = range(good["P"].shape[1])
-    fields = data.draw(arguments(good | {"P": None} if data.draw(st.booleans()) else good))
-    if fields["P"] is good["P"]:
-        fields["P"] = [scipy.sparse.csr_array(good["P"][:, a]) for a in actions]
-    if fields["R"] is good["R"] and good["R"].ndim == 3:
-        fields["R"] = tuple(scipy.sparse.coo_array(good["R"][:, a]) for a in actions)
-    mdp = attempt(FiniteMDP.from_sparse, **fields)
-    if mdp is not None:
-        check_mdp(mdp)
-
-
-@given(data=st.data())
-def test_batches_from_anything(data):
-    good = MDPBatch.from_models([data.draw(mdps(max_states=3))] * 2)
+def batch(draw):
+    good = MDPBatch.from_models([draw(mdps(max_states=3))] * 2)
     names = ("offsets", "successor", "probability", "expected_reward", "discount", "initial")
-    fields = {name: np.array(getattr(good, name)) for name in names}
-    batch = attempt(MDPBatch, **data.draw(arguments({"pairs": good.pairs, **fields})))
-    if batch is not None:
-        for index in range(batch.num_models):
-            check_mdp(batch.model(index))
+    return MDPBatch, {"pairs": good.pairs, **arrays(good, *names)}
 
 
-@given(data=st.data())
-def test_batches_from_any_models(data):
-    models = data.draw(
-        st.one_of(JUNK, st.lists(st.one_of(mdps(max_states=2, max_actions=1), JUNK), max_size=3))
-    )
-    batch = attempt(MDPBatch.from_models, models)
-    if batch is not None:
-        assert batch.num_models == len(models)
+def batch_of_models(draw):
+    some = st.lists(st.one_of(mdps(max_states=2, max_actions=1), JUNK), max_size=3)
+    return MDPBatch.from_models, {"models": draw(some)}
 
 
-# ---- counts and problems ----------------------------------------------------------------------
-
-
-@given(data=st.data())
-def test_counts_from_anything(data):
-    good = data.draw(counts(max_states=2))
-    fields = {
-        name: np.array(getattr(good, name))
-        for name in ("offsets", "successor", "times", "starts", "terminal")
-    }
-    logged = {"values": np.array(good.rewards.values), "per": good.rewards.per}
-    words = data.draw(arguments(logged | {"known": good.rewards.known}))
+def counted(draw):
+    good = draw(counts(max_states=2))
+    logged = {**arrays(good.rewards, "values"), "per": good.rewards.per}
     try:
-        rewards = LoggedRewards(**words)
+        rewards = LoggedRewards(**draw(arguments(logged | {"known": good.rewards.known})))
     except SurestepError:
-        rewards = data.draw(JUNK)
-    found = attempt(
-        Counts, **data.draw(arguments({"pairs": good.pairs, "rewards": rewards, **fields}))
-    )
-    if found is not None:
-        check_counts(found)
+        rewards = draw(JUNK)
+    fields = arrays(good, "offsets", "successor", "times", "starts", "terminal")
+    return Counts, {"pairs": good.pairs, "rewards": rewards, **fields}
 
 
-@given(data=st.data())
-def test_counts_from_any_tables(data):
-    table = data.draw(count_tables(max_states=3))
-    known = data.draw(st.booleans())
-    shape = data.draw(st.sampled_from([table.shape, table.shape[:2]]))
-    fields = {
+def dense_counts(draw):
+    table = draw(count_tables(max_states=3))
+    known = draw(st.booleans())
+    shape = draw(st.sampled_from([table.shape, table.shape[:2]]))
+    return Counts.from_dense, {
         "C": table,
         "rewards": np.ones(shape) if known else None,
         "reward_sums": None if known else np.zeros(shape),
         "starts": np.ones(table.shape[0], int),
-        "enabled": data.draw(st.sampled_from([None, np.ones(table.shape[:2], bool)])),
+        "enabled": draw(st.sampled_from([None, np.ones(table.shape[:2], bool)])),
         "terminal": np.zeros(table.shape[0], bool),
     }
-    found = attempt(Counts.from_dense, **data.draw(arguments(fields)))
-    if found is not None:
-        check_counts(found)
 
 
-def check_counts(found):
-    check_pairs(found.pairs)
-    assert (found.times >= 0).all()
-    assert found.visits.sum() == found.times.sum()
-    assert found.starts.min() >= 0
-    assert found.starts.sum() >= 1
-    check_mdp(estimate_mdp(found, 0.5))
+def estimate(draw):
+    return estimate_mdp, {"counts": draw(counts(max_states=2)), "discount": draw(JUNK)}
+
+
+def problem(draw):
+    log = draw(counts(max_states=2))
+    bounds = st.one_of(st.just((0.0, 1.0)), st.tuples(JUNK, JUNK), st.lists(JUNK, max_size=3))
+    fields = {"counts": log, "behavior": Policy.uniform(log), "discount": 0.9}
+    unseen = draw(st.sampled_from(["terminal", "pessimistic"]))
+    return Problem, fields | {"value_bounds": draw(bounds), "unseen": unseen}
+
+
+def log(draw):
+    good = draw(decision_logs(max_states=3))
+    names = ("state", "action", "reward", "next_state", "terminated", "truncated")
+    return DecisionLog, {"pairs": good.pairs, **arrays(good, *names, "episode_offsets")}
+
+
+CONSTRUCTORS = (
+    *(pairs, enabled, policy, dense_policy, deterministic, softmax, mixture, model, dense_model),
+    *(sparse_model, batch, batch_of_models, counted, dense_counts, estimate, problem, log),
+)
+
+
+@pytest.mark.parametrize("good", CONSTRUCTORS)
+@given(data=st.data())
+def test_anything_makes_a_valid_noun_or_is_refused(good, data):
+    call, fields = good(data.draw)
+    attempt(call, **data.draw(arguments(fields)))
 
 
 @given(data=st.data())
@@ -297,48 +283,26 @@ def test_merging_any_two_counts(data):
 
     first, second = one(), one()
     if first is not None and second is not None:
-        merged = attempt(first.__add__, second)
-        if merged is not None:
-            check_counts(merged)
+        attempt(first.__add__, second)
 
 
 @given(other=JUNK)
 def test_adding_anything_else_to_counts_is_a_type_error(other):
-    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
+    counted = Counts.from_dense([[[1]]], rewards=[[0.0]])
     with pytest.raises(TypeError, match="unsupported operand"):
-        log + (other if not hasattr(other, "__radd__") else None)
+        counted + (other if not hasattr(other, "__radd__") else None)
 
 
-@given(data=st.data())
-def test_problems_from_anything(data):
-    log = data.draw(counts(max_states=2))
-    fields = {
-        "counts": log,
-        "behavior": Policy.uniform(log),
-        "discount": 0.9,
-        "value_bounds": data.draw(
-            st.one_of(st.just((0.0, 1.0)), st.tuples(JUNK, JUNK), st.lists(JUNK, max_size=3))
-        ),
-        "unseen": data.draw(st.sampled_from(["terminal", "pessimistic"])),
-    }
-    found = attempt(Problem, **data.draw(arguments(fields)))
-    if found is not None:
-        assert found.value_bound >= 0
-        assert all(type(bound) is float for bound in found.value_bounds)
-        attempt(found.estimate)
-
-
-@given(data=st.data())
-def test_estimates_with_any_discount(data):
-    mdp = attempt(estimate_mdp, data.draw(counts(max_states=2)), data.draw(JUNK))
-    if mdp is not None:
-        check_mdp(mdp)
+@given(log=decision_logs(), junk=JUNK)
+def test_selections_and_rewards_of_any_kind_are_taken_or_refused(log, junk):
+    attempt(log.episodes, junk)
+    attempt(log.counts, junk)
 
 
 @given(data=st.data())
 def test_what_a_constructor_accepts_can_be_evaluated(data):
-    fields = data.draw(arguments(data.draw(dense_fields())))
-    mdp = attempt(FiniteMDP.from_dense, **fields)
+    call, fields = dense_model(data.draw)
+    mdp = attempt(call, **data.draw(arguments(fields)))
     if mdp is not None and np.abs(mdp.expected_reward).max() < 1e300:
         try:
             assert np.isfinite(evaluate(mdp, Policy.uniform(mdp))).all()

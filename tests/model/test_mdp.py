@@ -9,18 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from support.frozen import assert_frozen, assert_independent
-from support.strategies import DISCOUNTS, REWARDS, WEIGHTS, mdps
+from support.frozen import assert_frozen
+from support.strategies import DISCOUNTS, REWARDS, WEIGHTS, drawn_array, mdps
 from surestep import FiniteMDP, Pairs
 from surestep.errors import InvalidModel
 
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "dia", "bsr")
-
-
-def drawn_array(draw, elements, shape):
-    """An array of independent draws."""
-    size = int(np.prod(shape))
-    return np.array(draw(st.lists(elements, min_size=size, max_size=size))).reshape(shape)
 
 
 @st.composite
@@ -72,11 +66,6 @@ def test_a_model_holds_what_its_tables_say(given_tables):
     assert meaning(mdp) == expected
     start = np.eye(P.shape[0])[initial] if np.ndim(initial) == 0 else initial
     assert np.array_equal(mdp.initial, start)
-
-
-@given(given_tables=tables())
-def test_tables_of_a_model_give_the_same_model(given_tables):
-    mdp = FiniteMDP.from_dense(*given_tables)
     assert FiniteMDP.from_dense(*mdp.dense()) == mdp
 
 
@@ -103,15 +92,6 @@ def test_the_expected_reward_is_the_mean_over_successors_or_that_of_the_end(give
     else:
         expected = R * np.where(P.any(axis=2), P.sum(axis=2), 1.0)
     assert_allclose(mdp.expected_reward, expected[mdp.pairs.enabled()], rtol=1e-12, atol=1e-12)
-
-
-@given(given_tables=tables())
-def test_a_reward_repeated_for_every_successor_is_the_reward_of_the_pair(given_tables):
-    P, R, *rest = given_tables
-    R = R if R.ndim == 2 else R[:, :, 0]
-    R = np.where(P.any(axis=2), R, 0.0)
-    cube = np.repeat(R[:, :, np.newaxis], P.shape[0], axis=2)
-    assert FiniteMDP.from_dense(P, cube, *rest) == FiniteMDP.from_dense(P, R, *rest)
 
 
 def test_disabled_actions_do_not_matter_whatever_the_tables_hold_there():
@@ -182,50 +162,6 @@ def test_a_row_in_need_of_rescaling_leaves_the_others_as_they_are():
     mdp = FiniteMDP.from_dense(P, np.zeros((3, 1)), 0.9)
     assert mdp.probability[:3].tolist() == [third] * 3
     assert abs(mdp.probability[3:].sum() - 1) <= 1e-12
-
-
-# ---- discounts and cycles ---------------------------------------------------------------------
-
-
-# ---- frozen values ----------------------------------------------------------------------------
-
-
-@given(mdp=mdps(max_states=3))
-def test_models_are_frozen_even_when_copied(mdp):
-    assert_frozen(mdp)
-
-
-def test_the_arrays_of_the_caller_stay_the_callers():
-    pairs = Pairs([0, 1, 2], [0, 0], 1)
-    assert_independent(
-        lambda *arrays: FiniteMDP(pairs, *arrays),
-        np.array([0, 2, 2]),
-        np.array([0, 1]),
-        np.array([0.25, 0.75]),
-        np.array([1.0, 2.0]),
-        np.array([0.9, 0.5]),
-        np.array([1.0, 0.0]),
-        np.array([0.0, 3.0]),
-    )
-    assert_independent(
-        FiniteMDP.from_dense,
-        np.array([[[0.25, 0.75]], [[0.0, 0.0]]]),
-        np.array([[1.0], [3.0]]),
-        np.array([[0.9], [0.5]]),
-        np.array([0.5, 0.5]),
-        np.array([[True], [True]]).view(np.int8),
-    )
-
-
-def test_models_compare_by_value_and_cannot_be_hashed():
-    tables_of_one = (np.ones((1, 1, 1)), [[1.0]], 0.9)
-    mdp = FiniteMDP.from_dense(*tables_of_one)
-    assert mdp == FiniteMDP.from_dense(*tables_of_one)
-    assert mdp != FiniteMDP.from_dense(np.ones((1, 1, 1)), [[1.5]], 0.9)
-    assert mdp != FiniteMDP.from_dense(*tables_of_one, state_labels=("only",))
-    assert mdp != "a model"
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(mdp)
 
 
 # ---- the same model but for one thing -----------------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.frozen import assert_frozen, assert_independent
 from support.strategies import all_pairs
 from surestep import FiniteMDP, Pairs, Policy
 from surestep.errors import InvalidPolicy, ShapeMismatch, SurestepError
@@ -29,14 +28,6 @@ def test_pairs_are_numbered_state_by_state_and_action_by_action(pairs):
         assert pairs.pair_name(k) == f"state {state}, action {action}"
 
 
-@given(pairs=all_pairs())
-def test_the_plain_constructor_takes_back_what_it_shows(pairs):
-    again = Pairs(list(pairs.offsets), list(pairs.action), pairs.num_actions)
-    assert again == pairs
-    assert again.offsets.dtype == np.int64
-    assert again.action.dtype == np.int32
-
-
 @given(states=st.integers(1, 5), actions=st.integers(1, 4))
 def test_full_pairs_are_those_of_a_mask_of_ones(states, actions):
     assert Pairs.full(states, actions) == Pairs.from_enabled(np.ones((states, actions), bool))
@@ -53,18 +44,6 @@ def test_a_table_and_its_flat_array_say_the_same(pairs, data):
     assert np.array_equal(flat, table[pairs.enabled()])
     assert np.array_equal(pairs.flat("table", flat, InvalidPolicy), flat)
     assert np.array_equal(pairs.dense(flat), np.where(pairs.enabled(), table, 0.0))
-
-
-@given(pairs=all_pairs(max_states=3))
-def test_pairs_are_frozen_even_when_copied(pairs):
-    assert_frozen(pairs)
-
-
-def test_the_arrays_of_the_caller_stay_the_callers():
-    assert_independent(
-        lambda offsets, action: Pairs(offsets, action, 2), np.array([0, 1, 2]), np.array([1, 0])
-    )
-    assert_independent(Pairs.from_enabled, np.array([[1, 1], [0, 1]]))
 
 
 def test_memory_that_others_can_write_to_is_copied():

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from support.frozen import assert_frozen, assert_independent
 from support.problems import uniform_problem
 from support.strategies import REWARDS, all_pairs, mdps, policies
 from surestep import (
@@ -23,7 +22,6 @@ from surestep import (
     performance,
 )
 from surestep.algorithms import SPIBB
-from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.policy import policy_of
 
 TWO_BY_TWO = Pairs.full(2, 2)
@@ -128,52 +126,6 @@ def test_weights_of_a_mixture_may_have_any_precision(kind):
     assert first.mix(second, weight).dense()[0].tolist() == [1 - share, share]
 
 
-@given(data=st.data())
-def test_policies_are_frozen_even_when_copied(data):
-    assert_frozen(data.draw(policies(data.draw(all_pairs(max_states=3)))))
-
-
-def test_the_arrays_of_the_caller_stay_the_callers():
-    assert_independent(lambda p: Policy(TWO_BY_TWO, p), np.array([0.25, 0.75, 1.0, 0.0]))
-    assert_independent(
-        lambda table: Policy.from_dense(TWO_BY_TWO, table), np.array([[0.25, 0.75], [1.0, 0.0]])
-    )
-    assert_independent(lambda q: Policy.softmax(TWO_BY_TWO, q), np.array([[0.25, 3.0], [1.0, 0.0]]))
-
-
-def test_policies_compare_by_value():
-    assert Policy.uniform(TWO_BY_TWO) == Policy.from_dense(TWO_BY_TWO, np.full((2, 2), 0.5))
-    assert Policy.uniform(TWO_BY_TWO) != Policy.deterministic(TWO_BY_TWO, [0, 1])
-    assert Policy.uniform(TWO_BY_TWO) != "a policy"
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(Policy.uniform(TWO_BY_TWO))
-
-
-@pytest.mark.parametrize(
-    "temperature", [0, -1.0, math.nan, None, True, "1", pytest.param(10**400, id="huge"), [1.0]]
-)
-def test_a_temperature_is_a_number_above_zero(temperature):
-    with pytest.raises(InvalidParameter, match="expected a number above 0"):
-        Policy.softmax(TWO_BY_TWO, np.zeros((2, 2)), temperature)
-
-
-@pytest.mark.parametrize(
-    "weight", [-0.1, 1.1, math.nan, None, True, "1", pytest.param(10**400, id="huge"), [1.0]]
-)
-def test_a_weight_lies_between_zero_and_one(weight):
-    policy = Policy.uniform(TWO_BY_TWO)
-    with pytest.raises(InvalidParameter, match="expected 0 to 1"):
-        policy.mix(policy, weight)
-
-
-def test_policies_over_different_actions_do_not_mix():
-    wider = Pairs.full(2, 3)
-    with pytest.raises(ShapeMismatch, match="the first policy has 3 actions, the second policy"):
-        Policy.uniform(wider).mix(Policy.uniform(TWO_BY_TWO), 0.5)
-    with pytest.raises(ShapeMismatch, match="enable different actions in state 0; 2 of 2 states"):
-        Policy.uniform(RAGGED).mix(Policy.uniform(wider), 0.5)
-
-
 # ---- what has a policy --------------------------------------------------------------------------
 
 
@@ -186,12 +138,6 @@ def test_plans_and_improvements_stand_for_their_policies():
         assert (evaluate(model, found) == evaluate(model, found.policy)).all()
         assert performance(model, found) == performance(model, found.policy)
         assert certify(problem, found, "robust") == certify(problem, found.policy, "robust")
-
-
-@pytest.mark.parametrize("source", [None, "uniform", 0.5, SPIBB(n_wedge=2)])
-def test_what_has_no_policy_is_refused(source):
-    with pytest.raises(InvalidParameter, match=r"policy is of type \w+, expected Policy, what has"):
-        policy_of(source, TWO_BY_TWO)
 
 
 @given(data=st.data())

@@ -1,39 +1,21 @@
 """Problem: what it demands of its parts, and what the rules for unseen pairs mean."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.frozen import arrays_of
+from support.problems import problem_of
 from support.strategies import counts
-from surestep import (
-    Counts,
-    Improvement,
-    MDPBatch,
-    Pairs,
-    Plan,
-    Policy,
-    Problem,
-    estimate_mdp,
-    evaluate,
-)
+from surestep import Counts, Improvement, MDPBatch, Plan, Policy, estimate_mdp, evaluate
 from surestep.algorithms.contract import valued_at_lowest
 from surestep.algorithms.pessimistic import estimate_with_known_rewards
-from surestep.errors import InvalidParameter, NeverEnds, ShapeMismatch
-from surestep.model import LoggedRewards
+from surestep.errors import NeverEnds
 from surestep.rehearsal.completion import completed
 from surestep.transforms import two_successor
 
 BOUNDS = st.tuples(st.floats(-100, 100), st.floats(-100, 100)).map(sorted).map(tuple)
-
-
-def problem_of(log, **changes):
-    """A problem around the counts."""
-    settings = {"discount": 0.9, "value_bounds": (-7.0, 5.0)} | changes
-    return Problem(counts=log, behavior=Policy.uniform(log), **settings)
 
 
 @given(log=counts(), bounds=BOUNDS)
@@ -88,42 +70,6 @@ def test_value_bounds_may_be_whole_numbers_or_a_list():
     assert all(type(bound) is float for bound in problem.value_bounds)
 
 
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        (1.0, 0.0),
-        (0.0, math.inf),
-        (math.nan, 1.0),
-        (0.0,),
-        (None, 1.0),
-        ("0", "1"),
-        (False, True),
-        pytest.param((0, 10**400), id="too high"),
-        5.0,
-        None,
-        "ab",
-    ],
-)
-def test_value_bounds_are_two_finite_numbers_the_lower_one_first(bounds):
-    expected = "expected (a number|2 values|the lower one first)"
-    with pytest.raises(InvalidParameter, match=rf"value_bounds(\[\d\])? is .*, {expected}"):
-        problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), value_bounds=bounds)
-
-
-@pytest.mark.parametrize(
-    "discount", [-0.1, 1.1, math.nan, None, True, "0.9", [0.9], pytest.param(10**400, id="huge")]
-)
-def test_the_discount_is_a_number_between_zero_and_one(discount):
-    with pytest.raises(InvalidParameter, match=r"discount is .*, expected 0 to 1"):
-        problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=discount)
-
-
-@pytest.mark.parametrize("rule", ["optimistic", "", None, 0, ["terminal"], np.array([1, 2])])
-def test_unknown_rules_for_unseen_pairs_are_refused_with_the_known_ones_listed(rule):
-    with pytest.raises(InvalidParameter, match="expected one of terminal, pessimistic"):
-        problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), unseen=rule)
-
-
 def test_at_discount_one_policies_that_never_end_have_no_value():
     endless = problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=1).estimate()
     with pytest.raises(NeverEnds, match="state 0 never ends under the policy"):
@@ -145,42 +91,6 @@ def test_at_discount_one_policies_that_never_end_have_no_value():
     assert evaluate(estimated, Policy.uniform(estimated)).tolist() == [5.0, 3.0]
 
 
-def test_counts_and_behavior_must_be_of_one_system():
-    log = Counts.from_dense(np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)))
-    settings = {"discount": 0.9, "value_bounds": (0.0, 1.0)}
-    with pytest.raises(ShapeMismatch, match="the counts has 2 states, the behavior policy has 3"):
-        Problem(counts=log, behavior=Policy.uniform(Pairs.full(3, 2)), **settings)
-    with pytest.raises(ShapeMismatch, match="enable different actions in state 1; 1 of 2 states"):
-        Problem(
-            counts=log, behavior=Policy.uniform(Pairs.from_enabled([[1, 1], [1, 0]])), **settings
-        )
-    with pytest.raises(InvalidParameter, match="behavior is None, expected Policy"):
-        Problem(counts=log, behavior=None, **settings)
-    with pytest.raises(InvalidParameter, match="counts is 'log', expected Counts"):
-        Problem(counts="log", behavior=Policy.uniform(log), **settings)
-
-
-def test_labels_of_counts_and_behavior_must_agree_and_are_named():
-    def labelled(*names):
-        return Pairs([0, 1, 2], [0, 0], 1, names)
-
-    log = Counts(
-        labelled("ward", "home"),
-        [0, 0, 0],
-        [],
-        [],
-        LoggedRewards([0.0, 0.0], "pair", True),
-        [1, 0],
-    )
-    with pytest.raises(ShapeMismatch, match="state 1 is 'home' in the counts and 'hospice' in the"):
-        Problem(
-            counts=log,
-            behavior=Policy.uniform(labelled("ward", "hospice")),
-            discount=0.9,
-            value_bounds=(0, 1),
-        )
-
-
 @pytest.mark.parametrize("discount", [np.array(0.5), np.float32(0.5), np.array(1), np.int8(1)])
 def test_a_number_of_numpy_is_a_discount(discount):
     log = Counts.from_dense([[[1]]], rewards=[[0.0]])
@@ -188,13 +98,6 @@ def test_a_number_of_numpy_is_a_discount(discount):
     assert problem == problem_of(log, discount=float(discount))
     assert type(problem.discount) is float
     assert problem.estimate() == estimate_mdp(log, discount)
-
-
-def test_problems_compare_by_value():
-    log = Counts.from_dense([[[1]]], rewards=[[0.0]])
-    assert problem_of(log) == problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]))
-    assert problem_of(log) != problem_of(log, unseen="pessimistic")
-    assert problem_of(log) != problem_of(log + log)
 
 
 def test_plans_are_frozen_values_that_an_improvement_carries():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surestep import Counts, DecisionLog, Pairs, Policy, Problem
-from surestep.errors import InvalidLog, ShapeMismatch
+from surestep.errors import ShapeMismatch
 from surestep.model import Reach, reaching
 from surestep.model.numbering import Numbering
 from surestep.model.signals import stopped
@@ -47,15 +47,6 @@ def test_other_numbers_leave_unknown_successors_unknown():
     assert moved.action.tolist() == [0, 1, 1]
     assert moved.next_state.tolist() == [0, 1, -1]
     assert moved.pair.tolist() == [2, 1, 3]
-
-
-def test_actions_were_taken_with_a_chance_above_nothing_and_up_to_one():
-    log = log_of_three()
-    chances = np.array([0.25, 1.0, 0.5])
-    assert replace(log, propensity=chances).propensity.tolist() == chances.tolist()
-    for wrong in (-0.1, 0.0, 1.1, np.nan):
-        with pytest.raises(InvalidLog, match="propensity"):
-            replace(log, propensity=np.array([0.25, wrong, 0.5]))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])

@@ -18,13 +18,7 @@ from surestep.errors import (
     RefutedBounds,
 )
 from surestep.model import Statement
-from surestep.model.statements import (
-    OWN_WORDS,
-    SENTENCES,
-    STOPPING,
-    statement_from_json,
-    values_of,
-)
+from surestep.model.statements import OWN_WORDS, SENTENCES, STOPPING, statement_from_json, values_of
 
 SOURCE = Path(surestep.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs" / "codes"

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.frozen import assert_frozen
+from support.problems import problem_of
 from support.strategies import count_tables
-from surestep import Counts, Pairs, Policy, Problem
+from surestep import Counts, Pairs
 from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch
 from surestep.model import Statement, Successors
 
@@ -22,12 +23,6 @@ def support_of(allowed):
     pairs = Pairs.full(*allowed.shape[:2])
     rows = allowed.reshape(-1, allowed.shape[2])
     return Successors(pairs, np.cumsum([0, *rows.sum(axis=1)]), np.nonzero(rows)[1])
-
-
-def problem_of(counts, **changes):
-    """A problem around the counts."""
-    settings = {"discount": 0.9, "value_bounds": (-7.0, 5.0)} | changes
-    return Problem(counts=counts, behavior=Policy.uniform(counts), **settings)
 
 
 @given(table=count_tables(), seed=st.integers(0, 10**6))

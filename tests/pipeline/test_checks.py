@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import surestep
-from support.labelled_worlds import COLUMNS, NAMES, world
-from support.log_tables import write_table
+from support.labelled_worlds import COLUMNS
 from surestep import read_log
 from surestep.checks import aside
 from surestep.errors import InvalidLog
@@ -16,27 +15,22 @@ from surestep.pipeline.inspect import inspect
 
 TERMS = {"discount": 0.9, "n_wedge": 3, "worlds": 0, "certificates": ["robust"]}
 OF_LOG = ["markov-next-state", "markov-reward", "drift-next-state", "drift-reward"]
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory):
-    rows = world(5, states=4, episodes=120).rows
-    return write_table(tmp_path_factory.mktemp("logs") / "log.csv", rows, NAMES)
+PRACTICE = {"discount": 0.9, "worlds": 0, "certificates": ["stitched"], "ending": (0.0, 1.0)}
 
 
 def found_in(things):
     return {check.code: check for check in things}
 
 
-def test_counts_alone_say_what_cannot_be_checked(log):
-    result = surestep.improve(read_log(log, columns=COLUMNS).counts(), **TERMS)
+def test_counts_alone_say_what_cannot_be_checked(labelled_log):
+    result = surestep.improve(read_log(labelled_log, columns=COLUMNS).counts(), **TERMS)
     found = found_in(result.record.checks)
     assert {found[code].why for code in (*OF_LOG, "behavior-memory")} == {"no-episodes"}
     assert "without whole episodes the previous step" in result.report
 
 
-def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
-    source = read_log(log, columns=COLUMNS)
+def test_a_log_is_checked_also_where_claims_need_only_counts(labelled_log):
+    source = read_log(labelled_log, columns=COLUMNS)
     found = found_in(surestep.improve(source, **TERMS).record.checks)
     assert found["markov-next-state"].outcome == "passed"
     # The same of a log by itself, where it was looked at.
@@ -46,9 +40,9 @@ def test_a_log_is_checked_also_where_claims_need_only_counts(log, monkeypatch):
     assert alone["markov-next-state"].episodes is None
 
 
-def test_of_a_large_log_some_episodes_are_drawn_and_checked(log, monkeypatch):
+def test_of_a_large_log_some_episodes_are_drawn_and_checked(labelled_log, monkeypatch):
     """A share of episodes by their names alone, wherever their rows lie, and whole."""
-    source = read_log(log, columns=COLUMNS)
+    source = read_log(labelled_log, columns=COLUMNS)
     rows = source.load().num_steps
     monkeypatch.setattr(checks, "MOST_CHECKED", rows // 2)
     alone = found_in(inspect(source).checks)
@@ -57,23 +51,22 @@ def test_of_a_large_log_some_episodes_are_drawn_and_checked(log, monkeypatch):
     assert many == 120
     assert 40 < drawn < 80
     for code in OF_LOG:  # states have other numbers, and so other luck
-        told = [
-            (each[code].outcome, each[code].rows, each[code].episodes) for each in (alone, large)
-        ]
-        assert told[0] == told[1]
-    drawn_words = f"of {drawn} of 120 episodes (drawn at random)"
-    assert drawn_words in aside(alone["markov-next-state"])
+        one, other = alone[code], large[code]
+        assert (one.outcome, one.rows) == (other.outcome, other.rows)
+        assert one.episodes == other.episodes
+    words = f"of {drawn} of 120 episodes (drawn at random)"
+    assert words in aside(alone["markov-next-state"])
     monkeypatch.setattr(checks, "MOST_CHECKED", 10)  # less than an episode
     assert found_in(inspect(source).checks)["markov-next-state"].why == "too-large"
     large = found_in(surestep.improve(source, **TERMS).record.checks)
     assert large["drift-reward"].why == "too-large"
 
 
-def test_drawn_episodes_are_whole_and_the_same_however_rows_lie(log):
-    whole = read_log(log, columns=COLUMNS)
+def test_drawn_episodes_are_whole_and_the_same_however_rows_lie(labelled_log, tmp_path):
+    whole = read_log(labelled_log, columns=COLUMNS)
     part = whole.sampled(0.3, {})
-    lines = log.read_text().splitlines(keepends=True)
-    other = log.with_name("backwards.csv")
+    lines = labelled_log.read_text().splitlines(keepends=True)
+    other = tmp_path / "backwards.csv"
     other.write_text(lines[0] + "".join(reversed(lines[1:])))
     again = read_log(other, columns=COLUMNS).sampled(0.3, {})
     lengths = np.diff(whole.load().episode_offsets)
@@ -132,9 +125,6 @@ def practice_rows(changed, states="ab"):
         "action": np.where(treated, "treat", "wait"),
         "reward": (rng.random(size) < 0.4 + 0.3 * treated).astype(float),
     }
-
-
-PRACTICE = {"discount": 0.9, "worlds": 0, "certificates": ["stitched"], "ending": (0.0, 1.0)}
 
 
 def test_a_proof_about_practice_that_is_over_says_so():

@@ -10,13 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.stats
-from click.testing import CliRunner
 
 import surestep
-from surestep import DecisionLog, FiniteMDP, Policy, Problem, certify, performance, read_log
+from support.log_tables import table_of
+from support.problems import logged_problem
+from support.pump_commands import run_surestep
+from surestep import DecisionLog, FiniteMDP, Policy, certify, performance, read_log
 from surestep.certificates import Robust, Stitched
 from surestep.certificates.certifying import certify_many
-from surestep.cli.main import main
 from surestep.errors import InvalidLog
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.model.log import UNKNOWN
@@ -53,10 +54,7 @@ def recorded(seed, episodes=150, days=8):
 
 def problem_of(log):
     """The problem of a log, with the ranges that its owner knows."""
-    _, behavior, _ = machine()
-    return Problem(
-        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(-1.0, 1.0), log=log
-    )
+    return logged_problem(log, 0.5, (-1.0, 1.0))
 
 
 def with_unknown(log, rows):
@@ -77,9 +75,6 @@ def failures(logs):
     problems = [problem_of(log) for log in logs]
     claims = certify_many(problems, [hurried] * len(logs), Stitched())
     return sum(claim.lower > truth for claim in claims), sum(claim.lower > 0 for claim in claims)
-
-
-# ---- claims -------------------------------------------------------------------------------------
 
 
 def test_where_all_that_breaks_is_left_out_a_loss_is_proved_a_gain():
@@ -149,19 +144,11 @@ def test_what_counts_leave_out_proves_nothing():
     assert stitched.may_have_tails(known, log)
 
 
-# ---- logs ---------------------------------------------------------------------------------------
-
-
 def rows_of(log, *, ends):
     """A table of the log, with or without a column of ends."""
-    table = {
-        "episode": np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets)),
-        "step": log.step,
-        "state": np.array(["work", "rest", "end"], object)[log.state],
-        "action": np.array(["care", "hurry"], object)[log.action],
-        "reward": log.reward,
-    }
-    return table | ({"terminated": log.terminated} if ends else {})
+    table = table_of(log, ["work", "rest", "end"], ["care", "hurry"])
+    left_out = {"next_state", "truncated"} | (set() if ends else {"terminated"})
+    return {name: values for name, values in table.items() if name not in left_out}
 
 
 TERMS = {"discount": 0.5, "worlds": 0}
@@ -183,11 +170,11 @@ def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path)
     lines = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
     path.write_text("\n".join([",".join(table), *lines]) + "\n")
     for command in (["count"], ["improve", "--discount", "0.5"]):
-        said = CliRunner().invoke(main, [*command, str(path), "-o", str(tmp_path / "out")])
+        said = run_surestep(*command, path, "-o", tmp_path / "out")
         assert said.exit_code == 2
         for option in ("--terminated", "--ends complete", "--ends clock"):
             assert option in said.output
-    shown = CliRunner().invoke(main, ["inspect", str(path)])
+    shown = run_surestep("inspect", path)
     assert shown.exit_code == 0
     assert "no column says whether an episode is over" in shown.output
 

@@ -1,4 +1,4 @@
-"""From a table to a result: the same as counting and improving by hand."""
+"""From a table to a result: the same as counting and improving by hand, whatever the names."""
 
 import dataclasses
 import shlex
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import surestep
 from support.labelled_worlds import COLUMNS, DERIVED, ENDING, NAMES, NEXT, WORLDS, place_of, world
-from support.log_tables import frame_of, write_table
+from support.log_tables import frame_of, table_of, write_table
 from surestep import Counts, Policy, Problem, certify, evaluate, load, performance, read_log
 from surestep.algorithms import ALGORITHMS, SPIBB
 from surestep.certificates import APriori, NoClaim
@@ -21,6 +21,7 @@ from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, Sh
 from surestep.io import read_counts, write_counts
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Statement
+from surestep.model.numbering import by_appearance, places
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft
 from surestep.pipeline.terms import Terms
@@ -29,6 +30,7 @@ DISCOUNTS = st.sampled_from([0.3, 0.9])
 N_WEDGES = st.integers(1, 12)
 RULES = st.sampled_from(["terminal", "pessimistic"])
 BOUNDS = (-40.0, 40.0)
+WITHOUT_Y = {"place": [*"abb"], "age": [1, 1, 9], "action": [*"xxx"], "probability": [1] * 3}
 
 
 def improve(source, *algorithm, **terms):
@@ -95,8 +97,20 @@ def claim_by_hand(problem, policy, n_wedge):
         return certify(problem, policy, NoClaim(refusal=str(refusal), code=refusal.code))
 
 
-def assert_is_the_improvement_of(result, problem, n_wedge):
-    """The result is what SPIBB and the certifier make of the problem."""
+def improved_as_by_hand(
+    source, counts, policy, n_wedge, discount=0.9, unseen="pessimistic", **more
+):
+    """A result that is what SPIBB and the certifier make of the problem, and that problem."""
+    terms = {
+        "discount": discount,
+        "returns": BOUNDS,
+        "unseen": unseen,
+        "certificates": ["a-priori"],
+    }
+    result = improve(source, n_wedge=n_wedge, **terms, **more)
+    problem = Problem(
+        counts=counts, behavior=policy, discount=discount, value_bounds=BOUNDS, unseen=unseen
+    )
     expected = SPIBB(n_wedge=n_wedge).improve(problem)
     table, mdp = result.table, problem.estimate()
     np.testing.assert_array_equal(table.visits, problem.counts.visits)
@@ -115,6 +129,7 @@ def assert_is_the_improvement_of(result, problem, n_wedge):
     estimates = result.record.estimates
     assert estimates["behavior"] == pytest.approx(performance(mdp, problem.behavior), abs=1e-8)
     assert estimates["policy"] == pytest.approx(performance(mdp, expected.policy), abs=1e-8)
+    return result, problem
 
 
 @settings(max_examples=4)
@@ -125,23 +140,11 @@ def test_with_a_behavior_table_states_and_actions_are_its_rows(
     rows, table = each.rows, each.table
     rng.shuffle(rows)
     rng.shuffle(table)
-    result = improve(
-        source_of(rows),
-        discount=discount,
+    terms = (n_wedge, discount, unseen)
+    result, problem = improved_as_by_hand(
+        *(source_of(rows), each.log.counts(), each.behavior, *terms),
         behavior=frame_of(table, tuple(table[0])),
-        n_wedge=n_wedge,
-        returns=BOUNDS,
-        unseen=unseen,
-        certificates=["a-priori"],
     )
-    problem = Problem(
-        counts=each.log.counts(),
-        behavior=each.behavior,
-        discount=discount,
-        value_bounds=BOUNDS,
-        unseen=unseen,
-    )
-    assert_is_the_improvement_of(result, problem, n_wedge)
     assert result.record.parameters.states == "behavior table"
     # The world may count actions that no state has, and no table names.
     policy = Policy(problem.counts.pairs, result.policy.probability)
@@ -159,26 +162,12 @@ def test_with_a_behavior_table_states_and_actions_are_its_rows(
 @given(each=ENDING, discount=DISCOUNTS, n_wedge=N_WEDGES, unseen=RULES)
 def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, unseen):
     counts, states, actions = observed_by_hand(each)
-    result = improve(
-        without_propensities(each.rows),
-        discount=discount,
-        n_wedge=n_wedge,
-        returns=BOUNDS,
-        unseen=unseen,
-        certificates=["a-priori"],
-    )
     pairs = counts.pairs
     total = np.bincount(pairs.state, counts.visits, pairs.num_states)[pairs.state]
     share = 1 / np.bincount(pairs.state, minlength=pairs.num_states)[pairs.state]
     behavior = np.where(total > 0, counts.visits / np.maximum(total, 1), share)
-    problem = Problem(
-        counts=counts,
-        behavior=Policy(pairs, behavior, estimated=True),
-        discount=discount,
-        value_bounds=BOUNDS,
-        unseen=unseen,
-    )
-    assert_is_the_improvement_of(result, problem, n_wedge)
+    policy, source = Policy(pairs, behavior, estimated=True), without_propensities(each.rows)
+    result, _ = improved_as_by_hand(source, counts, policy, n_wedge, discount, unseen)
     assert list(result.table.vocabulary.states) == states
     assert list(result.table.vocabulary.actions) == [(action,) for action in actions]
     for what in ("states", "actions"):
@@ -193,12 +182,10 @@ def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, 
 @given(each=ENDING, n_wedge=N_WEDGES)
 def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
     counts, states, actions = observed_by_hand(each)
-    known = {
-        (states.index((row["place"], row["level"])), actions.index(row["move"])): row[
-            "behavior_prob"
-        ]
-        for row in each.rows
-    }
+    known = {}
+    for row in each.rows:
+        place = states.index((row["place"], row["level"])), actions.index(row["move"])
+        known[place] = row["behavior_prob"]
     pairs = counts.pairs
     behavior = np.array([known.get(k, np.nan) for k in zip(pairs.state, pairs.action, strict=True)])
     lost = False  # probability of actions that are nowhere in the log
@@ -208,21 +195,12 @@ def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
         rest = (1 - np.nansum(behavior[run])) / max(1, unknown.sum())
         behavior[run] = np.where(unknown, max(0.0, rest), behavior[run])
         lost |= rest > 1e-6 and not unknown.any()
-    terms = {"discount": 0.9, "n_wedge": n_wedge, "returns": BOUNDS}
-    terms["certificates"] = ["a-priori"]
     if lost:
         with pytest.raises(InvalidLog, match="if there are more actions, list them"):
-            improve(source_of(each.rows), **terms)
+            improve(source_of(each.rows), discount=0.9, n_wedge=n_wedge)
         return
-    result = improve(source_of(each.rows), **terms)
-    problem = Problem(
-        counts=counts,
-        behavior=Policy(pairs, behavior),
-        discount=0.9,
-        value_bounds=BOUNDS,
-        unseen="pessimistic",
-    )
-    assert_is_the_improvement_of(result, problem, n_wedge)
+    policy, source = Policy(pairs, behavior), source_of(each.rows)
+    result, _ = improved_as_by_hand(source, counts, policy, n_wedge)
     assert result.record.parameters.behavior == "propensities"
 
 
@@ -310,9 +288,6 @@ def test_bins_are_what_numpy_would_make_of_the_numbers(each, data):
     np.testing.assert_array_equal(first.quiet[order], by_hand.table.quiet)
 
 
-# ---- whole episodes ---------------------------------------------------------------------------
-
-
 @settings(max_examples=4)
 @given(each=ENDING, rng=st.randoms())
 def test_loading_gives_the_log_that_was_written(each, rng):
@@ -344,34 +319,24 @@ def labelled_pairs(each):
 
 
 def one_of_each_form():
-    """The names of algorithms with different settings: a command has these, and no more of them."""
+    """Algorithms with different settings, with all that they need: a command has no more forms."""
     forms = {
         tuple(f"{field.name}: {field.type}" for field in dataclasses.fields(algorithm)): name
         for name, algorithm in sorted(ALGORITHMS.items(), reverse=True)
     }
-    return sorted(forms.values())
-
-
-@pytest.mark.parametrize("name", one_of_each_form())
-def test_an_algorithm_makes_a_result_that_its_command_makes_again(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_table(tmp_path / "log.csv", world(3, episodes=60).rows, NAMES)
-    needed = [
-        f"{field.name}=1"
-        for field in dataclasses.fields(ALGORITHMS[name])
-        if field.default is dataclasses.MISSING and "n_wedge" not in field.name
-    ]
-    source = read_log("log.csv", columns=COLUMNS)
-    asked = {"discount": 0.9, "certificates": ["robust"]}
-    result = improve(source, ":".join([name, *needed]), **asked)
-    outcome = CliRunner().invoke(main, shlex.split(result.record.command)[1:])
-    assert outcome.exit_code == 0, outcome.output
-    assert load("OUT").files() == result.files()
+    for name in sorted(forms.values()):
+        needed = [
+            f"{field.name}=1"
+            for field in dataclasses.fields(ALGORITHMS[name])
+            if field.default is dataclasses.MISSING and "n_wedge" not in field.name
+        ]
+        yield {"algorithm": ":".join([name, *needed]), "certificates": ["robust"]}
 
 
 @pytest.mark.parametrize(
     "terms",
     [
+        *one_of_each_form(),
         {"n_wedge": 7, "delta": 0.2, "returns": (-30.0, 50.0), "unseen": "terminal"},
         {"zeta": 1e4, "algorithm": "spibb-beta", "delta": 0.05},
         {"algorithm": "spibb-2s", "n_wedge": 9, "behavior": "estimate"},
@@ -388,11 +353,8 @@ def test_a_command_repeats_what_was_given_and_leaves_out_what_was_not(terms, tmp
     assert load("OUT").files() == result.files()
 
 
-# ---- what there is ----------------------------------------------------------------------------
-
-
 def test_lists_say_what_there_is_beyond_the_log():
-    rows = world(1).rows
+    rows, table = world(1).rows, world(1).table
     everywhere = sorted({(row["place"], row["level"]) for row in rows})
     listed = {"states": [*everywhere, ("attic", "9")], "actions": [f"m{a}" for a in range(4)]}
     terms = {"discount": 0.9, "certificates": ["a-priori"]}
@@ -408,8 +370,9 @@ def test_lists_say_what_there_is_beyond_the_log():
     first = f"the log has the state '{', '.join(everywhere[0])}', which the list of states does not"
     with pytest.raises(ShapeMismatch, match=first):
         improve(without_propensities(rows), discount=0.9, states=[("attic", "9")])
+    listed["behavior"] = frame_of(table, tuple(table[0]))
     with pytest.raises(InvalidParameter, match="expected no other list of them beside it"):
-        improve(without_propensities(rows), discount=0.9, behavior=table_frame(), **listed)
+        improve(without_propensities(rows), discount=0.9, **listed)
 
 
 @pytest.mark.parametrize(
@@ -421,14 +384,7 @@ def test_lists_say_what_there_is_beyond_the_log():
         ),
         ({"actions": ["x"]}, "first.csv, row 2: the log has the action 'y', which the list of"),
         (
-            {
-                "behavior": {
-                    "place": np.array(["a", "b", "b"], object),
-                    "age": np.array([1.0, 1.0, 9.0]),
-                    "action": np.array(["x", "x", "x"], object),
-                    "probability": np.ones(3),
-                }
-            },
+            {"behavior": WITHOUT_Y},
             "first.csv, row 2: the log takes action 'y' in state 'b, < 2', but the dict",
         ),
     ],
@@ -443,39 +399,13 @@ def test_a_label_that_nobody_listed_is_named_with_its_row(given, says, tmp_path)
     assert says in str(refused.value)
 
 
-def table_frame():
-    table = world(1).table
-    return frame_of(table, tuple(table[0]))
-
-
-def test_what_the_policy_never_does_is_refused():
-    rows = world(1).rows
-    table = world(1).table
-    first = next(i for i, row in enumerate(rows) if i > 3)
-    taken = {name: rows[first][name] for name in ("place", "level", "move")}
-    gone = [row for row in table if not taken.items() <= row.items()]
-    for row in gone:  # the others of that state take over, so that it is a policy
-        same = [r for r in gone if (r["place"], r["level"]) == (row["place"], row["level"])]
-        if (row["place"], row["level"]) == (taken["place"], taken["level"]):
-            row["probability"] = 1 / len(same)
-    frame = frame_of(gone, tuple(gone[0]))
-    with pytest.raises(ShapeMismatch, match=r"the log takes action .*, but the dict does not list"):
-        improve(source_of(rows), discount=0.9, behavior=frame)
-
-
-# ---- terms ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
         ({"discount": None}, "nobody says how much the next step counts; expected discount=…"),
         ({"discount": float("nan")}, r"stakes\.discount is nan, expected a number"),
         ({"n_wedge": 5, "zeta": 1.0}, "both n_wedge and zeta"),
-        (
-            {"n_wedge": 5, "algorithm": "spibb:n_wedge=7"},
-            "n_wedge is given beside the N∧ of the algorithm",
-        ),
+        ({"n_wedge": 5, "algorithm": "spibb:n_wedge=7"}, "n_wedge is given beside the N∧ of the"),
         ({"zeta": 1.0, "algorithm": "spibb:n_wedge=7"}, "zeta is given beside the N∧"),
         ({"n_wedge": 5, "algorithm": "basic-rl"}, "basic-rl has no N∧"),
         ({"algorithm": SPIBB(n_wedge=3), "n_wedge": 0}, "n_wedge is given beside the N∧"),
@@ -504,3 +434,67 @@ def test_two_successor_algorithms_say_both_n_wedge():
         parameters = improve(source, name, discount=0.9, n_wedge=1000).record.parameters
         assert parameters.algorithm["spibb_n_wedge"] == 1000
         assert parameters.n_wedge not in (0, 1000)
+
+
+def named(numbers, seed):
+    """As many names, in an order that a seed decides."""
+    words = np.array([f"n{i:02}" for i in range(numbers)], object)
+    return np.random.default_rng(seed).permutation(words)
+
+
+def results(each, seed, **terms):
+    """Everything that a user sees of an improvement, by the numbers of the world."""
+    pairs = each.mdp.pairs
+    states, actions = named(pairs.num_states, seed), named(pairs.num_actions, seed + 1)
+    result = improve(read_log(table_of(each.log, states, actions)), discount=0.9, **terms)
+    words = result.table.vocabulary
+    rows = {
+        (states.tolist().index(words.states[s][0]), actions.tolist().index(words.actions[a][0])): p
+        for s, a, p in zip(
+            result.table.pairs.state, result.table.pairs.action, result.table.probability,
+            strict=True,
+        )
+        if not result.table.quiet[s]
+    }  # fmt: skip
+    assert list(words.states[: len(words.states) - result.table.quiet.sum()]) == sorted(
+        label for s, label in enumerate(words.states) if not result.table.quiet[s]
+    )
+    claims = [(claim.kind, claim.lower) for claim in result.certificates]
+    gains = None if result.rehearsal is None else result.rehearsal.gain.tolist()
+    return result.verdict, claims, rows, [check.p_value for check in result.record.checks], gains
+
+
+@pytest.mark.parametrize("kinds", [None, ["posterior:train_share=0", "robust", "a-priori"]])
+def test_renaming_states_and_actions_changes_nothing(kinds):
+    each = world(3, states=5, actions=3, episodes=60)
+    first, again = (results(each, seed, worlds=0, certificates=kinds) for seed in (0, 10))
+    assert again == first
+
+
+def test_renaming_changes_no_stress_test_either():
+    each = world(5, states=3, actions=2, episodes=60)
+    first = results(each, 0, worlds=1)
+    assert first[-1] is not None
+    assert results(each, 30, worlds=1) == first
+
+
+@given(each=WORLDS, data=st.data())
+def test_numbers_by_appearance_and_back(each, data):
+    log = each.log
+    last = np.array(data.draw(st.lists(st.booleans(), min_size=log.pairs.num_states,
+                                       max_size=log.pairs.num_states)))  # fmt: skip
+    numbering = by_appearance(log, last)
+    moved = numbering.log(log)
+    # The same rows, of other numbers; every state and action first comes after those below it.
+    np.testing.assert_array_equal(numbering.state[moved.state], log.state)
+    np.testing.assert_array_equal(numbering.action[moved.action], log.action)
+    np.testing.assert_array_equal(numbering.pair[moved.pair], log.pair)
+    np.testing.assert_array_equal(moved.pairs.find(moved.state, moved.action), moved.pair)
+    assert (np.diff(last[numbering.state].astype(int)) >= 0).all()
+    seen = [s for s in dict.fromkeys(moved.state.tolist()) if not last[numbering.state[s]]]
+    assert seen == sorted(seen)
+    actions = list(dict.fromkeys(moved.action.tolist()))
+    assert actions == sorted(actions)
+    back = by_appearance(log, last).pairs
+    assert back == moved.pairs
+    np.testing.assert_array_equal(numbering.pair[places(numbering.pair)], np.arange(back.num_pairs))

@@ -31,13 +31,8 @@ def log_of(taken):
 
 def policy_table(chances):
     """A policy as a table in memory."""
-    columns = zip(*((*pair, chance) for pair, chance in chances.items()), strict=True)
-    states, actions, probability = columns
-    return {
-        "state": np.array(states, object),
-        "action": np.array(actions, object),
-        "probability": np.array(probability, float),
-    }
+    states, actions = ([pair[i] for pair in chances] for i in (0, 1))
+    return {"state": states, "action": actions, "probability": [float(p) for p in chances.values()]}
 
 
 @given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=20))
@@ -137,8 +132,15 @@ def test_settings_out_of_range_are_refused():
             inspect(log, n_wedge=wrong)
 
 
+def proposed(table, columns, **bins):
+    """What an inspection says should be binned."""
+    kinds = ("fine column", "several measurements")
+    found = inspect(read_log(table, columns={"state": columns}, **bins)).cautions
+    return [each.says for each in found if each.kind in kinds]
+
+
 def test_a_column_of_many_numbers_should_be_binned():
-    ages = [20 + place / 4 for place in range(101)]
+    ages, columns = [20 + place / 4 for place in range(101)], ["age", "name"]
     table = {
         "age": np.array(ages),
         "name": np.array([f"n{age}" for age in ages], object),
@@ -147,21 +149,15 @@ def test_a_column_of_many_numbers_should_be_binned():
         "next_age": np.array(ages),
         "next_name": np.array(["n"] * len(ages), object),
     }
-
-    def proposed(**bins):
-        source = read_log(table, columns={"state": ["age", "name"]}, **bins)
-        return [each.says for each in inspect(source).cautions if each.kind == "fine column"]
-
-    (says,) = proposed()
+    (says,) = proposed(table, columns)
     assert says.startswith("Column 'age' has 101 different numbers")
     assert "such as with bins={'age': {'quantiles': 10}}." in says
     assert " of its own. Bin it" in says
-    assert not proposed(bins={"age": {"width": 10}})
+    assert not proposed(table, columns, bins={"age": {"width": 10}})
     table["age"] = np.arange(101)  # which may be clusters
-    (says,) = proposed()
+    (says,) = proposed(table, columns)
     assert " of its own. Unless they are names, as of clusters, bin it" in says
-    table = {name: values[:100] for name, values in table.items()}
-    assert not proposed()
+    assert not proposed({name: values[:100] for name, values in table.items()}, columns)
 
 
 def test_pairs_count_as_trusted_from_as_many_visits_on_as_improve_changes():
@@ -183,13 +179,7 @@ def test_several_measurements_should_be_binned():
         "next_age": np.full(150, 30),
     }
 
-    def proposed(**bins):
-        source = read_log(table, columns={"state": ["pulse", "age"]}, **bins)
-        kinds = ("fine column", "several measurements")
-        return [each for each in inspect(source).cautions if each.kind in kinds]
-
-    (several,) = proposed()
-    assert several.kind == "several measurements"
-    assert several.says.startswith("Columns 'pulse', 'age' are numbers, and make 1")
-    assert "with bins={'pulse': {'quantiles': 4}, 'age': {'quantiles': 4}}." in several.says
-    assert not proposed(bins={"age": {"width": 10}})
+    (says,) = proposed(table, ["pulse", "age"])
+    assert says.startswith("Columns 'pulse', 'age' are numbers, and make 1")
+    assert "with bins={'pulse': {'quantiles': 4}, 'age': {'quantiles': 4}}." in says
+    assert not proposed(table, ["pulse", "age"], bins={"age": {"width": 10}})

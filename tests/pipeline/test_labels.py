@@ -3,8 +3,7 @@
 import pytest
 
 import surestep
-from support.labelled_worlds import COLUMNS, NAMES, world
-from support.log_tables import write_table
+from support.labelled_worlds import COLUMNS
 from support.pump_commands import run_surestep
 from surestep.errors import InvalidParameter
 from surestep.pipeline import explain, in_words
@@ -14,14 +13,8 @@ TERMS = {"discount": 0.9, "n_wedge": 3, "worlds": 0, "certificates": ["robust"]}
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory):
-    rows = world(5, states=4, episodes=120).rows
-    return write_table(tmp_path_factory.mktemp("logs") / "log.csv", rows, NAMES)
-
-
-@pytest.fixture(scope="module")
-def source(log):
-    return surestep.read_log(log, columns=COLUMNS)
+def source(labelled_log):
+    return surestep.read_log(labelled_log, columns=COLUMNS)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +50,7 @@ def test_the_page_has_names_and_the_files_have_labels(plain, named, labels):
     assert named.record.counts_sha256 == plain.record.counts_sha256
 
 
-def test_a_saved_result_knows_them_and_is_made_again(named, log, tmp_path):
+def test_a_saved_result_knows_them_and_is_made_again(named, labelled_log, tmp_path):
     named.save(tmp_path / "named")
     loaded = surestep.load(tmp_path / "named")
     assert loaded == named
@@ -67,27 +60,25 @@ def test_a_saved_result_knows_them_and_is_made_again(named, log, tmp_path):
     assert explained.called[0] == "the, first: state"
     assert explained.actions[0].action == words.actions[0]
     assert "<action> number" in " ".join(in_words(explained))
-    verify_result(tmp_path / "named", log)
+    verify_result(tmp_path / "named", labelled_log)
     given = [word for text in words.states[0] for word in ("--state", text)]
     printed = run_surestep("explain", tmp_path / "named", *given).output
     assert "the, first: state" in printed
     assert "<action> number 0" in printed
 
 
-def test_the_command_line_and_inspect_take_them(log, plain, tmp_path):
+def test_the_command_line_and_inspect_take_them(labelled_log, plain, tmp_path):
     action = plain.table.vocabulary.action_columns[0]
     text = plain.table.vocabulary.actions[0][0]
-    columns = [f"--{role.replace('_', '-')}={name}" for role, names in COLUMNS.items()
-               for name in ([names] if isinstance(names, str) else names)]  # fmt: skip
+    columns = ("--state=place", "--state=level", "--action=move")
     given = (*columns, "--set", f"names.{action}.{text}=call it so")
-    printed = run_surestep("inspect", log, *given, "-o", tmp_path / "log.html").output
+    printed = run_surestep("inspect", labelled_log, *given, "-o", tmp_path / "log.html").output
     assert "call it so" in printed
     words = f"--set 'names.{action}.{text}=\"call it so\"'"
     assert words in printed  # in the command to go on with
     assert "call it so" in (tmp_path / "log.html").read_text()
-    assert (
-        "call it so" not in run_surestep("inspect", log, *given, "--json").output.split("names")[0]
-    )
+    told = run_surestep("inspect", labelled_log, *given, "--json").output
+    assert "call it so" not in told.split("names")[0]
 
 
 @pytest.mark.parametrize(

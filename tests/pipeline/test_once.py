@@ -1,14 +1,13 @@
-"""Nothing is done twice: a log is read, certifiers are made and files are rendered once."""
+"""Nothing is done twice: a log is read and certifiers are made once."""
 
 import pytest
 
 import surestep
-from support.pump_commands import run_surestep
+from support.pump_commands import write_lines
 from surestep import read_log
 from surestep.certificates import Asked
 from surestep.io.logs import counting, source
 from surestep.pipeline import certify_result, evidence
-from surestep.results import Result
 
 ROWS = [
     "episode,step,state,action,reward,terminated,next_state",
@@ -18,13 +17,12 @@ ROWS = [
         for s in range(2)
     ),
 ]
+TERMS = {"discount": 0.9, "n_wedge": 1, "worlds": 0, "certificates": ["trajectory"]}
 
 
 @pytest.fixture
 def log(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("\n".join(ROWS) + "\n")
-    return path
+    return write_lines(tmp_path / "log.csv", ROWS)
 
 
 @pytest.fixture
@@ -44,11 +42,7 @@ def calls(monkeypatch):
     for owner, name in ((source, "count_rows"), (source, "load_steps"), (counting, "check_rows")):
         watch(owner, name)
     watch(Asked, "make_with")
-    watch(Result, "files")
     return made
-
-
-TERMS = {"discount": 0.9, "n_wedge": 1, "worlds": 0, "certificates": ["trajectory"]}
 
 
 @pytest.mark.parametrize("said", [{}, {"returns": (0.0, 1.0)}])
@@ -61,8 +55,7 @@ def test_a_log_is_counted_once_and_its_steps_are_read_once(log, calls, said):
 def test_steps_are_read_once_for_another_log_too(log, calls, tmp_path):
     said = {"returns": (0.0, 1.0)}
     surestep.improve(read_log(log), **TERMS, **said).save(tmp_path / "out")
-    other = tmp_path / "other.csv"
-    other.write_text("\n".join([ROWS[0], *reversed(ROWS[1:])]) + "\n")
+    other = write_lines(tmp_path / "other.csv", [ROWS[0], *reversed(ROWS[1:])])
     calls.clear()
     certify_result(tmp_path / "out", other, ["stitched", "robust"])
     assert calls.count("count_rows") == calls.count("load_steps") == 1
@@ -83,17 +76,10 @@ def test_certifiers_are_made_once_and_then_told_what_goes_with_the_algorithm(log
     assert told == [("2s", used), ("beta", used), ("2s", 3)]
 
 
-def test_files_are_rendered_once(log, calls, tmp_path):
-    words = ("--discount", "0.9", "--set", "method.n_wedge=1", "--worlds", "0", "--kind", "robust")
-    result = run_surestep("improve", log, *words, "-o", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    assert calls.count("files") == 1
-
-
 def test_a_log_that_changes_after_it_was_counted_is_refused(log):
     table = read_log(log)
     counts = table.counts()
-    log.write_text("\n".join([*ROWS, "40,0,c,x,0,True,e"]) + "\n")
+    write_lines(log, [*ROWS, "40,0,c,x,0,True,e"])
     steps = evidence.LoadedSteps(table, counts, counts.to_counts().pairs)
     with pytest.raises(surestep.errors.InvalidLog, match="other labels than when it was counted"):
         _ = steps.log

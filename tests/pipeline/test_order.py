@@ -1,5 +1,6 @@
-"""The order of decisions: rows of concurrent episodes, on stacks, in splits and for bins."""
+"""The order of decisions, on stacks, in splits and for bins; and that of bins in every file."""
 
+import csv
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
-from surestep import Policy, Problem, certify, read_log
-from surestep.certificates import Stitched, Trajectory
+from support.problems import logged_problem
+from surestep import Policy, certify, read_log
+from surestep.certificates import Stitched
 from surestep.certificates.episodes import parts_of_log, training_for
 from surestep.certificates.stacks import stacks_of
 from surestep.errors import InvalidLog, InvalidParameter
@@ -18,10 +20,10 @@ from surestep.offpolicy import split_episodes
 from surestep.pipeline import Terms, verify_result
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.terms import usual_train_share
-
-# ---- a logger who learns ------------------------------------------------------------------------
+from surestep.results.policy_files import policy_parquet_rows
 
 CONTEXTS, ACTIONS, EPISODES = 30, 8, 4000
+BINS = {"columns": {"state": "age"}, "bins": {"age": {"quantiles": 3}}}
 
 
 def telling(seed):
@@ -62,10 +64,7 @@ def told(problem, certifier):
 
 def problem_of(log):
     """The problem of a log of episodes of which the first step counts, which earns 0 or 1."""
-    behavior = Policy.uniform(log.pairs)
-    return Problem(
-        counts=log.counts(), behavior=behavior, discount=0.0, value_bounds=(0.0, 1.0), log=log
-    )
+    return logged_problem(log, 0.0, (0.0, 1.0))
 
 
 @pytest.mark.parametrize("number", [4, pytest.param(200, marks=pytest.mark.slow)])
@@ -84,9 +83,6 @@ def test_a_logger_who_learns_from_concurrent_episodes_is_read_in_the_order_of_de
             by_episode += certify(problem, told(problem, certifier), certifier).lower > 0
     assert by_episode >= 3
     assert wrong <= scipy.stats.binom.ppf(0.99, number, 0.1)
-
-
-# ---- rows, stacks and parts ---------------------------------------------------------------------
 
 
 @st.composite
@@ -180,15 +176,6 @@ def test_stacks_have_rows_in_the_order_of_decisions_and_no_start_that_is_none():
             replace(log, order=wrong)
 
 
-def test_whole_episodes_judge_by_those_that_began_after_the_split():
-    log = read_log(telling(0)).load()
-    problem = problem_of(log)
-    assert training_for(problem, Stitched()).log.num_steps == round(0.3 * EPISODES)
-    judge = Trajectory(train_share=0.3, reward_low=0.0, reward_high=1.0)
-    claim = certify(problem, problem.behavior, judge)
-    assert claim.figures["episodes"] == EPISODES - round(0.3 * EPISODES)
-
-
 @pytest.mark.parametrize("kind", ["trajectory", "trajectory:interval=bernstein"])
 def test_episodes_that_the_split_has_cut_are_no_truncated_ones(kind):
     """Every episode has ended; those that are under way at the split are left out on both sides."""
@@ -229,11 +216,6 @@ def test_the_order_of_a_file_is_named_among_the_assumptions():
     order = np.lexsort((table["step"], table["episode"]))
     in_order = {name: values[order] for name, values in table.items()}
     assert "file-order-is-decision-order" not in codes(in_order)
-
-
-# ---- bins from data -----------------------------------------------------------------------------
-
-BINS = {"columns": {"state": "age"}, "bins": {"age": {"quantiles": 3}}}
 
 
 def edges(table, share, **reading):
@@ -295,9 +277,7 @@ def test_a_result_with_such_bins_is_made_again(number, tmp_path):
 
 
 def test_a_part_drawn_at_random_says_no_edges():
-    with pytest.raises(
-        InvalidParameter, match="the bins of 'age' follow from the part of the log that"
-    ):
+    with pytest.raises(InvalidParameter, match="the bins of 'age' follow from the part of the log"):
         surestep.improve(read_log(visits(), **BINS), discount=0.9, worlds=0, logger="fixed")
 
 
@@ -312,3 +292,46 @@ def test_the_first_rows_of_one_episode_teach_whatever_columns_are_called(name, t
     taught = replace(source, edges_from=lambda episodes: 0.3).measured([name])
     assert taught["surestep reward"].tolist() == [*range(90)]
     assert taught[name].tolist() == [1000 - i for i in range(90)]
+
+
+AGES, DOSES = np.array([1.0, 5.0, 15.0, 150.0]), np.array([0.5, 3.0, 20.0])
+BINNED = {"age": {"edges": [2, 10, 100]}, "dose": {"width": 2}}
+IN_ORDER = ["< 2", "2 to < 10", "10 to < 100", ">= 100"]
+DOSES_IN_ORDER = ["0 to < 2", "2 to < 4", "20 to < 22"]
+
+
+def in_no_order(seed=0, times=40):
+    """Ages and doses at random, in no order."""
+    rng = np.random.default_rng(seed)
+    size = times * AGES.size * DOSES.size
+    age, dose = rng.choice(AGES, size), rng.choice(DOSES, size)
+    return {
+        "age": age,
+        "dose": dose,
+        "reward": (dose < 1) * 1.0,
+        "next_age": rng.choice(AGES, size),
+    }
+
+
+def test_rows_of_every_file_are_in_the_order_of_the_bins(tmp_path):
+    log = surestep.read_log(in_no_order(), columns={"state": "age", "action": "dose"}, bins=BINNED)
+    improve = {"discount": 0.9, "n_wedge": 3, "certificates": ["a-priori"], "worlds": 0}
+    result = surestep.improve(log, **improve)
+    result.save(tmp_path / "out")
+    with open(tmp_path / "out" / "policy.csv", encoding="utf-8", newline="") as file:
+        written = [(row["age"], row["dose"]) for row in csv.DictReader(file)]
+    assert written == [(age, dose) for age in IN_ORDER for dose in DOSES_IN_ORDER]
+    read = [row[:2] for row in policy_parquet_rows(tmp_path / "out" / "policy.parquet")]
+    assert read == written
+    loaded = surestep.load(tmp_path / "out")
+    assert loaded.table == result.table
+    assert loaded.act(1e9, np.random.default_rng(0)) == "0 to < 2"
+    # A table of the policy is put into the same order, whatever its own is.
+    table = {
+        "age": np.array([age for age, _ in reversed(written)], object),
+        "dose": np.array([dose for _, dose in reversed(written)], object),
+        "probability": result.table.behavior[result.table.decided][::-1].copy(),
+    }
+    given = surestep.improve(log, behavior=table, **improve)
+    assert given.table.vocabulary == result.table.vocabulary
+    assert verify_result(tmp_path / "out", in_no_order()).level == "same bytes"

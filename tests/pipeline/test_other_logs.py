@@ -22,12 +22,7 @@ LED = (*NAMES[:5], "next_state", "terminated")
 
 
 def table(rows, names=NAMES):
-    """Rows as a table in memory."""
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    return {
-        name: np.array(values, object if isinstance(values[0], str) else None)
-        for name, values in columns.items()
-    }
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def first_rows():
@@ -39,11 +34,8 @@ def first_rows():
 def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("other")
     surestep.improve(table(first_rows()), **TERMS, **BOUNDS).save(home / "estimated")
-    listed = {
-        "state": np.array(["here"] * 3, object),
-        "action": np.array(["safe", "bold", "never"], object),
-        "probability": np.array([0.5, 0.5, 0.0]),
-    }
+    actions = ["safe", "bold", "never"]
+    listed = {"state": ["here"] * 3, "action": actions, "probability": [0.5, 0.5, 0.0]}
     surestep.improve(table(first_rows()), **TERMS, **BOUNDS, behavior=listed).save(home / "known")
     declared = {name: listed[name][:2] for name in ("state", "action")}
     given = {**TERMS, **BOUNDS, "possible": declared}
@@ -59,9 +51,6 @@ def judging(folder, log, kinds=()):
     saved = surestep.load(folder)
     source = log_again(saved, log, None, allow_query=False)
     return SavedPolicy.of(saved, source, kinds, None)
-
-
-# ---- what the policy does not know --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("folder", ["estimated", "known", "declared"])
@@ -122,8 +111,6 @@ def test_counts_of_other_columns_are_refused(tmp_path):
     with pytest.raises(ShapeMismatch, match="other columns of states or actions than the result"):
         certify_result(tmp_path / "out", tmp_path / "two.parquet", ["robust"])
 
-
-# ---- what it knows ------------------------------------------------------------------------------
 
 BINS = {1.0: "< 2", 5.0: "2 to < 10", 50.0: ">= 10"}  # as texts, they come in another order
 LATER = st.lists(

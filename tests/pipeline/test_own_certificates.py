@@ -154,15 +154,11 @@ def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path
     for again in (verify_result, lambda *at: certify_result(*at, ["robust"])):
         with pytest.raises(InvalidParameter, match="there is no kind of certificate 'toy'"):
             again(tmp_path / "result", table())
-    (claim,) = certify_result_of_another(tmp_path)
+    # It judges a result that was made without it.
+    other = improve(known_log(), discount=0.9, certificates=["robust"], worlds=0)
+    other.save(tmp_path / "other")
+    (claim,) = certify_result(tmp_path / "other", table(), [Toy(margin=0.5)]).certificates
     assert claim.kind == "toy"
-
-
-def certify_result_of_another(folder):
-    """The claims of the toy about a result that was made without it."""
-    result = improve(known_log(), discount=0.9, certificates=["robust"], worlds=0)
-    result.save(folder / "other")
-    return certify_result(folder / "other", table(), [Toy(margin=0.5)]).certificates
 
 
 @pytest.mark.parametrize(
@@ -193,9 +189,7 @@ def test_at_most_it_is_believed(problem):
     assert [rung(proof, fresh) for fresh in (False, True)] == ["proved better"] * 2
     assert rung(own, False) == "not shown to be better"
     assert rung(own, True) == "believed better"
-    for standing in ("asymptotic", "as-published"):
-        humble = dataclasses.replace(own, standing=standing)
-        assert rung(humble, True) == "not shown to be better"
+    humble = dataclasses.replace(own, standing="as-published")
     # Beside another one it is not rehearsed, and not believed either.
     beside = rung_of([humble, own], changed=True, rehearsal=None, fresh=True)
     assert beside == "not shown to be better"
@@ -242,38 +236,29 @@ def test_a_belief_beside_is_measured_whatever_stands_first(problem, certifier):
     assert (found.luck != found.lucky_belief).any()
 
 
-@pytest.mark.parametrize("said", ["proved", "posterior"])
-def test_its_standing_is_by_extension_wherever_it_is_written(problem, said):
+@pytest.mark.parametrize("said", ["proved", "posterior", "asymptotic", "as-published"])
+def test_what_it_calls_proved_or_believed_is_by_extension_wherever_it_is_written(problem, said):
     @dataclass(frozen=True)
     class Bold(Toy):
         def certify(self, problem, policy):
             return dataclasses.replace(Toy.certify(self, problem, policy), standing=said)
 
-    policy = SPIBB(n_wedge=3).improve(problem).policy
+    policy, humble = SPIBB(n_wedge=3).improve(problem).policy, said.startswith("as")
     own = certify(problem, policy, Bold())
-    assert json.loads(own.to_json())["standing"] == "by-extension"
-    assert "standing='by-extension'" in repr(own)
+    assert own.standing == (said if humble else "by-extension")
+    assert json.loads(own.to_json())["standing"] == own.standing
+    assert f"standing='{own.standing}'" in repr(own)
     assert certify_many([problem], [policy], Bold()) == [own]
     words = verdict([own], changed=True, fresh=True)
+    if humble:
+        assert (words.rung, words.mood) == ("not shown to be better", "caution")
+        assert words.why == "The data do not show that the new policy is better."
+        return
     assert words.rung == "believed better"
     assert "Believed (by extension), not proved: a model puts the chance" in words.why
     waiting = verdict([own], changed=True, fresh=True, awaited=True)
     assert "is believed, but the stress test that may undo it is still to come" in waiting.why
     assert "posterior" not in words.why + waiting.why
-
-
-@pytest.mark.parametrize("said", ["asymptotic", "as-published"])
-def test_what_it_does_not_call_proved_stays_that(problem, said):
-    @dataclass(frozen=True)
-    class Humble(Toy):
-        def certify(self, problem, policy):
-            return dataclasses.replace(Toy.certify(self, problem, policy), standing=said)
-
-    own = certify(problem, SPIBB(n_wedge=3).improve(problem).policy, Humble())
-    assert own.standing == said
-    words = verdict([own], changed=True, fresh=True)
-    assert (words.rung, words.mood) == ("not shown to be better", "caution")
-    assert words.why == "The data do not show that the new policy is better."
 
 
 @pytest.mark.parametrize("missing", [name for name in MEMBERS if name != "delta"])

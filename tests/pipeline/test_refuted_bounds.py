@@ -1,6 +1,7 @@
-"""Bounds that the data refute: nothing rests on them, whoever is told of them."""
+"""Bounds that the data refute, and claims about a saved policy that are made again."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from support.problems import uniform_problem
 from support.pump_commands import write_lines
 from surestep import Counts, certify, improve, read_log
 from surestep.certificates import Posterior, Robust
-from surestep.errors import RefutedBounds
-from surestep.pipeline import certify_result, rehearse_log
+from surestep.errors import CertificateMismatch, RefutedBounds
+from surestep.model import Statement
+from surestep.pipeline import certify_result, check_certificates, rehearse_log
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft
 from surestep.pipeline.terms import Terms
@@ -24,16 +26,11 @@ KINDS = ("a-priori", "robust", "posterior", "trajectory:horizon=3")
 REFUTED = [
     ({"ending": (-0.001, 0.001)}, r"row 1, column 'reward': '2', .* -0\.001 to 0\.001 where it en"),
     ({"ending": (0.0, 1.5)}, r"row 1, column 'reward': '2', expected 0 to 0 where it goes on and"),
-    (
-        {"ending": (1.0, 3.0)},
-        r"row 2, column 'reward': '0\.5', expected 0 to 0 .* and 1 to 3 where",
-    ),
-    (
-        {"running": (0.0, 3.0)},
-        "row 1, column 'reward': '2', expected 0 to 3 .* and 0 to 0 where it",
-    ),
+    ({"ending": (1.0, 3.0)}, r"row 2, column 'reward': '0\.5', expected 0 to 0 .* and 1 to 3"),
+    ({"running": (0.0, 3.0)}, "row 1, column 'reward': '2', expected 0 to 3 .* and 0 to 0 where"),
     ({"returns": (-1.0, 1.0)}, "from episode 0, step 0 on, 2 is earned, expected -1.0 to 1.0"),
 ]
+CHECKED = ("a-priori", "robust", "posterior:draws=99")
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +110,57 @@ def test_certifiers_refuse_them_in_python_too():
     for certifier in ("a-priori", Posterior(), Robust(reward_low=0, reward_high=1)):
         with pytest.raises(RefutedBounds, match="value_bounds"):
             certify(problem, problem.behavior, certifier)
+
+
+def two_arms(wins, number=40):
+    """A log of two arms, of which one pays as often as `wins` says, the other every time."""
+    paid = [(i % wins == 0, 0.5)[i % 2] for i in range(number)]
+    return [
+        "episode,step,state,action,reward,next_state,terminated",
+        *(f"{i},0,here,{'ab'[i % 2]},{float(paid[i])},there,true" for i in range(number)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """A result by bounds that were read off its log, one by bounds that were given, and logs."""
+    judged = tmp_path_factory.mktemp("certify")
+    write_lines(judged / "log.csv", two_arms(4))
+    write_lines(judged / "later.csv", two_arms(6, 60))
+    terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["a-priori"], "worlds": 0}
+    improve(judged / "log.csv", **terms).save(judged / "read-off")
+    improve(judged / "log.csv", ending=(-1.0, 2.0), **terms).save(judged / "given")
+    return judged
+
+
+@pytest.mark.parametrize("bounds", [None, (-3.0, 5.0)])
+@pytest.mark.parametrize(("folder", "log"), [("read-off", "log.csv"), ("given", "later.csv")])
+def test_claims_come_out_the_same_whatever_bounds_of_rewards_they_were_given(
+    folder, log, bounds, judged
+):
+    made = certify_result(judged / folder, judged / log, CHECKED, ending=bounds)
+    check_certificates(judged / folder, judged / log, made.certificates)
+
+
+def test_claims_by_several_bounds_are_checked_together(judged):
+    claims = [
+        claim
+        for bounds in (None, (-1.0, 2.0), (-3.0, 5.0))
+        for claim in certify_result(
+            judged / "read-off", judged / "log.csv", ["a-priori"], ending=bounds
+        ).certificates
+    ]
+    assert len({claim.span for claim in claims}) == 3
+    check_certificates(judged / "read-off", judged / "log.csv", claims)
+
+
+def test_a_claim_that_hides_or_makes_up_what_it_was_told_is_refused(judged):
+    place = judged / "read-off", judged / "later.csv"
+    (told,) = certify_result(*place, ["a-priori"]).certificates
+    hidden = tuple(said for said in told.assumptions if said.code != "rewards-within-seen")
+    with pytest.raises(CertificateMismatch, match=r"assumptions is \["):
+        check_certificates(*place, [replace(told, assumptions=hidden)])
+    made_up = {"running_low": 0.0, "running_high": 0.0, "ending_low": 0.9, "ending_high": 1.0}
+    declared = (*hidden, Statement("rewards-as-declared", made_up))
+    with pytest.raises(RefutedBounds, match=r"expected 0 to 0 where it goes on and 0\.9 to 1 w"):
+        check_certificates(*place, [replace(told, assumptions=declared)])

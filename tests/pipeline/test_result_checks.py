@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
+from support.claims import failing
 from surestep import Certificate, FiniteMDP, Pairs
 from surestep._json import typed
 from surestep.checks import Check, failed
@@ -64,27 +65,24 @@ def gaining(gain, of_all=None):
     return {"behavior": 0.0, "policy": gain, **whole}
 
 
-def failures(table=None, certificates=None, **changes):
+def model_of(table):
+    """A model whose episodes of one step spend as much time in every state."""
+    shares = np.full(table.pairs.num_states, 1 / table.pairs.num_states)
+    nothing = np.zeros((shares.size, table.pairs.num_actions))
+    return FiniteMDP.from_dense(nothing[..., None] * shares, nothing, 0.9, shares)
+
+
+def failures(table=None, certificates=None, *, baseline=BASELINE, estimates=None, vary=False):
     """The checks that fail, for a result in which all is well but for the changes."""
-    terms = {
-        "estimates": gaining(1.0), "occupancy": None, "baseline": BASELINE, "rewards_vary": False,
-    } | changes  # fmt: skip
     table = table_of() if table is None else table
     certificates = (claim(),) if certificates is None else certificates
-    shares, baseline = terms["occupancy"], terms["baseline"]
-    if shares is None:
-        number = table.pairs.num_states
-        shares = np.full(number, 1 / number)
-    nothing = np.zeros((shares.size, table.pairs.num_actions))
-    # Episodes of one step spend their time where they begin.
-    model = FiniteMDP.from_dense(nothing[..., None] * shares, nothing, 0.9, shares)
     result = GivenResult(
         certificates=certificates,
-        gain=compared_gain(terms["estimates"]),
+        gain=compared_gain(estimates or gaining(1.0)),
         returns=baseline and (baseline.least, baseline.greatest),
         gap=baseline and baseline.gap(0.0),
-        rewards_vary=terms["rewards_vary"],
-        policy=given_policy(table, model),
+        rewards_vary=vary,
+        policy=given_policy(table, model_of(table)),
         practice="behavior-given",
         claim=certificates[0],
         span=10.0,
@@ -97,25 +95,14 @@ def failures(table=None, certificates=None, **changes):
     return found
 
 
-def failing(code, **figures):
-    return Check(code=code, outcome="failed", figures=figures)
-
-
-def shares_of(found):
-    """What a failed check of enough data says, by kind of place: share of the time, decisions."""
-    figures = [each.figures for each in found if each.code == "enough-data"]
-    return [
-        {name: (given[f"{name}_share"], given[f"{name}_decisions"]) for name in ("scarce", "open")}
-        for given in figures
-    ]
-
-
 def test_where_all_is_well_nothing_is_said():
     assert failures() == []
     assert failures(baseline=None) == []
     nothing = claim(None, "none", "no-claim")
     assert failures(certificates=(nothing,)) == []
     assert failures(certificates=(nothing, claim(-3.0))) == []
+    unchanged = table_of(probability=(0.5, 0.5))
+    assert given_policy(unchanged, model_of(unchanged)) is None  # nor is anything asked of it
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -125,22 +112,26 @@ def test_a_claim_above_the_estimate(number):
     claims[number] = claim(0.75)
     (found,) = failures(certificates=claims, estimates=gaining(0.5))
     assert found == failing("claim-above-estimate", claim=0.75, estimate=0.5)
-    assert failures(certificates=claims, estimates=gaining(0.75)) == []
-    assert failures(certificates=claims, estimates=gaining(0.75 * (1 - 1e-12))) == []
 
 
-def test_a_claim_is_held_against_the_larger_of_both_estimates():
-    assert failures(certificates=(claim(0.75),), estimates=gaining(0.5, of_all=0.8)) == []
-    assert failures(certificates=(claim(0.75),), estimates=gaining(0.8, of_all=0.5)) == []
-    (found,) = failures(certificates=(claim(0.75),), estimates=gaining(0.5, of_all=0.6))
-    assert found.figures == {"claim": 0.75, "estimate": 0.6}
-
-
-def test_who_claims_no_gain_is_not_above_an_estimated_loss():
-    assert failures(certificates=(claim(-0.1),), estimates=gaining(-0.5)) == []
-    assert failures(certificates=(claim(0.0),), estimates=gaining(-0.5)) == []
-    (found,) = failures(certificates=(claim(0.1),), estimates=gaining(-0.5))
-    assert found.figures == {"claim": 0.1, "estimate": -0.5}
+@pytest.mark.parametrize(
+    ("lower", "gains", "above"),
+    [
+        (0.75, (0.75,), None),
+        (0.75, (0.75 * (1 - 1e-12),), None),
+        (0.75, (0.5, 0.8), None),  # the larger of both estimates counts
+        (0.75, (0.8, 0.5), None),
+        (0.75, (0.5, 0.6), 0.6),
+        (-0.1, (-0.5,), None),  # who claims no gain is not above an estimated loss
+        (0.0, (-0.5,), None),
+        (0.1, (-0.5,), -0.5),
+    ],
+)
+def test_where_a_claim_is_above_the_estimate(lower, gains, above):
+    found = failures(certificates=(claim(lower),), estimates=gaining(*gains))
+    assert [each.figures for each in found] == [
+        {"claim": lower, "estimate": above} for _ in range(above is not None)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -156,50 +147,9 @@ def test_a_claim_above_what_any_episode_earned(least, greatest, most):
     assert failures(certificates=(claim(most),), estimates=gaining(9.0), baseline=seen) == []
 
 
-def test_time_in_states_that_the_log_hardly_visits():
-    """The second state has 5 of 100 decisions, or 10."""
-    for few, fires in ((5, True), (9, True), (10, False)):
-        visits = np.array([100 - few, 0, few, 0])
-        rare = table_of(
-            states=((BETWEEN,), ("other",)), visits=visits, held_out_visits=np.zeros(4, int)
-        )
-        found = failures(rare, occupancy=np.array([0.0, 1.0]))
-        assert [each["scarce"] for each in shares_of(found)] == [(1.0, few)] * fires
-    # Half of the time is not most of it, and an unchanged policy is where the old one was.
-    rare = replace(rare, visits=np.array([100, 0, 0, 0]))
-    assert not shares_of(failures(rare, occupancy=np.array([0.5, 0.5])))
-    assert shares_of(failures(rare, occupancy=np.array([0.49, 0.51])))
-    unchanged = replace(rare, probability=rare.behavior)
-    assert failures(unchanged, occupancy=np.array([0.0, 1.0])) == []
-    # What judges does not say where, or what it judges would be chosen by it.
-    judged = replace(rare, held_out_visits=np.array([0, 0, 100, 0]))
-    (found,) = shares_of(failures(judged, occupancy=np.array([0.0, 1.0])))
-    assert found["scarce"] == (1.0, 100)
-
-
-def test_time_in_bins_without_an_end():
+def test_only_columns_with_edges_have_open_bins():
     states = ((BELOW,), (BETWEEN,), (ABOVE,))
     assert in_open_bins(table_of(states).vocabulary).tolist() == [True, False, True]
-    for open_visits, time, fires in (
-        (20, 0.9, True),  # a fifth of the decisions, nine tenths of the time
-        (44, 0.9, True),
-        (45, 0.9, False),  # half as much of the one as of the other
-        (20, 0.5, False),
-        (20, 0.51, True),
-    ):
-        visits = np.array([0, 0, 100 - open_visits, 0, open_visits, 0])
-        there = table_of(states, visits=visits, held_out_visits=np.zeros(6, int))
-        found = failures(there, occupancy=np.array([0.0, 1 - time, time]))
-        expected = (pytest.approx(time), open_visits)
-        assert [each["open"] for each in shares_of(found)] == [expected] * fires
-
-
-def test_where_most_bins_are_open_and_the_log_is_there_too_nothing_is_said():
-    states = ((BELOW,), (BETWEEN,), (ABOVE,))
-    assert failures(table_of(states), occupancy=np.array([0.4, 0.2, 0.4])) == []
-
-
-def test_only_columns_with_edges_have_open_bins():
     words = Vocabulary(
         ("hours", "kind"), ("act",), ((ABOVE, "x"), (BETWEEN, ABOVE)), (("a",),),
         {"hours": HOURS},
@@ -228,10 +178,10 @@ def test_a_gain_that_is_claimed_for_states_where_whoever_acted_saw_more():
 
 def test_rewards_that_vary_where_a_claim_takes_them_for_exact():
     claims = (claim(-1.0), claim(0.1, "as-published", "a-priori"))
-    assert failures(certificates=claims, rewards_vary=True) == [failing("rewards-vary")]
+    assert failures(certificates=claims, vary=True) == [failing("rewards-vary")]
     assert failures(certificates=claims) == []
     silent = (claim(), claim(0.0, "as-published", "a-priori"))
-    assert failures(certificates=silent, rewards_vary=True) == []
+    assert failures(certificates=silent, vary=True) == []
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,8 @@ def test_a_randomised_trial_is_known_without_a_table(tmp_path):
     assert "--behavior uniform" in result.record.command
     result.save(tmp_path / "result")
     verify_result(tmp_path / "result", rows_of(0, vary=False, propensities=False))
-    listed = [("< 0.5", "wait"), ("< 0.5", "treat"), (">= 0.5", "wait"), (">= 0.5", "treat")]
-    table = {
-        "score": [state for state, _ in listed],
-        "action": [action for _, action in listed],
-        "probability": [0.5] * 4,
-    }
+    scores = ["< 0.5"] * 2 + [">= 0.5"] * 2
+    table = {"score": scores, "action": ["wait", "treat"] * 2, "probability": [0.5] * 4}
     same = improved(source, behavior=table, certificates=["trajectory", "robust"])
     claims = [[claim.lower for claim in each.certificates] for each in (result, same)]
     assert claims[0] == pytest.approx(claims[1], abs=1e-9)

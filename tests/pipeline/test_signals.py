@@ -1,27 +1,39 @@
-"""Several signals of one log: how they are read, and what is refused."""
+"""Several signals of one log: how they are read, what is refused, and what their limits keep."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import surestep
+from support.problems import uniform_problem
+from surestep import Counts
+from surestep.algorithms import SPIBB, Constrained
+from surestep.algorithms.limits import NO_LIMITS
+from surestep.certificates import Posterior, Stitched
+from surestep.choosing_n_wedge import ConstrainedChoice
 from surestep.description import described
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_counts, read_log, write_counts
 from surestep.io.counts.labelled import merge_counts
 from surestep.model import Statement
+from surestep.model.known import Known
+from surestep.model.signals import Signal
 from surestep.model.statements import WITHIN_SEEN
 from surestep.pipeline.evidence import gather
+from surestep.pipeline.explain import ActionReason, Explanation, in_words
+from surestep.pipeline.findings import settle
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.rehearse import rehearse_log
 from surestep.pipeline.signals import unsafe_states
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import ROUNDS, Terms
 
 SIGNALS = {
     "survival": {"column": "survived", "ending": [0, 1]},
     "dialysis": {"column": "dialysis", "running": [0, 1], "ending": [0, 1], "cost": True},
 }
+FIRST, PAID = {"s": SIGNALS["survival"]}, {"column": "dialysis"}
 TOLD = {"discount": 0.9, "ends": "complete", "columns": {"state": "ward", "episode": "case"}}
 
 
@@ -54,12 +66,8 @@ def test_a_further_signal_is_the_problem_of_its_column():
     paid = frame | {"reward": [-x for x in frame["dialysis"]]}
     alone = posed(paid, running=(-1, 0), ending=(-1, 0)).problem
     (signal,) = whole.signals
-    assert (whole.name, signal.name, signal.cost, signal.margin) == (
-        "survival",
-        "dialysis",
-        True,
-        0,
-    )
+    assert (whole.name, signal.name) == ("survival", "dialysis")
+    assert (signal.cost, signal.margin) == (True, 0)
     np.testing.assert_array_equal(signal.problem.log.reward, alone.log.reward)
     assert signal.problem.counts == alone.counts
     assert signal.problem.value_bounds == alone.value_bounds
@@ -158,23 +166,11 @@ def test_a_condition_marks_states(condition, holds):
         ({"signals": {"s": {"column": "survived", "not_worse_by": 1}}}, "first signal is improved"),
         ({"signals": SIGNALS | {"d": {"column": "dialysis"}}}, "signals.d says neither running"),
         ({"signals": SIGNALS, "running": (0, 2)}, "stakes.running is .* beside .signals"),
-        (
-            {"signals": {"s": SIGNALS["survival"], "d": {"column": "dialysis", "running": [0, 0]}}},
-            "range of rewards",
-        ),
-        (
-            {
-                "signals": {
-                    "s": SIGNALS["survival"],
-                    "d": {"column": "dialysis", "running": [0, 0.5], "cost": True},
-                }
-            },
-            "dialysis|ends its episode|running",
-        ),
+        ({"signals": FIRST | {"d": PAID | {"running": [0, 0]}}}, "range of rewards"),
+        ({"signals": FIRST | {"d": PAID | {"running": [0, 0.5], "cost": True}}}, "ends its"),
     ],
 )
 def test_bad_signals_are_refused_in_one_line(said, words):
-    """One line, with the key, what was found, and what was expected."""
     with pytest.raises((InvalidParameter, InvalidLog, surestep.errors.RefutedBounds), match=words):
         posed(patients(), **{"signals": SIGNALS, **said})
 
@@ -227,3 +223,43 @@ def test_what_further_signals_earn_is_tested_too():
     named = [check.code for check in result.record.checks if check.signal == "dialysis"]
     assert named == ["markov-reward", "drift-reward"]
     assert {check.signal for check in result.record.checks} == {None, "dialysis"}
+
+
+def problem():
+    times = np.zeros((2, 2, 2), int)
+    times[0, :, 1] = 50
+    counts = Counts.from_dense(times, rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    plain = uniform_problem(counts, 0.9, (0.0, 1.0))
+    return replace(plain, signals=(Signal(name="dialysis", problem=plain),))
+
+
+def improving(asked, **said):
+    terms = Terms.of(discount=0.9, **said)
+    return terms.algorithm_for(asked, Known(delta=0.1), [Stitched(), Posterior()], NO_LIMITS)
+
+
+def test_where_nobody_named_an_algorithm_limits_count():
+    asked = problem()
+    found = improving(asked, least_visits=10)
+    assert isinstance(found, ConstrainedChoice)
+    assert (found.algorithm.n_wedge, found.rounds) == (9, ROUNDS)
+    assert (found.certifier, found.otherwise) == (Stitched(), Posterior())
+    assert improving(asked, n_wedge=7) == Constrained(n_wedge=7)
+    assert improving(asked, algorithm="spibb", n_wedge=7) == SPIBB(n_wedge=7)
+    assert not isinstance(improving(replace(asked, signals=())), ConstrainedChoice)
+    settled = settle(replace(found, certifier=Posterior(), otherwise=None), asked)
+    assert settled.algorithm.name == "constrained"
+    assert settled.chosen_by is None  # N∧ is what visits were asked for
+    assert settled.improvement.policy.dense()[0].tolist() == [0.0, 1.0]
+
+
+def test_a_limit_that_keeps_an_action_is_named():
+    def reason(action, *kept_by):
+        return ActionReason((action,), 0.5, 0.5, 9, True, 0.0, 0.0, None, kept_by=kept_by)
+
+    actions = reason("ease", "dialysis"), reason("wait"), reason("push", "dialysis", "cost")
+    told = Explanation(("s",), ("s",), ("a",), "constrained", 9, False, actions, 0)
+    words = " ".join(in_words(told))
+    assert "'ease' is kept from being taken more often by the limit of dialysis." in words
+    assert "'push' is kept from being taken more often by the limits of dialysis and cost." in words
+    assert "'wait' is kept" not in words

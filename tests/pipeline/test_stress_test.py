@@ -11,10 +11,10 @@ import pytest
 import surestep
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
-from surestep.errors import FileFailure, ResultMismatch
+from surestep.errors import ResultMismatch
 from surestep.pipeline import Effort, Terms, draft, explain, gather, verify_result
 from surestep.pipeline.improve import prepared, result_of
-from surestep.pipeline.stress_test import MOST_WORK, OWN_SIZE, planned
+from surestep.pipeline.stress_test import OWN_SIZE, planned
 from surestep.rehearsal.rehearse import rehearse
 from surestep.rehearsal.work import work_in
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
@@ -129,18 +129,6 @@ def test_a_kill_at_any_moment_of_the_end_leaves_a_whole_result(
         assert sorted(out.iterdir()) == sorted(out / name for name in whole)
 
 
-def test_other_work_is_not_gone_on_with(made, whole, tmp_path):
-    out = tmp_path / "out"
-    begin(out, made.result.files())
-    other = made.result.files() | {"policy.csv": b"other"}
-    with pytest.raises(FileFailure, match=r"the beginning of something else: its policy\.csv"):
-        begin(out, other)
-    finish(out, whole)
-    with pytest.raises(FileFailure, match="is not empty"):
-        begin(out, made.result.files())
-    assert contents(out) == whole
-
-
 def test_a_time_limit_is_recorded_with_the_number_reached(made, found, log, tmp_path, monkeypatch):
     blocks = len(found.rehearsal.family) + 2  # a round: all kinds, and all luck
     ticks = iter([0.0] * (1 + blocks) + [9.0] * 99)
@@ -169,48 +157,44 @@ def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path)
         verify_result(out, log)
 
 
-# ---- how large --------------------------------------------------------------------------------
-
-
-def plan(made, log, most=MOST_WORK, **terms):
+def plan(log, **terms):
     """The plan, and what it takes."""
     asked = Terms.of(**{"discount": 0.9, "certificates": ["posterior"]} | terms)
-    evidence = gather(surestep.read_log(log, columns=COLUMNS))
-    question = prepared(evidence, asked)
+    question = prepared(gather(surestep.read_log(log, columns=COLUMNS)), asked)
     rehearsed = (question.problem, question.algorithm, question.certifiers)
     return planned(asked, question), work_in(*rehearsed).of
 
 
-def test_a_small_log_is_rehearsed_in_ten_worlds_or_what_delta_needs(made, log):
-    how, work = plan(made, log)
+def test_a_small_log_is_rehearsed_in_ten_worlds_or_what_delta_needs(log):
+    how, work = plan(log)
     assert (how.worlds, how.sizes) == (10, SIZES)
     assert how.seconds == work(10, SIZES) / 1e9
-    assert plan(made, log, delta=0.05)[0].worlds == 19  # fewer cannot calibrate
-    assert plan(made, log, worlds=0)[0].why_none.why == "declined"
-    assert plan(made, log, worlds=40)[0].worlds == 40
+    assert plan(log, delta=0.05)[0].worlds == 19  # fewer cannot calibrate
+    assert plan(log, worlds=0)[0].why_none.why == "declined"
+    assert plan(log, worlds=40)[0].worlds == 40
     horizon = "trajectory:horizon=2,claim=horizon"
-    assert plan(made, log, certificates=[horizon])[0].why_none.why == "impossible"
+    assert plan(log, certificates=[horizon])[0].why_none.why == "impossible"
 
 
-def test_more_work_is_done_at_one_size_and_too_much_is_not(made, log, monkeypatch):
-    _, work = plan(made, log)
+def test_more_work_is_done_at_one_size_and_too_much_is_not(log, monkeypatch):
+    _, work = plan(log)
     constant = "surestep.pipeline.stress_test.MOST_WORK"
     monkeypatch.setattr(constant, work(10, SIZES) - 1)
-    assert plan(made, log)[0][:2] == (10, OWN_SIZE)
-    _, lighter = plan(made, log, certificates=["robust"])
+    assert plan(log)[0][:2] == (10, OWN_SIZE)
+    _, lighter = plan(log, certificates=["robust"])
     monkeypatch.setattr(constant, lighter(4, OWN_SIZE))
-    assert plan(made, log, certificates=["robust"])[0][:2] == (4, OWN_SIZE)
+    assert plan(log, certificates=["robust"])[0][:2] == (4, OWN_SIZE)
     monkeypatch.setattr(constant, work(9, OWN_SIZE))
-    assert plan(made, log)[0][:2] == (9, OWN_SIZE)
-    assert plan(made, log, worlds=30)[0][:2] == (30, OWN_SIZE)  # as asked for
+    assert plan(log)[0][:2] == (9, OWN_SIZE)
+    assert plan(log, worlds=30)[0][:2] == (30, OWN_SIZE)  # as asked for
     monkeypatch.setattr(constant, work(9, OWN_SIZE) - 1)
-    how, _ = plan(made, log)
+    how, _ = plan(log)
     assert (how.worlds, how.sizes, how.why_none.why) == (0, OWN_SIZE, "too much work")
     assert how.seconds == work(0, OWN_SIZE) / 1e9
     assert how.why_none.seconds == pytest.approx((work(10, OWN_SIZE) - work(0, OWN_SIZE)) / 1e9)
     # Where nothing is only believed, there is nothing to measure.
     monkeypatch.setattr(constant, 1.0)
-    how, _ = plan(made, log, certificates=["robust"])
+    how, _ = plan(log, certificates=["robust"])
     assert (how.worlds, how.sizes, how.why_none.why) == (0, (), "too much work")
 
 

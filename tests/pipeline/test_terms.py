@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from surestep.algorithms import SPIBB, BasicRL
@@ -120,24 +119,3 @@ def test_a_wide_problem_draws_fewer_models_unless_told_otherwise(kind, transitio
     given = terms(kind)
     told = given.certifier_settings(EXACT._replace(transitions=transitions))
     assert given.asked[0].make_with(told).draws == draws
-
-
-def test_numbers_of_numpy_are_numbers():
-    given = Terms.of(
-        discount=np.float64(0.9),
-        n_wedge=np.int64(5),
-        delta=np.float32(0.25),
-        running=np.array([0, 1]),
-        returns=[np.int64(0), np.float64(1.5)],
-    )
-    plain = Terms.of(discount=0.9, n_wedge=5, delta=0.25, running=(0, 1), returns=(0, 1.5))
-    assert given == plain
-    numbers = (*given.stakes.running, given.method.n_wedge)
-    assert [type(number) for number in numbers] == [float, float, int]
-    assert given.floor is None  # the N∧ is one that was given
-
-
-@pytest.mark.parametrize("n_wedge", [5.0, 5.5, True, "five", np.float64(5)])
-def test_an_n_wedge_that_is_no_whole_number_is_refused(n_wedge):
-    with pytest.raises(InvalidParameter, match=r"n_wedge is .*, expected .*`auto`"):
-        terms(n_wedge=n_wedge)

@@ -23,13 +23,16 @@ from surestep import (
     evaluate_batch,
     optimal,
     optimal_batch,
+    performance,
 )
 from surestep.errors import (
+    InvalidParameter,
     InvalidPolicy,
     NeverEnds,
     NotConverged,
+    ShapeMismatch,
 )
-from surestep.planning import batch, evaluate_with_bound
+from surestep.planning import batch, evaluate_with_bound, evaluation, q_values
 from surestep.planning.batch import plan_elimination, plan_for_edges, proven_errors
 
 
@@ -101,6 +104,130 @@ def test_one_policy_a_model_is_taken_too(data):
         assert np.abs(single.value - value).max() <= single.error_bound + error + slack
 
 
+FIELDS = ("value", "residual", "error_bound", "method")
+
+
+def assert_same_bits(first, second, names):
+    for name in names:
+        a, b = getattr(first, name), getattr(second, name)
+        assert type(a) is type(b), name
+        np.testing.assert_array_equal(a, b)
+
+
+@given(data=st.data())
+def test_a_model_by_itself_is_a_batch_of_one(data):
+    mdp = data.draw(mdps(undiscounted=data.draw(st.booleans())))
+    policy = data.draw(policies(mdp.pairs))
+    single, whole = evaluate_with_bound(mdp, policy), evaluate_batch(mdp, policy)
+    assert (whole.value.shape, len(whole.method)) == ((1, mdp.num_states), 1)
+    assert_same_bits(whole[0], single, FIELDS)
+    np.testing.assert_array_equal(whole.value[0], evaluate(mdp, policy))
+    assert performance(mdp, policy) == mdp.initial @ whole.value[0]
+    batch = MDPBatch.from_models([mdp])
+    found = evaluate_batch(batch, policy)
+    assert found.method == ("elimination",)
+    # Rewards are averaged before or after: one more rounding error a successor.
+    slack = 1e-10 * (1 + np.abs(single.value).max())
+    gap = np.abs(found.value[0] - single.value).max()
+    assert gap <= single.error_bound + found.error_bound[0] + slack
+    # Several policies of a model are eliminated, however many there are.
+    table = np.tile(policy.probability, (2, 1))
+    for count in (1, 2):
+        alike = evaluate_batch(mdp, table[:count])
+        assert alike.method == ("elimination",) * count
+        assert_same_bits(alike[count - 1], found[0], FIELDS)
+
+
+@given(data=st.data())
+def test_the_plan_of_a_model_by_itself_is_that_of_a_batch_of_one(data):
+    mdp = data.draw(mdps(max_states=4, undiscounted=data.draw(st.booleans())))
+    minimise = data.draw(st.booleans())
+    names = ("value", "iterations", "residual", "error_bound", "q")
+    single, whole = optimal(mdp, minimise=minimise), optimal_batch(mdp, minimise=minimise)
+    assert_same_bits(whole[0], single, names)
+    assert whole[0].policy == single.policy
+    for name in names[:-1]:
+        np.testing.assert_array_equal(getattr(whole, name)[0], getattr(single, name))
+    np.testing.assert_array_equal(whole.probability, [single.policy.probability])
+    batch = MDPBatch.from_models([mdp])
+    found = optimal_batch(batch, minimise=minimise)
+    slack = 1e-10 * (1 + np.abs(single.value).max())
+    gap = np.abs(found.value[0] - single.value).max()
+    assert gap <= single.error_bound + found.error_bound[0] + slack
+    plan, model = found[0], batch.model(0)
+    np.testing.assert_array_equal(plan.policy.probability, found.probability[0])
+    np.testing.assert_array_equal(plan.q, q_values(model, plan.value))
+    achieved = exact_value(model, plan.policy.probability)
+    assert largest_gap(plan.value, achieved) <= plan.error_bound
+    sign = -1 if minimise else 1
+    best = brute_force_optimum(model.with_rewards(sign * model.expected_reward))
+    assert largest_gap(sign * plan.value, best) <= plan.error_bound
+
+
+def test_what_is_asked_for_is_done_one_by_one():
+    mdp = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), [[0.0, 3.0], [1.0, -1.0]], 0.75)
+    models, policy = [mdp, mdp.with_rewards(9 * mdp.expected_reward)], Policy.uniform(mdp)
+    batch, table = MDPBatch.from_models(models), np.tile(policy.probability, (4, 1))
+    for source, rows in ((batch, policy), (batch, table), (mdp, table)):
+        for asked in ({"method": "sparse"}, {"tolerance": 1e-6}):
+            found = evaluate_batch(source, rows, **asked)
+            for b, used in enumerate(found.method):
+                assert used == asked.get("method", "dense")
+                model = mdp if source is mdp else batch.model(b % 2)
+                assert_same_bits(found[b], evaluate_with_bound(model, policy, **asked), FIELDS)
+    plans = optimal_batch(batch, tolerance=1e-6, minimise=True)
+    for b in range(2):
+        single = optimal(batch.model(b), tolerance=1e-6, minimise=True)
+        assert_same_bits(plans[b], single, ("value", "error_bound", "q"))
+
+
+def test_a_tolerance_that_cannot_be_proved_has_what_was_reached_and_the_name_of_its_model():
+    mdp = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), [[0.0, 3.0], [1.0, -1.0]], 0.75)
+    large = mdp.with_rewards(1e9 * mdp.expected_reward)
+    batch, policy = MDPBatch.from_models([mdp, large]), Policy.uniform(mdp)
+    with pytest.raises(NotConverged, match=r"^model 1: the error of the values") as problem:
+        evaluate_batch(batch, policy, tolerance=1e-9)
+    assert problem.value.evaluation.error_bound > 1e-9
+    with pytest.raises(NotConverged, match=r"^model 1: the error of the values") as problem:
+        optimal_batch(batch, tolerance=1e-9)
+    assert problem.value.plan.error_bound > 1e-9
+    with pytest.raises(NotConverged, match=r"^the error of the values") as problem:
+        evaluate_batch(large, policy, tolerance=1e-9)
+    assert problem.value.evaluation.method == "dense"
+    with pytest.raises(NotConverged, match=r"^the error of the values") as problem:
+        optimal_batch(large, tolerance=1e-9)
+    assert problem.value.plan.policy == optimal(large).policy
+
+
+def test_several_policies_of_a_large_model_need_no_copy_of_it(monkeypatch):
+    mdp = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), [[0.0, 3.0], [1.0, -1.0]], 0.75)
+    table = np.tile(Policy.uniform(mdp).probability, (2, 1))
+    for most, used in ((8, "elimination"), (7, "dense")):  # it has 8 transitions
+        monkeypatch.setattr(evaluation, "LARGE", most)
+        assert evaluate_batch(mdp, table).method == (used, used)
+    alone = evaluate_with_bound(mdp, Policy.uniform(mdp))
+    assert_same_bits(evaluate_batch(mdp, table)[1], alone, FIELDS)
+
+
+def test_what_is_no_model_policy_or_method_is_refused():
+    mdp = FiniteMDP.from_dense(np.full((2, 2, 2), 0.5), [[0.0, 3.0], [1.0, -1.0]], 0.75)
+    batch, policy = MDPBatch.from_models([mdp]), Policy.uniform(mdp)
+    wanted = "models is of type list, expected MDPBatch or FiniteMDP"
+    with pytest.raises(InvalidParameter, match=wanted):
+        evaluate_batch([mdp], policy)
+    with pytest.raises(InvalidParameter, match=wanted):
+        optimal_batch([mdp])
+    for verb in (lambda: evaluate(batch, policy), lambda: optimal(batch)):
+        with pytest.raises(InvalidParameter, match="mdp is of type MDPBatch, expected FiniteMDP"):
+            verb()
+    with pytest.raises(InvalidParameter, match="method is 'elimination'; expected one of"):
+        evaluate_batch(batch, policy, method="elimination")
+    other = Policy.uniform(Pairs.full(3, 2))
+    for models, name in ((mdp, "model"), (batch, "batch")):
+        with pytest.raises(ShapeMismatch, match=f"the {name} has 2 states, the policy has 3"):
+            evaluate_batch(models, other)
+
+
 @pytest.mark.slow
 def test_models_too_large_for_the_compiled_loop_go_one_by_one():
     rng = np.random.default_rng(0)
@@ -109,6 +236,7 @@ def test_models_too_large_for_the_compiled_loop_go_one_by_one():
     models = variants(mdp, 2, seed=3)
     batch = MDPBatch.from_models(models)
     values, plans = evaluate_batch(batch, Policy.uniform(mdp)), optimal_batch(batch)
+    assert "elimination" not in values.method
     for b, model in enumerate(models):
         single = evaluate_with_bound(model, Policy.uniform(mdp))
         np.testing.assert_allclose(values.value[b], single.value, atol=1e-8)
@@ -195,9 +323,9 @@ def test_policy_iteration_of_a_batch_is_limited(monkeypatch):
     P = np.full((2, 2, 2), 0.5)
     batch = MDPBatch.from_models([FiniteMDP.from_dense(P, [[0.0, 3.0], [1.0, -1.0]], 0.75)])
     rounds = int(optimal_batch(batch).iterations.max())
-    monkeypatch.setattr("surestep.planning.batch.ITERATION_LIMIT", rounds)
+    monkeypatch.setattr("surestep.planning.optimum.ITERATION_LIMIT", rounds)
     assert optimal_batch(batch).iterations.tolist() == [rounds]
-    monkeypatch.setattr("surestep.planning.batch.ITERATION_LIMIT", rounds - 1)
+    monkeypatch.setattr("surestep.planning.optimum.ITERATION_LIMIT", rounds - 1)
     with pytest.raises(NotConverged, match=f"of model 0 stopped after {rounds - 1} rounds, the"):
         optimal_batch(batch)
 

@@ -558,7 +558,7 @@ def test_a_residual_makes_the_steps_of_a_batch_more(steps, residual, bound, monk
     mdp = model([[[0.5, 0.5]], [[0, 0]]], [[1.0], [0.0]])
     batch, policy = MDPBatch.from_models([mdp]), Policy.uniform(mdp)
     plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
-    given = (batch, policy.probability[np.newaxis], plan, 1)
+    given = (batch, policy.probability[np.newaxis], plan)
     if bound is None:
         with pytest.raises(NotConverged, match=r"^model 0: without discounting"):
             steps_under(*given)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from surestep import FiniteMDP, Policy, evaluate_with_bound
+from surestep import FiniteMDP, Policy, evaluate_with_bound, optimal
 from surestep.errors import NotConverged
 from surestep.planning import chain, evaluation, iteration, pruning, robust
 from surestep.planning.chain import Chain
@@ -137,10 +137,10 @@ def ahead(states, discount=0.99):
 def test_a_model_without_a_way_back_is_solved_in_one_pass(watch):
     sweeps = watch(pruning, "best_values")
     search = watch(chain, "strong_components")
-    plan = iteration.optimal(ahead(301))
+    plan = optimal(ahead(301))
     assert plan.value == pytest.approx(np.full(301, 100.0), rel=1e-9)
     assert (plan.iterations, sweeps.number, search.number) == (1, 0, 0)
-    iteration.optimal(ring(301))
+    optimal(ring(301))
     assert (sweeps.number, search.number) == (2, 1)
 
 

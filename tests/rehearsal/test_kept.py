@@ -1,5 +1,6 @@
 """Rehearsals that stop and go on: finished blocks are kept, and used only for what made them."""
 
+import shutil
 import sys
 from dataclasses import replace
 
@@ -33,9 +34,16 @@ def run(certifier=POSTERIOR, worlds=WORLDS, n_wedge=3, seed=1, **settings):
 
 
 @pytest.fixture(scope="module")
-def whole():
+def kept_blocks(tmp_path_factory):
+    """The blocks of a rehearsal without an interruption."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(scope="module")
+def whole(kept_blocks):
     """What comes out without an interruption, by the number of worlds."""
-    return {worlds: run(worlds=worlds).to_json() for worlds in (5, 10, WORLDS)}
+    found = {worlds: run(worlds=worlds).to_json() for worlds in (5, 10)}
+    return found | {WORLDS: run(kept=KeptBlocks(kept_blocks)).to_json()}
 
 
 def interrupt_at(number):
@@ -121,16 +129,12 @@ def test_blocks_of_certificates_without_draws_are_kept_too(tmp_path):
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\3\4 no archive", b"\x93NUMPY\1\0", None])
-def test_damaged_blocks_are_made_again(damage, whole, tmp_path):
-    kept = KeptBlocks(tmp_path)
-    run(kept=kept)
-    for number, file in enumerate(sorted(tmp_path.iterdir())):
+def test_damaged_blocks_are_made_again(damage, whole, kept_blocks, tmp_path):
+    folder = shutil.copytree(kept_blocks, tmp_path / "kept")
+    for number, file in enumerate(sorted(folder.iterdir())):
         content = file.read_bytes()
         file.write_bytes(content[: 50 * (number + 1)] if damage is None else damage)
-    assert run(kept=kept).to_json() == whole[WORLDS]
-
-
-# ---- a time limit -----------------------------------------------------------------------------
+    assert run(kept=KeptBlocks(folder)).to_json() == whole[WORLDS]
 
 
 def clock_of(monkeypatch, blocks):
@@ -170,8 +174,6 @@ def test_too_few_worlds_are_no_rehearsal_but_are_kept(whole, tmp_path, monkeypat
     assert found.to_json() == whole[10]
 
 
-# ---- digests ----------------------------------------------------------------------------------
-
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -202,11 +204,6 @@ def test_digests_are_equal_for_equal_values_only(one, other):
     assert (digest_of(one) == digest_of(other)) == (told(one) == told(other))
 
 
-def test_premises_of_a_problem_have_a_digest():
-    low, high = (Statement("values-bounded", {"low": 0.0, "high": high}) for high in (1.0, 2.0))
-    assert digest_of(low) == digest_of(replace(low)) != digest_of(high)
-
-
 def test_the_sources_that_compute_count_and_no_others(tmp_path, monkeypatch):
     monkeypatch.setattr(_blocks, "__file__", str(tmp_path / "package" / "_blocks.py"))
 
@@ -223,6 +220,8 @@ def test_the_sources_that_compute_count_and_no_others(tmp_path, monkeypatch):
     assert len({before, *(write(name, "c") for name in changes)}) == 4
 
 
-def test_what_has_no_digest_is_an_error():
+def test_premises_have_a_digest_and_other_objects_have_none():
+    low, high = (Statement("values-bounded", {"low": 0.0, "high": high}) for high in (1.0, 2.0))
+    assert digest_of(low) == digest_of(replace(low)) != digest_of(high)
     with pytest.raises(TypeError, match="object has no digest"):
         digest_of(object())

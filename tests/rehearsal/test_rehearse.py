@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from support.known_worlds import ARMS, bandit, bandit_problem
-from support.problems import uniform_problem
-from surestep import Counts, DecisionLog, Pairs, Policy, Problem, evaluate
+from support.problems import logged_problem, uniform_problem
+from surestep import Counts, DecisionLog, Pairs, evaluate
 from surestep.algorithms import HCPI, SPIBB, LowerSPIBB
 from surestep.certificates import (
     APriori,
@@ -34,15 +34,7 @@ from surestep.rehearsal import (
     rehearse,
 )
 from surestep.rehearsal import block as block_module
-from surestep.rehearsal.block import (
-    CALIBRATING,
-    LUCK,
-    REPORTING,
-    Outcomes,
-    RehearsalPlan,
-    claims_and_draws,
-    run_block,
-)
+from surestep.rehearsal.block import LUCK, REPORTING, RehearsalPlan, run_block
 from surestep.rehearsal.rehearse import (
     SIZES,
     actions_alike,
@@ -54,21 +46,16 @@ from surestep.rehearsal.rehearse import (
 from surestep.rehearsal.sources import DataSize, problem_of
 from surestep.rehearsal.worlds import ActionsAlike
 
+POSTERIOR = Posterior(starts="known", prior="weight", draws=199)
+FAMILY = (DrawnFromPosterior("jeffreys"), EpisodeBootstrap())
+HELD_OUT = Posterior(draws=99, train_share=0.4, logger="fixed")
+
 
 def run(problem, certifier, seed=0, **settings):
     defaults = {"worlds": 20, "sizes": (0.5, 1.0, 4.0), "algorithm": SPIBB(n_wedge=3)}
     settings = defaults | settings
     algorithm = settings.pop("algorithm")
     return rehearse(problem, algorithm, certifier, rng=np.random.default_rng(seed), **settings)
-
-
-POSTERIOR = Posterior(starts="known", prior="weight", draws=199)
-
-
-# ---- determinism ------------------------------------------------------------------------------
-
-
-FAMILY = (DrawnFromPosterior("jeffreys"), EpisodeBootstrap())
 
 
 @pytest.mark.slow  # test_parallel.py has two workers too
@@ -121,16 +108,6 @@ def test_as_many_data_are_held_at_a_time_as_there_is_room_for(whole, groups, mon
     assert [*map(len, block_module.at_once(plan, sources))] == groups
 
 
-def test_progress_counts_up_to_the_total():
-    calls = []
-    run(bandit_problem(20), Robust(), worlds=6, progress=lambda *call: calls.append(call))
-    total = calls[-1][1]
-    assert calls == [(done, total) for done in range(total + 1)]
-
-
-# ---- the pipeline is the real one -------------------------------------------------------------
-
-
 @pytest.mark.parametrize("algorithm", [SPIBB(n_wedge=3), LowerSPIBB(n_wedge=3)])
 def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
     problem = bandit_problem(40)
@@ -153,15 +130,12 @@ def test_gains_and_claims_are_those_of_improve_and_certify(algorithm):
         assert found.draws[b, z, POSTERIOR.rank - 1] == certificate.lower
 
 
-HELD_OUT = Posterior(draws=99, train_share=0.4, logger="fixed")
-
-
 @pytest.mark.parametrize(
     "certifier",
     [
         Trajectory(reward_low=0.0, reward_high=1.0, train_share=0.4, seed=3),
         Robust(reward_low=0.0, reward_high=1.0),
-        Posterior(draws=99, train_share=0.4, logger="fixed"),
+        HELD_OUT,
     ],
 )
 def test_beliefs_are_those_of_the_data_that_chose_no_policy(certifier):
@@ -228,14 +202,9 @@ def test_where_actions_tell_nothing_of_noisy_rewards_nothing_would_be_certified(
         (rng.random(1000) < 0.3).astype(float),
         *(np.full(1000, 5), over, ~over, np.arange(1001)),
     )
-    problem = Problem(
-        counts=log.counts(), behavior=Policy.uniform(log.pairs), discount=0.9,
-        value_bounds=(0.0, 1.0), log=log,
-    )  # fmt: skip
-    found = run(
-        problem, Stitched(return_low=0.0, return_high=1.0), worlds=3, sizes=(1.0,),
-        algorithm=SPIBB(n_wedge=5),
-    )  # fmt: skip
+    judge = Stitched(return_low=0.0, return_high=1.0)
+    terms = {"worlds": 3, "sizes": (1.0,), "algorithm": SPIBB(n_wedge=5)}
+    found = run(logged_problem(log, 0.9, (0.0, 1.0)), judge, **terms)
     assert (found.claim > 0).sum() <= 1  # of 18
 
 
@@ -261,7 +230,7 @@ def test_every_stage_has_worlds_of_its_own():
     plan = plan_of(bandit_problem(10), 3, Completed("self-loop"), Completed("optimistic"))
     draws = [
         block.rng(world, part).random()
-        for stage in (CALIBRATING, REPORTING, LUCK)
+        for stage in (block_module.CALIBRATING, REPORTING, LUCK)
         for block in plan.blocks(stage, (DataSize(1, 1),))
         for world in range(3)
         for part in range(2)
@@ -269,31 +238,28 @@ def test_every_stage_has_worlds_of_its_own():
     assert len(set(draws)) == len(draws) == (1 + 2 + 2) * 6  # optimistic ones do not calibrate
 
 
-@pytest.mark.parametrize(("worlds", "last"), [(1, [1]), (5, [5]), (6, [5, 6]), (10, [5, 10])])
-def test_blocks_hold_every_world_once(worlds, last):
-    blocks = plan_of(bandit_problem(10), worlds, Completed("self-loop")).blocks(LUCK, ())
+@pytest.mark.parametrize(
+    ("worlds", "states", "device", "last"),
+    [
+        (1, 3, "cpu", [1]),
+        (5, 3, "cpu", [5]),
+        (6, 3, "cpu", [5, 6]),
+        (10, 128, "cpu", [5, 10]),
+        (3, 129, "cpu", [1, 2, 3]),  # worlds of many states are worked on one by one
+        (600, 3, "a GPU", [250, 500, 600]),
+    ],
+)
+def test_blocks_hold_every_world_once(worlds, states, device, last, monkeypatch):
+    monkeypatch.setattr(sys.modules[RehearsalPlan.__module__], "device_in_use", lambda: device)
+    plan = plan_of(bandit_problem(10), worlds, Completed("self-loop"))
+    blocks = plan._replace(problem=SimpleNamespace(num_states=states)).blocks(LUCK, ())
     assert [block.last for block in blocks] == last
     assert [block.first for block in blocks] == [0, *last[:-1]]
 
 
-@pytest.mark.parametrize(("states", "last"), [(128, [3]), (129, [1, 2, 3])])
-def test_worlds_of_many_states_are_worked_on_one_by_one(states, last):
-    plan = plan_of(bandit_problem(10), 3, Completed("self-loop"))
-    large = plan._replace(problem=SimpleNamespace(num_states=states))
-    assert [block.last for block in large.blocks(LUCK, ())] == last
-
-
-def test_a_gpu_gets_as_many_worlds_at_a_time_as_it_needs(monkeypatch):
-    plan = plan_of(bandit_problem(10), 600, Completed("self-loop"))
-    few = [(block.first, block.last) for block in plan.blocks(LUCK, ())]
-    monkeypatch.setattr(sys.modules[RehearsalPlan.__module__], "device_in_use", lambda: "a GPU")
-    many = [(block.first, block.last) for block in plan.blocks(LUCK, ())]
-    assert (few[:2], many) == ([(0, 5), (5, 10)], [(0, 250), (250, 500), (500, 600)])
-
-
 def test_claims_of_the_calibrated_rank_are_those_of_the_draw():
     draws = np.arange(24.0).reshape(2, 3, 4)  # worlds, sizes, draws
-    outcome = Outcomes(*np.zeros((2, 2, 3)), draws, *np.zeros((2, 2, 3)))
+    outcome = block_module.Outcomes(*np.zeros((2, 2, 3)), draws, *np.zeros((2, 2, 3)))
     calibration = Calibration(4, 3, (2, 4), ("one", "two"))
     assert claims_of_rank(calibration, [outcome]).tolist() == draws[:, :, 1].tolist()
     assert claims_of_rank(replace(calibration, ranks=(0, 4)), [outcome]) is None
@@ -317,7 +283,7 @@ def test_a_refusal_in_a_world_is_no_claim():
     problem = bandit_problem(30)
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=2.0, reward_high=3.0)
     behavior = problem.behavior.probability[np.newaxis]
-    claims, draws = claims_and_draws([noisy], [problem], behavior)
+    claims, draws = block_module.claims_and_draws([noisy], [problem], behavior)
     assert np.isnan(claims).all()
     assert np.isnan(draws).all()
     found = run(problem, APriori(n_wedge=10**6), sizes=(1.0,))  # SPIBB changes what it must not
@@ -337,9 +303,6 @@ def test_whole_episodes_are_rehearsed_with_their_log():
     hcpi = run(problem, Robust(known_start=True, reward_low=0.0, reward_high=1.0),
                worlds=3, sizes=(1.0,), algorithm=HCPI(), family=(EpisodeBootstrap(),))  # fmt: skip
     assert hcpi.gain.shape == (3, 1)
-
-
-# ---- what it notices --------------------------------------------------------------------------
 
 
 def test_a_prior_that_weighs_nothing_is_caught():
@@ -401,13 +364,12 @@ def test_bounds_that_a_world_breaks_are_reported():
     assert "In 2 of 2 cases a true value lay outside" in found.limits[-1]
 
 
-# ---- refusals ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"worlds": -1}, "worlds is -1, expected a whole number from 0 to 1,000,000"),
+        ({"worlds": 1_000_001}, "worlds is 1000001"),
+        ({"sizes": (0.5, 1_000_000.5)}, "data that rise, such as 1, 2, up to 1,000,000"),
         ({"worlds": 5}, "worlds is 5 for each kind, expected at least 1/delta − 1 = 9"),
         ({"sizes": ()}, "expected multiples of the data"),
         ({"sizes": (2.0, 1.0)}, "expected multiples of the data that rise"),
@@ -419,19 +381,9 @@ def test_bounds_that_a_world_breaks_are_reported():
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, words):
+    assert read_sizes((0.5, 1_000_000)) == (0.5, 1e6)
     with pytest.raises(InvalidParameter, match=words):
         run(bandit_problem(10), POSTERIOR, **settings)
-
-
-def test_there_are_a_million_worlds_and_a_million_times_the_data_at_most():
-    assert read_sizes((0.5, 1_000_000)) == (0.5, 1e6)
-    with pytest.raises(InvalidParameter, match="data that rise, such as 1, 2, up to 1,000,000"):
-        read_sizes((0.5, 1_000_000.5))
-    rng, family = np.random.default_rng(0), (Completed("optimistic"),)
-    for worlds, words in ((1_000_000, "no kind of world"), (1_000_001, "worlds is 1000001")):
-        with pytest.raises(InvalidParameter, match=words):
-            calibrate(bandit_problem(10), SPIBB(n_wedge=3), POSTERIOR, rng=rng, worlds=worlds,
-                      family=family)  # fmt: skip
 
 
 def test_problems_that_cannot_be_rehearsed_are_refused():
@@ -456,21 +408,15 @@ def test_an_estimated_behavior_policy_is_mentioned():
     assert "behavior policy was estimated" in found.limits[-1]
 
 
-# ---- N∧ chosen in every world -----------------------------------------------------------------
-
-
 def test_the_choice_of_n_wedge_is_rehearsed_too():
     """Together with others, every world has the policy that it would have alone."""
     problem = bandit_problem(30)
     auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=POSTERIOR)
-    found = rehearse(
-        problem, auto, POSTERIOR, rng=np.random.default_rng(2), worlds=9, sizes=(1.0,),
-        family=[Completed("self-loop")],
-    )  # fmt: skip
-    alone = rehearse(
-        problem, Alone(with_fewest_draws(auto)), POSTERIOR, rng=np.random.default_rng(2),
-        worlds=9, sizes=(1.0,), family=[Completed("self-loop")],
-    )  # fmt: skip
+    terms = {"worlds": 9, "sizes": (1.0,), "family": [Completed("self-loop")]}
+    found, alone = (
+        run(problem, POSTERIOR, seed=2, algorithm=each, **terms)
+        for each in (auto, Alone(with_fewest_draws(auto)))
+    )
     np.testing.assert_allclose(found.gain, alone.gain, atol=1e-9)
     np.testing.assert_allclose(found.claim, alone.claim, atol=1e-9)
 

@@ -99,6 +99,9 @@ def certified(shares):
 )
 def test_additional_episodes_are_read_off_the_power(shares, chance, expected):
     assert rehearsal(certified(shares)).more_episodes(chance) == expected
+    # Calibrated claims decide, where there are any.
+    calibrated = rehearsal(certified((1.0,) * 4), calibrated=certified(shares))
+    assert calibrated.more_episodes(chance) == expected
 
 
 @pytest.mark.parametrize(
@@ -118,12 +121,6 @@ def test_what_luck_claims_at_most_in_all_but_a_share_of_the_worlds(luck, delta, 
     assert found.luck_bound == expected
 
 
-def test_the_calibrated_claims_decide_about_power_where_there_are_any():
-    raw, calibrated = certified((1.0, 1.0)), certified((0.0, 0.0))
-    assert rehearsal(raw).more_episodes() == 0
-    assert rehearsal(raw, calibrated=calibrated).more_episodes() is None
-
-
 def test_json_holds_everything_that_a_report_needs():
     nan = float("nan")
     found = rehearsal([[0.1, nan], [0.2, 0.3]], calibrated=[[0.0, nan], [0.1, 0.2]])
@@ -138,6 +135,9 @@ def test_json_holds_everything_that_a_report_needs():
     for word in ("stress test", "not a confidence level", "true world", "no world contains"):
         assert word in text
     assert "not Markov" in text
+    again = rehearsal_from_json(found.to_json())
+    assert again.to_json() == found.to_json()
+    assert (again.summary(), again.calibration) == (found.summary(), found.calibration)
 
 
 def test_a_rehearsal_is_frozen_and_survives_pickling():
@@ -161,15 +161,6 @@ def test_a_rehearsal_is_frozen_and_survives_pickling():
 def test_questions_without_an_answer_are_refused(ask, words):
     with pytest.raises(InvalidParameter, match=words):
         ask(rehearsal([[0.1, 0.2]]))
-
-
-def test_json_is_read_back():
-    nan = float("nan")
-    found = rehearsal([[0.1, nan], [0.2, 0.3]], calibrated=[[0.0, nan], [0.1, 0.2]])
-    again = rehearsal_from_json(found.to_json())
-    assert again.to_json() == found.to_json()
-    assert again.summary() == found.summary()
-    assert again.calibration == found.calibration
 
 
 @pytest.mark.parametrize(
@@ -227,11 +218,6 @@ def test_of_several_kinds_of_worlds_the_strictest_decides(lists):
         assert found.strictest == names[second.index(min(second))]
 
 
-def test_a_refused_certificate_claims_nothing_and_a_near_miss_is_none():
-    table = np.array([[np.nan] * 3, [0.1, 0.2, 0.3], [0.1, 0.2, 0.3]])
-    assert draws_below(table, np.array([0.0, 0.2, 0.2 - 1e-12]), 1e-9).tolist() == [3, 2, 2]
-
-
 def test_what_is_left_is_applied_as_a_stricter_delta():
     calibration = Calibration(99, 10, (7, 4), ("one", "two"))
     assert calibration.rank == 4
@@ -241,21 +227,18 @@ def test_what_is_left_is_applied_as_a_stricter_delta():
     assert stricter.rank == 40
     unchanged = Calibration(99, 10, (55,), ("one",)).applied_to(Posterior())
     assert unchanged.delta == 0.1
-
-
-def test_a_certificate_of_which_nothing_is_left_is_refused():
     with pytest.raises(CertificateRefused, match="worlds of the kind 'bad' even the least of 99"):
         Calibration(99, 10, (7, 0), ("good", "bad")).applied_to(Posterior())
 
 
-def test_too_few_worlds_do_not_calibrate():
-    with pytest.raises(InvalidParameter, match="worlds is 8 for each kind, expected at least"):
-        calibrated_rank(np.arange(8), 99, 0.1)
-    assert calibrated_rank(np.arange(9) + 3, 99, 0.1) == 3
-
-
-def test_worlds_that_allow_everything_leave_the_rank_of_the_prior():
+def test_ranks_at_the_borders():
     """⌊δ(K+1)⌋, though binary fractions may fall short of it: 0.1 · 30 and 0.7 · 10 are whole."""
     found = [calibrated_rank(np.full(9, 99), draws, 0.1) for draws in (18, 19, 28, 29, 98, 99)]
     assert found == [1, 2, 2, 3, 9, 10]
     assert calibrated_rank(np.full(9, 99), 9, 0.7) == 7
+    assert calibrated_rank(np.arange(9) + 3, 99, 0.1) == 3
+    with pytest.raises(InvalidParameter, match="worlds is 8 for each kind, expected at least"):
+        calibrated_rank(np.arange(8), 99, 0.1)
+    # A refused certificate claims nothing, and a near miss is none.
+    table = np.array([[np.nan] * 3, [0.1, 0.2, 0.3], [0.1, 0.2, 0.3]])
+    assert draws_below(table, np.array([0.0, 0.2, 0.2 - 1e-12]), 1e-9).tolist() == [3, 2, 2]

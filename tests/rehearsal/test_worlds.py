@@ -7,32 +7,31 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from support.problems import uniform_problem
+from support.problems import logged_problem, uniform_problem
 from support.strategies import logged_problems, problems
-from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy, Problem, evaluate, sample_log
+from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy, evaluate, sample_log
+from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LoggedRewards
+from surestep.model.successors import Successors
 from surestep.rehearsal import (
     Completed,
     DrawnFromPosterior,
     EpisodeBootstrap,
     completed,
+    completion,
     default_family,
+    rehearse,
+    sources,
 )
 from surestep.rehearsal.completion import actions_alike
-from surestep.rehearsal.sources import (
-    Data,
-    DataSize,
-    Residuals,
-    Simulated,
-    horizon_for,
-    problem_of,
-    size_of,
-)
+from surestep.rehearsal.sources import DataSize, problem_of, size_of
+from surestep.rehearsal.worlds import ends_under_behavior
 
 FILLS = ("self-loop", "uniform", "pessimistic", "optimistic", "similar")
 USABLE = problems().filter(lambda problem: problem.counts.visits.any())
+ROBUST = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
 
 
 def rows_of(mdp):
@@ -112,7 +111,8 @@ def test_unseen_rows_follow_their_rule(problem):
     known |= counts.terminal
     for k in np.flatnonzero(problem.unseen_pairs()):
         assert {s: p for s, (p, _) in found["self-loop"][k].items()} == {int(pairs.state[k]): 1.0}
-        assert len(found["uniform"][k]) == problem.num_states
+        chances = {s: p for s, (p, _) in found["uniform"][k].items()}
+        assert chances == pytest.approx(dict.fromkeys(states, 1 / problem.num_states))
         for fill, best in (("pessimistic", min), ("optimistic", max)):
             ((target, (chance, _)),) = found[fill][k].items()
             assert chance == 1.0
@@ -243,6 +243,7 @@ def test_the_default_family_leaves_out_the_prior_of_the_certificate():
     problem = one_state([3, 0])
     everything = names(problem, Robust())
     assert len(everything) == 9
+    assert len(names(one_state([3, 1]), Robust())) == 5  # nothing is unseen: completions are one
     for certifier, own in (
         (Posterior(), "posterior, weight 5"),
         (Posterior(prior_weight=1.0), "posterior, weight 1"),
@@ -250,10 +251,6 @@ def test_the_default_family_leaves_out_the_prior_of_the_certificate():
         (Posterior(prior="jeffreys"), "posterior, jeffreys"),
     ):
         assert names(problem, certifier) == [name for name in everything if name != own]
-
-
-def test_where_every_pair_was_seen_all_completions_are_one():
-    assert len(names(one_state([3, 1]), Robust())) == 5
 
 
 def noisy_problem(rewards):
@@ -265,10 +262,7 @@ def noisy_problem(rewards):
         *(Pairs.full(2, 2), np.zeros(size, np.int64), action, rewards),
         *(np.ones(size, np.int64), over, ~over, np.arange(size + 1)),
     )
-    return Problem(
-        counts=log.counts(), behavior=Policy.uniform(log.pairs), discount=0.9,
-        value_bounds=(-1.0, 5.0), log=log,
-    )  # fmt: skip
+    return logged_problem(log, 0.9, (-1.0, 5.0))
 
 
 def test_rewards_vary_in_worlds_as_in_the_log():
@@ -301,14 +295,14 @@ def test_rewards_that_never_vary_or_are_known_stay_exact():
         world = Completed("self-loop").world(problem, np.random.default_rng(0))
         assert world.noise is None
     assert isinstance(
-        Completed("self-loop").world(noisy, np.random.default_rng(0)).noise, Residuals
+        Completed("self-loop").world(noisy, np.random.default_rng(0)).noise, sources.Residuals
     )
 
 
 @given(logged_problems())
 def test_residuals_leave_means_as_they_are_and_rewards_in_their_range(problem):
     truth = completed(problem, "self-loop")
-    noise = Residuals.of(problem, truth)
+    noise = sources.Residuals.of(problem, truth)
     if noise is None:
         return
     rewards, scale = problem.log.reward, np.abs(problem.log.reward).max()
@@ -325,7 +319,9 @@ def test_noise_is_one_of_two_rewards_with_the_mean_of_the_truth():
     P[0, 0, 1:] = 0.25
     R = np.zeros((5, 1, 5))
     R[0, 0, 1:] = [-2.0, 6.0, 0.0, 7.0]  # the least, the greatest, a quarter, more than can be
-    world = Simulated.of(FiniteMDP.from_dense(P, R, 0.9), Policy(Pairs.full(5, 1), [1.0] * 5))
+    world = sources.Simulated.of(
+        FiniteMDP.from_dense(P, R, 0.9), Policy(Pairs.full(5, 1), [1.0] * 5)
+    )
     noisy = replace(world, noise=(-2.0, 6.0))
     for source in (world, noisy):
         data = source.collect(4000, 1, np.random.default_rng(0))
@@ -358,13 +354,10 @@ def test_ends_that_nobody_reached_stay_ends():
     problem = uniform_problem(counts, 0.9, (0.0, 2.0))
     truth = completed(problem, "self-loop")
     for times, terminal in (([3, 0], [False, True, True]), ([0, 0], [False, False, True])):
-        data = Data(np.array(times), np.zeros(2), np.array([3, 0, 0]))
+        data = sources.Data(np.array(times), np.zeros(2), np.array([3, 0, 0]))
         posed = problem_of(problem, truth, data).counts
         assert posed.terminal.tolist() == terminal
         assert posed.rewards.values.tolist() == [1.0, 2.0]
-
-
-# ---- how much data ----------------------------------------------------------------------------
 
 
 def leaving(chance):
@@ -390,7 +383,7 @@ def test_episodes_that_never_end_last_their_mean_length():
     counts = Counts.from_dense(np.full((1, 1, 1), 60), rewards=[[1.0]], starts=[5])
     problem = uniform_problem(counts, 0.9, (0.0, 10.0))
     assert size_of(problem) == (5, 12)
-    assert horizon_for(completed(problem, "uniform"), problem.behavior, 0.2) == 1
+    assert sources.horizon_for(completed(problem, "uniform"), problem.behavior, 0.2) == 1
 
 
 def test_a_log_says_how_long_its_episodes_last():
@@ -400,9 +393,7 @@ def test_a_log_says_how_long_its_episodes_last():
     policy = Policy.uniform(mdp)
     for horizon, cut_off in ((3, True), (1000, False)):
         log = sample_log(mdp, policy, 50, horizon, np.random.default_rng(0))
-        problem = Problem(
-            counts=log.counts(), behavior=policy, discount=0.9, value_bounds=(0.0, 1.0), log=log
-        )
+        problem = logged_problem(log, 0.9, (0.0, 1.0))
         longest = int(np.diff(log.episode_offsets).max())
         assert size_of(problem) == (50, 3 if cut_off else 10 * longest)
 
@@ -416,11 +407,10 @@ def test_a_stream_grows_by_steps_and_a_log_by_episodes():
 
 def test_no_episode_is_longer_than_a_hundred_of_the_observed():
     # Episodes of this world are over after one step, however long those of the data were.
-    assert horizon_for(completed(leaving(1.0), "uniform"), leaving(1.0).behavior, 3.0) == 300
-    assert horizon_for(completed(leaving(1.0), "uniform"), leaving(1.0).behavior, 1.0) == 1
-
-
-# ---- refusals ---------------------------------------------------------------------------------
+    assert (
+        sources.horizon_for(completed(leaving(1.0), "uniform"), leaving(1.0).behavior, 3.0) == 300
+    )
+    assert sources.horizon_for(completed(leaving(1.0), "uniform"), leaving(1.0).behavior, 1.0) == 1
 
 
 @pytest.mark.parametrize(
@@ -428,10 +418,7 @@ def test_no_episode_is_longer_than_a_hundred_of_the_observed():
     [
         (lambda: Completed("magic"), "fill is 'magic'; expected one of self-loop"),
         (lambda: EpisodeBootstrap(3), "fill is 3"),
-        (
-            lambda: DrawnFromPosterior("weight"),
-            "weight is None for the prior 'weight', expected a number",
-        ),
+        (lambda: DrawnFromPosterior("weight"), "weight is None for the prior 'weight', expected a"),
         (lambda: DrawnFromPosterior("weight", float("nan")), "weight is nan"),
         (lambda: DrawnFromPosterior("uniform", 2.0), "has a weight of its own"),
         (lambda: DrawnFromPosterior("flat"), "prior is 'flat'"),
@@ -463,3 +450,181 @@ def test_where_all_actions_are_alike_every_policy_earns_the_same(problem):
         evaluate(mdp, uniform), evaluate(mdp, Policy(mdp.pairs, first)), atol=1e-9
     )
     assert (mdp.initial == problem.counts.starts / problem.counts.starts.sum()).all()
+
+
+# State 0 has three actions, of which the last two were never tried. State 1 earns 1, state 2
+# earns −1, both lead to the end 3; nobody was ever in state 4.
+TIMES = np.zeros((5, 3, 5), int)
+TIMES[0, 0, [1, 2]], TIMES[1, 0, 3], TIMES[2, 0, 3] = [3, 1], 3, 1
+REWARDS = np.zeros((5, 3))
+REWARDS[1], REWARDS[2] = 1.0, -1.0
+ENABLED = np.zeros((5, 3), bool)
+ENABLED[0], ENABLED[:, 0] = True, True
+
+
+def with_support(*unseen):
+    """What the two unseen pairs of state 0 may lead to, and nothing else is new."""
+    counts = Counts.from_dense(
+        TIMES, rewards=REWARDS, enabled=ENABLED, terminal=[False] * 3 + [True, False]
+    )
+    problem = uniform_problem(counts, 0.5, (-9.0, 9.0))
+    if not unseen:
+        return problem
+    rows = [[1, 2], *unseen, [3], [3], [], [4]]
+    support = Successors(
+        counts.pairs,
+        np.cumsum([0, *map(len, rows)]),
+        np.array([s for row in rows for s in row], np.int32),
+    )
+    return replace(problem, support=support)
+
+
+def row(mdp, pair):
+    run = slice(mdp.offsets[pair], mdp.offsets[pair + 1])
+    return dict(zip(mdp.successor[run].tolist(), mdp.probability[run].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("fill", "first", "second"),
+    [
+        ("self-loop", {0: 1.0}, {1: 0.5, 2: 0.5}),  # a loop that cannot be goes anywhere it may
+        ("uniform", {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, {1: 0.5, 2: 0.5}),
+        ("pessimistic", {2: 1.0}, {2: 1.0}),
+        ("optimistic", {1: 1.0}, {1: 1.0}),
+    ],
+)
+def test_unseen_pairs_lead_only_to_where_they_may(fill, first, second):
+    mdp = completed(with_support([0, 1, 2], [1, 2]), fill)
+    assert row(mdp, 0) == {1: 0.75, 2: 0.25}  # as it was seen
+    assert row(mdp, 1) == pytest.approx(first)
+    assert row(mdp, 2) == pytest.approx(second)
+    assert row(mdp, 6) == {4: 1.0}
+
+
+def test_the_best_and_the_worst_are_states_that_were_visited_where_any_may_come():
+    # State 4 would be the best for a pair that leads there or to state 2: nobody knows it, though.
+    for fill in ("pessimistic", "optimistic"):
+        mdp = completed(with_support([2, 4], [4]), fill)
+        assert row(mdp, 1) == {2: 1.0}
+        assert row(mdp, 2) == {4: 1.0}  # where nothing else may come
+        assert row(completed(with_support(), fill), 1) == {1 if fill == "optimistic" else 2: 1.0}
+
+
+def test_rows_that_lead_everywhere_have_a_limit(monkeypatch):
+    problem = with_support()  # 3 unseen pairs, with that of state 4, and 5 states
+    monkeypatch.setattr(completion, "MOST_CELLS", 15)
+    completed(problem, "uniform")
+    monkeypatch.setattr(completion, "MOST_CELLS", 14)
+    with pytest.raises(InvalidParameter, match=r"3 unseen pairs .* 5 states have 15 transitions"):
+        completed(problem, "uniform")
+
+
+def test_the_default_family_leaves_out_what_is_too_large(monkeypatch):
+    monkeypatch.setattr("surestep.rehearsal.worlds.MOST_CELLS", 15)
+    names = {kind.name for kind in default_family(with_support(), None)}
+    assert {"estimate, unseen: uniform", "estimate, unseen: optimistic"} <= names
+    assert not {"posterior, jeffreys", "posterior, uniform"} & names  # 35 transitions
+    monkeypatch.setattr("surestep.rehearsal.worlds.MOST_CELLS", 14)
+    assert "estimate, unseen: uniform" not in {k.name for k in default_family(with_support(), None)}
+    supported = {kind.name for kind in default_family(with_support([0], [1]), None)}
+    assert {"estimate, unseen: uniform", "posterior, jeffreys"} <= supported
+    assert not {"estimate, unseen: pessimistic", "estimate, unseen: optimistic"} & supported
+    assert {"posterior, weight 1", "posterior, weight 5"} <= supported
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e9])
+def test_the_ends_of_the_range_of_weights_are_allowed(weight):
+    assert DrawnFromPosterior("weight", weight).weight == weight
+    for wrong in (float(np.nextafter(weight, 0.0 if weight < 1 else np.inf)), True):
+        with pytest.raises(
+            InvalidParameter, match=r"expected a number from 0\.001 to 1,000,000,000"
+        ):
+            DrawnFromPosterior("weight", wrong)
+
+
+def pooled(per, values, times):
+    """Two states and two actions that lead to either; what was earned, by pair or transition."""
+    counts = Counts(
+        Pairs.full(2, 2),
+        [0, 2, 4, 4, 4],
+        [0, 1, 0, 1],
+        times,
+        LoggedRewards(np.array(values), per, False),
+        [1, 0],
+        [False, False],
+    )
+    return actions_alike(uniform_problem(counts, 0.5, (-9.0, 9.0)))
+
+
+def test_actions_alike_have_what_was_seen_of_all_together():
+    mdp = pooled("transition", [3.0, 8.0, 9.0, 0.0], [1, 4, 3, 0])
+    assert row(mdp, 0) == row(mdp, 1) == {0: 0.5, 1: 0.5}
+    # To state 0: (3 + 9) in 4 times; to state 1: 8 in 4 times. Nobody decided in state 1.
+    assert mdp.reward[:4].tolist() == [3.0, 2.0, 3.0, 2.0]
+    assert row(mdp, 2) == row(mdp, 3) == {1: 1.0}
+
+
+def test_rewards_of_pairs_are_pooled_by_how_often_each_was_taken():
+    mdp = pooled("pair", [10.0, 3.0, 0.0, 0.0], [1, 4, 3, 0])
+    # Action 0 earns 2 on average and action 1 earns 1. To state 0: (1 · 2 + 3 · 1)/4; to 1: 2.
+    assert mdp.reward[:4].tolist() == [1.25, 2.0, 1.25, 2.0]
+
+
+def illness():
+    """Sick or worse, until at home (which pays 1) or dead; nobody was ever seen in state 4."""
+    P = np.zeros((5, 2, 5))
+    P[0, 0, [0, 1, 2, 3]] = 0.4, 0.3, 0.2, 0.1
+    P[0, 1, [0, 1, 2, 3]] = 0.3, 0.1, 0.5, 0.1
+    P[1, 0, [0, 1, 3]] = 0.3, 0.3, 0.4
+    P[1, 1, [0, 2, 3]] = 0.5, 0.2, 0.3
+    P[4, :, 3] = 1.0
+    R = np.zeros((5, 2, 5))
+    R[:2, :, 2] = 1.0
+    return FiniteMDP.from_dense(P, R, 1.0)
+
+
+def ill(episodes=300, horizon=1000, discount=1.0):
+    mdp = illness()
+    log = sample_log(mdp, Policy.uniform(mdp), episodes, horizon, np.random.default_rng(3))
+    return logged_problem(log, discount, (0.0, 1.0), unseen="pessimistic")
+
+
+def test_completions_that_never_end_are_left_out():
+    # What is never seen leads back to itself: nobody who gets there ever ends.
+    problem = ill()
+    names = [kind.name for kind in default_family(problem, ROBUST)]
+    assert Completed("self-loop").name not in names
+    assert Completed("uniform").name in names
+    discounted = [kind.name for kind in default_family(ill(discount=0.9), ROBUST)]
+    assert Completed("self-loop").name in discounted
+    assert set(names) < set(discounted)
+
+
+def test_a_rehearsal_without_a_discount_is_one_of_worlds_that_end():
+    problem = ill()
+    terms = {"rng": 0, "sizes": (1.0,)}
+    found = rehearse(problem, SPIBB(n_wedge=20), ROBUST, worlds=2, **terms)
+    assert np.isfinite(found.gain).all()
+    assert np.abs(found.gain).max() <= 1
+    assert (found.claim <= found.gain).all()
+    assert any("may never end" in sentence for sentence in found.limits)
+    near = rehearse(ill(30, discount=0.99), SPIBB(n_wedge=20), ROBUST, worlds=1, **terms)
+    assert not any("may never end" in sentence for sentence in near.limits)
+
+
+def test_drawn_worlds_end_under_the_behavior_policy():
+    problem = ill(episodes=5)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        truth = DrawnFromPosterior("weight", 1.0).world(problem, rng).truth
+        assert ends_under_behavior(problem, truth)
+        evaluate(truth, problem.behavior)
+
+
+def test_kinds_in_which_nothing_ends_are_refused():
+    # No state is known to end an episode, and rows lead to all states: none of them ends.
+    mdp = FiniteMDP.from_dense(np.full((2, 1, 2), 0.5), np.zeros((2, 1)), 1.0)
+    log = sample_log(mdp, Policy.uniform(mdp), 5, 4, np.random.default_rng(0))
+    endless = uniform_problem(log.counts(), 1.0, (0.0, 1.0))
+    with pytest.raises(InvalidParameter, match="the behavior policy may never end, at discount 1"):
+        DrawnFromPosterior("jeffreys").world(endless, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""The answer: one line to act on a rung, never more comfort than the claims allow."""
+"""The answer and the changes: one line to act on, never more comfort than the claims allow."""
 
 from dataclasses import replace
 
@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.findings import gridworld_findings, with_certificate, with_checks
-from surestep import Certificate
+from support.claims import MARKOV, SEEN, claim, failing, rehearsal_of
+from support.findings import gridworld_findings, maintenance_findings, with_certificate, with_checks
+from surestep import Pairs
 from surestep._words import floored, number
-from surestep.checks import CHECKS, Check, title
+from surestep.checks import CHECKS, title
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model.statements import STOPPING, Statement
-from surestep.rehearsal import Rehearsal
 from surestep.report.answer import (
     Verdict,
     answer_section,
@@ -21,38 +22,9 @@ from surestep.report.answer import (
     speaks_against,
     verdict,
 )
+from surestep.report.changes import changed_items, moves_words, table_section, together
+from surestep.results.findings import StateChange
 from surestep.results.plots import tone_of
-
-SEEN = Statement(
-    "rewards-within-seen",
-    {"running_low": -140.0, "running_high": 160.0, "ending_low": -400.0, "ending_high": 500.0},
-)
-MARKOV = Statement("markov", {})
-
-
-def claim(standing, lower, *assumptions, **parameters):
-    return Certificate(
-        kind="posterior" if standing == "posterior" else "stitched", standing=standing,
-        lower=lower, delta=0.1, span=1.0, assumptions=assumptions or (MARKOV,),
-        notes=("The log is too small.",) if lower is None else (), parameters=parameters,
-        figures={},
-    )  # fmt: skip
-
-
-def stress_test(lucky):
-    """A stress test with these beliefs where all actions are alike."""
-    table = np.zeros((1, 1))
-    return Rehearsal(
-        kind="stitched", delta=0.1, family=("bootstrap",), member=np.array([0]), sizes=(1.0,),
-        episodes=(10,), horizon=(5,), own_episodes=10, gain=table, claim=table,
-        calibrated_claim=None, calibration=None, tolerance=1e-9, outside=table.astype(np.bool_),
-        limits=("One.",), lucky_belief=np.array(lucky, float),
-    )  # fmt: skip
-
-
-def failing(code):
-    return Check(code=code, outcome="failed", figures=dict.fromkeys(CHECKS[code].figures, 17.0))
-
 
 PROOF, NO_PROOF = claim("proved", 0.2), claim("proved", -0.1)
 BELIEF = claim("posterior", 0.3, train_share=0.3)
@@ -63,13 +35,13 @@ KEEP = "Keep what you do"
     ("claims", "more", "rung", "mood", "action", "words"),
     [
         ([PROOF], {}, "proved better", "good", "Adopt it", "gains at least 0.2 per episode"),
-        ([claim("proved", 0.2, SEEN)], {}, "proved within the rewards seen", "caution",
+        ([claim("proved", 0.2, MARKOV, SEEN)], {}, "proved within the rewards seen", "caution",
          "Answer one question first", "earn less than −140 or more than 160, or the last step"),
         ([NO_PROOF, BELIEF], {}, "believed better", "caution", "Pilot it", "not measured"),
-        ([NO_PROOF, BELIEF], {"rehearsal": stress_test([-1.0] * 18 + [0.1])}, "believed better",
+        ([NO_PROOF, BELIEF], {"rehearsal": rehearsal_of([-1.0] * 18 + [0.1])}, "believed better",
          "caution", "Pilot it", "In 1 of 19 simulated worlds with nothing to gain it wrongly"),
         ([NO_PROOF], {}, "not shown to be better", "caution", KEEP, "at worst it loses 0.1 per"),
-        ([NO_PROOF, BELIEF], {"rehearsal": stress_test([1.0] * 19)}, "not shown to be better",
+        ([NO_PROOF, BELIEF], {"rehearsal": rehearsal_of([1.0] * 19)}, "not shown to be better",
          "caution", KEEP, "the stress test undoes it: luck alone claims as much"),
         ([NO_PROOF, BELIEF], {"awaited": True}, "not shown to be better", "caution", KEEP,
          "is still to come"),
@@ -81,6 +53,10 @@ KEEP = "Keep what you do"
          "Say how they ended (`ends`)."),
         ([PROOF], {"named": False}, "not shown to be better", "caution", KEEP,
          "who keeps the best of several has proved nothing"),
+        ([BELIEF], {"named": False}, "believed better", "caution", "Pilot it", "a model puts"),
+        ([BELIEF], {"awaited": True}, "not shown to be better", "caution", KEEP, "still to come"),
+        ([BELIEF], {"rehearsal": rehearsal_of([None] * 9)}, "believed better", "caution",
+         "Pilot it", "How often such beliefs are wrong was not measured."),
         ([PROOF], {"checks": [failing("markov-next-state")]}, "proved better", "bad",
          "First find out why a check failed", "One check failed: “The next situation depends"),
         ([PROOF], {"changed": False}, "nothing changed", "plain", KEEP, "is the current one"),
@@ -103,7 +79,7 @@ CLAIMS = st.builds(
 LADDERS = {
     "certificates": st.lists(CLAIMS, min_size=1, max_size=3),
     "changed": st.booleans(),
-    "rehearsal": st.sampled_from([None, stress_test([1.0] * 19), stress_test([-1.0] * 19)]),
+    "rehearsal": st.sampled_from([None, rehearsal_of([1.0] * 19), rehearsal_of([-1.0] * 19)]),
     "awaited": st.booleans(),
     "fresh": st.booleans(),
     "named": st.booleans(),
@@ -168,3 +144,78 @@ def test_a_failed_check_comes_first_and_a_belief_is_no_green():
     for weaker in (BELIEF, NO_PROOF, claim("asymptotic", 0.2), claim("proved", 0.2, SEEN)):
         assert tone_of(weaker) != "green"
     assert tone_of(replace(PROOF, assumptions=(STOPPING,))) == "blue"
+
+
+# Policies that look alike once they are rounded, and are not.
+POLICIES = ((0.5, 0.5), (0.5 + 1e-15, 0.5 - 1e-15), (0.25, 0.75), (1.0, 0.0), (1 - 1e-12, 1e-12))
+LABELS = [(a, b, c) for a in "xyz" for b in "01" for c in ("", "low")]
+
+
+@st.composite
+def changed_findings(draw):
+    """Findings with states of three columns, of which some change."""
+    names = draw(st.lists(st.sampled_from(LABELS), min_size=1, max_size=12, unique=True))
+    chosen = [draw(st.sampled_from(POLICIES)) for _ in names]
+    evidence = st.sampled_from([None, "confirmed", "open", "contradicted"])
+    changed = draw(st.lists(st.sampled_from(range(len(names))), min_size=1, unique=True))
+    pairs, visits = Pairs.full(len(names), 2), np.arange(2 * len(names))
+    table = replace(
+        maintenance_findings().table,
+        vocabulary=Vocabulary(("a", "b", "c"), ("do",), tuple(names), (("wait",), ("act",))),
+        pairs=pairs, probability=np.array(chosen).ravel(),
+        behavior=np.full(pairs.num_pairs, 0.5) + np.tile([0.125, -0.125], len(names)),
+        visits=visits, trusted=visits > 3, q=visits / 7, advantage=visits / 9,
+        quiet=np.zeros(len(names), np.bool_), held_out_visits=visits,
+        advantage_low=visits - 1.0, advantage_high=visits + 1.0,
+    )  # fmt: skip
+    changes = tuple(StateChange(s, 0.1, 0.5, 1 / (1 + s), draw(evidence)) for s in changed)
+    return replace(maintenance_findings(), table=table, changes=changes)
+
+
+@given(changed_findings())
+def test_equal_advice_is_shown_together_and_all_of_it_once(findings):
+    table, name = findings.table, findings.table.vocabulary.state_name
+    policy = table.probability.reshape(-1, 2)
+    groups = together(table, findings.changes)
+    shown = [change for group in groups for change in group.changes]
+    assert sorted(shown) == sorted(findings.changes)
+    assert [group.changes[0] for group in groups] == sorted(
+        (group.changes[0] for group in groups), key=findings.changes.index
+    )
+    for group in groups:
+        first = group.changes[0]
+        names = [name(change.state) for change in group.changes]
+        for change in group.changes:
+            assert policy[change.state].tobytes() == policy[first.state].tobytes()
+            assert change.evidence == first.evidence
+        assert sum(len({each[i] for each in names}) > 1 for i in range(3)) <= 1
+        assert np.prod([len(texts) for texts in group.situation]) == len(names)
+        for i, texts in enumerate(group.situation):
+            assert {*texts} == {each[i] for each in names}
+
+
+@given(changed_findings())
+def test_always_is_said_of_what_is_done_always(findings):
+    for change in findings.changes:
+        words = moves_words(findings.table, [change.state])
+        first, last = findings.table.pairs.offsets[change.state : change.state + 2]
+        certain = findings.table.probability[first:last].max() == 1
+        assert words.startswith("always ") == certain
+        assert "100\u202f%" not in words
+    for item in changed_items(findings):
+        assert item.mood == {"✓": "good"}.get(item.sign, "plain")
+    # What the rest of the log contradicts is not among those that matter most.
+    contradicted = [c._replace(evidence="contradicted") for c in findings.changes]
+    assert changed_items(replace(findings, changes=tuple(contradicted))) == []
+
+
+def test_the_table_has_every_situation_the_changed_ones_first():
+    findings = gridworld_findings()
+    (table,) = table_section(findings).tables
+    word = [row[-1] for row in table.rows]
+    assert word == ["changed"] * len(findings.changes) + ["unchanged"] * (
+        findings.table.num_deciding - len(findings.changes)
+    )
+    assert len({row[:2] for row in map(tuple, table.rows)}) == findings.table.num_deciding
+    shares = [row[-2].key for row in table.rows[: len(findings.changes)]]
+    assert shares == sorted(shares, reverse=True)

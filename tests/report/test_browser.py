@@ -7,16 +7,18 @@ from itertools import combinations
 
 import pytest
 
+from support.claims import failing
 from support.findings import (
     gridworld_findings,
     maintenance_findings,
     rehearsed_findings,
     with_certificate,
     with_checks,
+    with_many_columns,
     with_many_states,
     with_words,
 )
-from surestep.checks import CHECKS, Check
+from surestep.checks import CHECKS
 from surestep.report.result import rehearsal_page, result_page
 
 CHROMIUM = shutil.which("chromium")
@@ -59,13 +61,10 @@ def pages(tmp_path_factory):
 
 def alarming_findings():
     """Findings in which every check fails, and states of many columns."""
-    columns = tuple(f"measurement number {i}" for i in range(20))
-    states = tuple(tuple(f"value {s} of {name}" for name in columns) for s in range(25))
-    findings = with_words(gridworld_findings(), state_columns=columns, states=states)
-    findings = with_checks(findings, "a state of a long name, " * 5)
+    findings = with_checks(with_many_columns(gridworld_findings()), "a state of a long name, " * 5)
     others = tuple(
-        Check(code=code, outcome="failed", figures=dict.fromkeys(kind.figures, 17.0))
-        for code, kind in CHECKS.items()
+        failing(code)
+        for code in CHECKS
         if code not in {check.code for check in findings.record.checks}
     )
     return replace(

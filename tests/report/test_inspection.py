@@ -81,12 +81,9 @@ def test_a_reward_at_the_end_of_a_median_episode(ends):
         assert not ends or "--discount 1" in discount_words(inspected([2], ends=ends))[1]
 
 
-def test_one_row_needs_no_discount():
+def test_one_row_needs_no_discount_and_loose_transitions_have_no_length():
     (said,) = discount_words(inspected([1, 1]))
     assert "any γ means the same" in said
-
-
-def test_loose_transitions_have_no_length():
     loose = {"state": ["a", "b"], "action": ["x", "x"], "reward": [0, 1], "next_state": ["b", "a"]}
     (said,) = discount_words(inspect(read_log(loose)))
     assert "One 20 steps ahead counts 12 % with 0.9" in said.replace("\u202f", " ")

@@ -15,21 +15,11 @@ from markdown_it import MarkdownIt
 from surestep._drawing import MATHEMATICS
 from surestep.experiments import Interval
 from surestep.experiments.tables import ALGORITHMS, LETTERS, metric_name
-from surestep.report.text_tables import (
-    CLAIM_INTERVALS,
-    IN_LATEX,
-    INTERVALS,
-    OF_CLAIMS,
-    SHARES,
-    VALUES,
-    TextTable,
-    as_latex,
-    as_markdown,
-    in_latex,
-    interval_words,
-)
+from surestep.report import text_tables
+from surestep.report.text_tables import TextTable, as_latex, as_markdown
 
 TABLE = TextTable("N∧ of a & b", ["method", "mean"], [["spibb_2 | x", "0.5\n[0.4, –]"]])
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 def test_each_form_has_the_same_cells():
@@ -53,7 +43,7 @@ def test_a_name_stays_a_name(name):
     rows = as_markdown(TextTable("c", ["m", "x"], [[name, "1"]])).split("\n")
     assert len(rows) == 5
     assert sum(row_bar for row_bar in [len(unescaped(rows[4], "|"))]) == 3
-    written = in_latex(name)
+    written = text_tables.in_latex(name)
     for sign in "&%#":
         assert not unescaped(written, sign)
     assert len(unescaped(written, "$")) % 2 == 0
@@ -62,9 +52,6 @@ def test_a_name_stays_a_name(name):
 def unescaped(text, sign):
     """The places of a sign that no backslash stands before."""
     return [i for i, c in enumerate(text) if c == sign and (i == 0 or text[i - 1] != "\\")]
-
-
-PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 @given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs")), max_size=12))
@@ -87,7 +74,7 @@ def has_latex():
 @pytest.mark.skipif(not has_latex(), reason="there is no pdflatex with booktabs and graphicx")
 def test_latex_sets_every_sign_within_the_width_of_the_text(tmp_path):
     """Also names that begin with what a command before them would take, and very long ones."""
-    signs = " ".join([*string.printable.split()[0], *MATHEMATICS, *IN_LATEX])
+    signs = " ".join([*string.printable.split()[0], *MATHEMATICS, *text_tables.IN_LATEX])
     wide = [f"{number}\n[0.123, 0.456]" for number in range(20)]
     tables = [
         TextTable(
@@ -113,10 +100,16 @@ def test_latex_sets_every_sign_within_the_width_of_the_text(tmp_path):
 
 def test_everything_that_tables_say_is_known_to_latex():
     """Of signs beyond ASCII, a plain LaTeX sets those only that the writer knows."""
-    said = [*OF_CLAIMS, *VALUES.values(), INTERVALS, CLAIM_INTERVALS, metric_name("worse")]
+    said = [
+        *text_tables.OF_CLAIMS,
+        *text_tables.VALUES.values(),
+        text_tables.INTERVALS,
+        text_tables.CLAIM_INTERVALS,
+        metric_name("worse"),
+    ]
     said += [
         *LETTERS.values(),
         *ALGORITHMS.values(),
-        interval_words(Interval(-2e9, nan, inf), SHARES),
+        text_tables.interval_words(Interval(-2e9, nan, inf), text_tables.SHARES),
     ]
-    assert all(map(str.isascii, map(in_latex, said)))
+    assert all(map(str.isascii, map(text_tables.in_latex, said)))

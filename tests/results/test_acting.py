@@ -22,27 +22,17 @@ GONE = (25.0, 5.0)  # where the log goes no further
 @pytest.fixture(scope="module")
 def result():
     """In every state that was met, `go` is better than `stay`, which was done more often."""
-    rows = [
-        (age, dose, "x", action, float(action == "go"))
-        for age, dose in MET
-        for action in ["stay"] * 30 + ["go"] * 10
-    ]
-    after = [MET[(i + 1) % len(MET)] if i % 5 else GONE for i in range(len(rows))]
+    met, action = np.repeat(MET, 40, axis=0), np.tile(["stay"] * 30 + ["go"] * 10, len(MET))
+    size = action.size
+    after = np.array([MET[(i + 1) % len(MET)] if i % 5 else GONE for i in range(size)])
     log = {
-        "age": np.array([row[0] for row in rows]),
-        "dose": np.array([row[1] for row in rows]),
-        "ward": np.array([row[2] for row in rows], object),
-        "action": np.array([row[3] for row in rows], object),
-        "reward": np.array([row[4] for row in rows]),
-        "next_age": np.array([age for age, _ in after]),
-        "next_dose": np.array([dose for _, dose in after]),
-        "next_ward": np.array(["x"] * len(rows), object),
+        **{"age": met[:, 0], "dose": met[:, 1], "ward": np.full(size, "x", object)},
+        **{"action": action.astype(object), "reward": (action == "go").astype(float)},
+        **{f"next_{name}": after[:, i] for i, name in enumerate(("age", "dose"))},
+        "next_ward": np.full(size, "x", object),
     }
-    source = surestep.read_log(
-        log,
-        columns={"state": ["age", "dose", "ward"]},
-        bins={"age": {"edges": EDGES}, "dose": {"width": 2}},
-    )
+    bins = {"age": {"edges": EDGES}, "dose": {"width": 2}}
+    source = surestep.read_log(log, columns={"state": ["age", "dose", "ward"]}, bins=bins)
     terms = {"discount": 0.5, "n_wedge": 5, "certificates": ["a-priori"], "worlds": 0}
     return surestep.improve(source, **terms)
 

@@ -6,12 +6,12 @@ from statistics import NormalDist, fmean, stdev
 import numpy as np
 import pytest
 
+from support.problems import logged_problem
 from surestep import (
     DecisionLog,
     FiniteMDP,
     Pairs,
     Policy,
-    Problem,
     estimate_behavior,
     evaluate,
     occupancy,
@@ -115,10 +115,7 @@ def test_a_model_that_is_right_is_hardly_ever_doubted(horizon, share):
         rng = np.random.default_rng(seed)
         mdp = world(rng)
         log = sample_log(mdp, Policy.uniform(mdp), 60, horizon, rng)
-        problem = Problem(
-            counts=log.counts(), behavior=Policy.uniform(mdp), discount=GAMMA,
-            value_bounds=(0.0, 100.0), log=log,
-        )  # fmt: skip
+        problem = logged_problem(log, GAMMA, (0.0, 100.0))
         gaps += baseline_by(log, problem, share).gap(0.0) is not None
     assert gaps <= 2
 
@@ -138,11 +135,7 @@ def test_a_model_that_does_not_describe_the_log_is_found():
         Pairs.full(2, 1), np.zeros(reward.size, int), np.zeros(reward.size, int), reward,
         over.astype(int), over, np.zeros(reward.size, np.bool_), np.append(0, ends + 1),
     )  # fmt: skip
-    problem = Problem(
-        counts=log.counts(), behavior=Policy.uniform(log.pairs), discount=GAMMA,
-        value_bounds=(0.0, 100.0), log=log,
-    )  # fmt: skip
-    found = baseline_by(log, problem, 1.0)
+    found = baseline_by(log, logged_problem(log, GAMMA, (0.0, 100.0)), 1.0)
     assert found.model == pytest.approx((40 / 41) / (1 - GAMMA * 39 / 41))
     assert found.mean == pytest.approx(0.5 * (1 - GAMMA**40) / (1 - GAMMA))
     assert found.gap(0.0)
@@ -157,10 +150,7 @@ def test_actions_that_the_model_never_saw_are_no_gap():
         mdp = world(rng)
         uniform = Policy.uniform(mdp)
         log = sample_log(mdp, uniform, 20, 1000, rng)
-        problem = Problem(
-            counts=log.counts(), behavior=uniform, discount=GAMMA,
-            value_bounds=(-100.0, 100.0), log=log, unseen="pessimistic",
-        )  # fmt: skip
+        problem = logged_problem(log, GAMMA, (-100.0, 100.0), unseen="pessimistic")
         part = training_part(problem, 0.3, None)
         model = part.estimate()
         found = baseline_of(

@@ -1,50 +1,49 @@
-"""Bins hold everything, on its own side of N∧ or of 0; orders are those of the plainest way."""
+"""What charts and notebooks show: bins and orders by the plainest way, and escaped labels."""
 
+import csv
+import io
 from dataclasses import replace
 
+import html5lib
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import surestep
 from support.findings import (
     gridworld_findings,
     maintenance_findings,
+    rehearsed_findings,
     with_many_states,
     without_changes,
 )
-from surestep.results.plots import (
-    VisitBin,
-    gain_bins,
-    gaining_action,
-    kept_states,
-    moves_in,
-    round_width,
-    visit_bins,
-)
+from support.labelled_worlds import COLUMNS
+from surestep import Problem
+from surestep import _reprs as frames
+from surestep._words import floored, signed
+from surestep.errors import InvalidParameter, MissingExtra
+from surestep.results import plots
 
 VISITS = st.lists(st.integers(0, 3000), min_size=1, max_size=16)
 GAINS = st.one_of(
     st.floats(-1e9, 1e9, allow_nan=False), st.sampled_from([0.0, 1e-12, -1e-12, 1e30, -1e30])
 )
+SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
 @given(VISITS, st.one_of(st.none(), st.integers(0, 5000)))
 def test_bins_of_visits_hold_every_pair_once(visits, n_wedge):
-    bins = visit_bins(np.array(visits), n_wedge)
-    assert bins[0] == VisitBin(0, 0, visits.count(0))
+    bins = plots.visit_bins(np.array(visits), n_wedge)
+    assert bins[0] == plots.VisitBin(0, 0, visits.count(0))
     assert [bin.low for bin in bins[1:]] == [bin.high + 1 for bin in bins[:-1]]
     assert bins[-1].high >= max(visits)
     for bin in bins:
         assert bin.times == sum(bin.low <= number <= bin.high for number in visits)
-
-
-@given(VISITS, st.integers(0, 5000))
-def test_no_bin_holds_trusted_pairs_beside_others(visits, n_wedge):
-    bins = visit_bins(np.array(visits), n_wedge)
-    trusted = sum(bin.times for bin in bins if bin.low > n_wedge)
-    assert trusted == sum(number > n_wedge for number in visits)
+    if n_wedge is not None:  # no bin holds trusted pairs beside others
+        trusted = sum(bin.times for bin in bins if bin.low > n_wedge)
+        assert trusted == sum(number > n_wedge for number in visits)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +59,13 @@ def test_no_bin_holds_trusted_pairs_beside_others(visits, n_wedge):
     ],
 )
 def test_bins_of_visits_end_at_powers_of_ten_and_at_n_wedge(largest, n_wedge, ends):
-    assert [bin.high for bin in visit_bins(np.array([0, largest]), n_wedge)] == ends
+    assert [bin.high for bin in plots.visit_bins(np.array([0, largest]), n_wedge)] == ends
 
 
 @given(arrays(float, st.integers(1, 40), elements=GAINS), st.sampled_from([0.0, 1e-9, 0.5]), GAINS)
 @example(np.array([32.0]), 0.0, 0.0)  # of width 1 they would be too many
 def test_bins_hold_every_gain_on_its_own_side_of_0(gain, tolerance, also):
-    edges, sorts = gain_bins(gain, tolerance, also)
+    edges, sorts = plots.gain_bins(gain, tolerance, also)
     assert 2 <= len(edges) <= 31
     assert min(abs(edge) for edge in edges) == 0
     assert edges == sorted(set(edges))
@@ -84,10 +83,7 @@ def test_bins_hold_every_gain_on_its_own_side_of_0(gain, tolerance, also):
     ("least", "width"), [(0.0, 1.0), (0.11, 0.2), (0.2, 0.2), (3.0, 5.0), (7.0, 10.0), (1e30, 1e30)]
 )
 def test_widths_are_round(least, width):
-    assert round_width(least) == pytest.approx(width, rel=1e-12)
-
-
-SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+    assert plots.round_width(least) == pytest.approx(width, rel=1e-12)
 
 
 def of_one_state(behavior, probability, **changes):
@@ -100,20 +96,15 @@ def of_one_state(behavior, probability, **changes):
 
 
 @given(st.lists(SHARES, min_size=3, max_size=3), st.lists(SHARES, min_size=3, max_size=3))
-def test_the_action_that_changes_most_comes_first(behavior, probability):
+def test_actions_that_change_and_gain_most_are_found(behavior, probability):
     table, pairs = of_one_state(behavior, probability)
     change = {pair: abs(table.probability[pair] - table.behavior[pair]) for pair in pairs}
-    ordered, changed = moves_in(table, 0)
+    ordered, changed = plots.moves_in(table, 0)
     expected = sorted(pairs, key=lambda pair: (-change[pair], -table.probability[pair]))
     assert ordered.tolist() == expected
     assert changed == sum(moved > 1e-12 for moved in change.values())
-
-
-@given(st.lists(SHARES, min_size=3, max_size=3), st.lists(SHARES, min_size=3, max_size=3))
-def test_the_action_that_gains_most_is_found(behavior, probability):
-    table, pairs = of_one_state(behavior, probability)
     gained = [table.probability[pair] - table.behavior[pair] for pair in pairs]
-    assert gained[gaining_action(table, 0)] == max(gained)
+    assert gained[plots.gaining_action(table, 0)] == max(gained)
 
 
 def test_states_that_stay_as_they_were_by_the_time_spent_there():
@@ -122,12 +113,122 @@ def test_states_that_stay_as_they_were_by_the_time_spent_there():
         changed = {change.state for change in findings.changes}
         kept = [state for state in range(findings.table.pairs.num_states) if state not in changed]
         share = findings.behavior_occupancy
-        assert kept_states(findings).tolist() == sorted(kept, key=lambda state: -share[state])
+        assert plots.kept_states(findings).tolist() == sorted(kept, key=lambda state: -share[state])
+    quiet = np.arange(25) == 24  # where nothing is decided, nothing is kept
+    found = without_changes(replace(grid, table=replace(grid.table, quiet=quiet)))
+    assert sorted(plots.kept_states(found)) == list(range(24))
 
 
-def test_where_nothing_is_decided_nothing_is_kept():
-    machine = maintenance_findings()
-    quiet = machine.table.quiet.copy()
-    quiet[-1] = True
-    findings = without_changes(replace(machine, table=replace(machine.table, quiet=quiet)))
-    assert sorted(kept_states(findings)) == list(range(quiet.size - 1))
+def test_the_gain_is_what_the_new_policy_earns_more():
+    findings = replace(maintenance_findings(), behavior_performance=2.0)
+    assert [replace(findings, performance=x).gain for x in (5.0, -1.0)] == [3.0, -3.0]
+
+
+HOSTILE = "<script>alert('$1')</script>"
+PNG = b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def source(labelled_log):
+    return surestep.read_log(labelled_log, columns=COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def result(source):
+    terms = {"discount": 0.9, "n_wedge": 3, "worlds": 0, "certificates": ["robust", "a-priori"]}
+    made = surestep.improve(source, **terms)
+    words = made.table.vocabulary
+    column = words.state_columns[0]
+    labels = {column: {text: f"{HOSTILE} {text}" for text in {s[0] for s in words.states}}}
+    return surestep.improve(source, names=labels, **terms)
+
+
+def test_html_says_what_it_is_and_escapes_every_label(source, result):
+    findings = rehearsed_findings()
+    problem = Problem(
+        counts=source.counts().to_counts(),
+        behavior=surestep.estimate_behavior(source.counts().to_counts()),
+        discount=0.9,
+        value_bounds=(-9.0, 9.0),
+    )
+    for noun in (source, problem, result.certificate, findings.rehearsal):
+        text = noun._repr_html_()
+        assert text.startswith("<table>")
+        assert type(noun).__name__ in text
+        assert len(text) < 5000
+        assert len(repr(noun)) < 300
+    frame = html5lib.parseFragment(result._repr_html_(), namespaceHTMLElements=False)
+    (page,) = frame
+    assert (page.tag, page.attrib["srcdoc"]) == ("iframe", result.report)
+    assert f"<script>{HOSTILE}" not in result.report
+    hostile = replace(source, table=replace(source.table, name=HOSTILE))
+    assert "<script>" not in hostile._repr_html_()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_frame_has_the_rows_of_the_file(result, library, monkeypatch):
+    pytest.importorskip(library)
+    monkeypatch.setattr(frames, "find_spec", lambda name: True if name == library else None)
+    frame = result.to_frame()
+    assert type(frame).__module__.startswith(library)
+    rows = [*csv.DictReader(io.StringIO(result.files()["policy.csv"].decode()))]
+    names = frame.column_names if library == "pyarrow" else list(frame.columns)
+    assert names == list(rows[0])
+    for name in names:
+        values = frame[name].to_pylist() if library == "pyarrow" else frame[name].to_list()
+        for value, row in zip(values, rows, strict=True):
+            written = row[name]
+            if value is None:
+                assert written == ""
+            elif isinstance(value, float):
+                assert float(written) == value
+            else:
+                assert written.lower() == str(value).lower()
+
+
+def test_without_any_library_there_is_a_command(result, monkeypatch):
+    monkeypatch.setattr(frames, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="pip install pandas"):
+        result.to_frame()
+
+
+def test_changes_are_drawn_in_the_order_of_what_they_gain(result):
+    pytest.importorskip("matplotlib")
+    table = result.table
+    gains = np.zeros(table.pairs.num_states)
+    for k, state in enumerate(table.pairs.state):
+        moved = table.probability[k] - table.behavior[k]
+        gains[state] += moved * table.advantage[k] * table.decisions[state]
+    ordered = plots.most_changed(table)
+    assert set(ordered) == set(np.flatnonzero(table.changed))
+    assert (np.diff(gains[ordered]) <= 1e-12).all()
+    figure = result.plot.changes()
+    names = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    labels = [", ".join(table.vocabulary.state_name(int(s))) for s in ordered[::-1]]
+    assert names == [plots.shortened(label) for label in labels]
+    assert figure._repr_png_().startswith(PNG)
+
+
+def test_certificates_are_drawn_at_their_lower_bounds(result):
+    pytest.importorskip("matplotlib")
+    figure = result.plot.certificates()
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    for claim in result.certificates:
+        said = f"{claim.standing}, L = {signed(floored(claim.lower))}"
+        said = "says nothing" if claim.says_nothing else said
+        assert any(said in text for text in texts)
+    assert figure._repr_png_().startswith(PNG)
+
+
+def test_the_stress_test_is_drawn_world_by_world(result):
+    pytest.importorskip("matplotlib")
+    findings = rehearsed_findings()
+    claims = (findings.certificate, *findings.others)
+    figure = plots.Plots(findings.table, claims, findings.rehearsal, findings.gain).rehearsal()
+    gain = findings.rehearsal.gain[:, 0]
+    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    worse = (gain < -findings.rehearsal.tolerance).sum()
+    assert f"worse than the current policy: {worse}" in legend
+    assert figure._repr_png_().startswith(PNG)
+    with pytest.raises(InvalidParameter, match="make the result with worlds=10"):
+        result.plot.rehearsal()

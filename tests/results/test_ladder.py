@@ -5,36 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surestep import Certificate
-from surestep.checks import CHECKS, Check
+from support.claims import SEEN, claim, failing, rehearsal_of
+from surestep.checks import CHECKS
 from surestep.model.statements import STOPPING, Statement
-from surestep.rehearsal import Calibration, Rehearsal
 from surestep.report.answer import verdict
 from surestep.results.findings import belief_in, rung_of, undone
-
-
-def claim(standing, lower, **parameters):
-    return Certificate(
-        kind="posterior" if standing == "posterior" else "stitched", standing=standing,
-        lower=lower, delta=0.1, span=1.0, assumptions=("One.",), parameters=parameters, figures={},
-    )  # fmt: skip
-
 
 PROOF, NO_PROOF = claim("proved", 0.2), claim("proved", 0.0)
 HELD_OUT = claim("posterior", 0.3, train_share=0.3)
 ALL_DATA = claim("posterior", 0.3, train_share=0.0)
-
-
-def rehearsal_of(lucky=(), rank=None, delta=0.1, strictest="bootstrap"):
-    """A stress test with these beliefs where all actions are alike."""
-    calibration = None if rank is None else Calibration(99, 10, (rank, 10), (strictest, "other"))
-    table = np.zeros((2, 1))
-    return Rehearsal(
-        kind="stitched", delta=delta, family=("bootstrap", "other"), member=np.array([0, 1]),
-        sizes=(1.0,), episodes=(10,), horizon=(5,), own_episodes=10, gain=table, claim=table,
-        calibrated_claim=None, calibration=calibration, tolerance=1e-9,
-        outside=table.astype(np.bool_), limits=("One.",), lucky_belief=np.array(lucky, float),
-    )  # fmt: skip
+STOPPED = claim("posterior", 0.3, STOPPING, train_share=0.3)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +48,15 @@ def rehearsal_of(lucky=(), rank=None, delta=0.1, strictest="bootstrap"):
         ([claim("posterior", 0.3, train_share="0.3")], False, "not shown to be better"),
         ([NO_PROOF, ALL_DATA], True, "believed better"),
         ([claim("posterior", 0.3)], True, "believed better"),
+        # A proof is of whole episodes, and of rewards that somebody declared.
+        ([claim("proved", 0.2, claim="horizon")], True, "not shown to be better"),
+        ([claim("proved", 0.2, claim="performance")], True, "proved better"),
+        ([claim("proved", 0.2, SEEN)], False, "proved within the rewards seen"),
+        ([claim("proved", 0.0, SEEN)], False, "not shown to be better"),
+        # What leaves out rows of unknown outcome neither proves nor believes.
+        ([claim("proved", 0.2, STOPPING)], False, "not shown to be better"),
+        ([NO_PROOF, STOPPED], False, "not shown to be better"),
+        ([STOPPED], False, "not shown to be better"),
     ],
 )
 def test_every_rung(certificates, fresh, rung):
@@ -84,6 +73,7 @@ def test_the_first_held_out_posterior_is_the_belief():
     assert belief_in([PROOF, ALL_DATA, HELD_OUT, other]) is HELD_OUT
     assert belief_in([PROOF, ALL_DATA, HELD_OUT], fresh=True) is ALL_DATA
     assert belief_in([PROOF, ALL_DATA]) is None
+    assert belief_in([NO_PROOF, STOPPED]) is None
 
 
 # The luck of 19 worlds at δ = 0.1 is that of the 18th: ⌈0.9 · 20⌉.
@@ -100,8 +90,6 @@ def test_luck_undoes_a_belief_that_is_no_larger():
         rung_of([NO_PROOF, each], changed=True, rehearsal=lucky) for each in (HELD_OUT, larger)
     ]
     assert rungs == ["not shown to be better", "believed better"]
-    words = verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=lucky).why
-    assert "luck alone claims as much" in words
     # It counts how often the belief itself may fail, not how often the proof may.
     surer = replace(HELD_OUT, delta=0.05, lower=4.0)
     assert undone(surer, lucky)
@@ -126,56 +114,24 @@ def test_calibration_undoes_a_belief_of_which_it_leaves_nothing():
     assert rung_of([ALL_DATA, HELD_OUT], changed=True, rehearsal=beside) == "believed better"
 
 
-def test_a_belief_waits_for_the_stress_test_that_may_undo_it():
-    for certificates, rung in (
-        ([NO_PROOF, HELD_OUT], "not shown to be better"),
-        ([HELD_OUT], "not shown to be better"),
-        ([PROOF, HELD_OUT], "proved better"),
-    ):
-        assert rung_of(certificates, changed=True, rehearsal=None, awaited=True) == rung
-        found = verdict(certificates, changed=True, awaited=True)
-        assert found.rung == rung
-        assert ("is still to come" in found.why) == (rung == "not shown to be better")
+def test_a_belief_is_wrong_above_the_truth_by_more_than_rounding():
+    wrong = rehearsal_of([-1.0] * 16 + [1e-10, 0.1, np.nan]).wrong_beliefs
+    assert (wrong.happened, wrong.total) == (1, 18)
+    assert rehearsal_of([np.nan] * 9).wrong_beliefs is None
+
+
+def test_a_proof_does_not_wait_for_the_stress_test_that_may_undo_a_belief():
+    assert rung_of([PROOF, HELD_OUT], changed=True, rehearsal=None, awaited=True) == "proved better"
+    assert "still to come" not in verdict([PROOF, HELD_OUT], changed=True, awaited=True).why
     nothing = replace(HELD_OUT, lower=-0.1)
     assert "still to come" not in verdict([NO_PROOF, nothing], changed=True, awaited=True).why
-
-
-def test_a_proof_is_of_whole_episodes_and_was_named_before_the_data():
-    first_steps = claim("proved", 0.2, claim="horizon")
-    whole = claim("proved", 0.2, claim="performance")
-    rungs = [
-        rung_of([each], changed=True, rehearsal=None, fresh=True) for each in (first_steps, whole)
-    ]
-    assert rungs == ["not shown to be better", "proved better"]
-    unnamed = verdict([whole], changed=True, named=False)
-    assert (unnamed.rung, unnamed.mood) == ("not shown to be better", "caution")
-    assert verdict([whole], changed=True, named=True).mood == "good"
-    # A belief was never a proof, and needs no name.
-    assert verdict([HELD_OUT], changed=True, named=False).rung == "believed better"
-
-
-def test_a_belief_is_shown_with_how_often_such_are_wrong():
-    """Above the truth by more than rounding, of those that were held at all."""
-    found = rehearsal_of([-1.0] * 16 + [1e-10, 0.1, np.nan])
-    wrong = found.wrong_beliefs
-    assert (wrong.happened, wrong.total) == (1, 18)
-    words = verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=found).why
-    assert "In 1 of 18 simulated worlds with nothing to gain it wrongly saw a gain." in words
-    assert "Believed, not proved: a model puts the chance of gaining at least" in words
-    none = rehearsal_of([np.nan] * 9)
-    assert none.wrong_beliefs is None
-    for untold in (None, none):
-        words = verdict([NO_PROOF, HELD_OUT], changed=True, rehearsal=untold).why
-        assert words.endswith("How often such beliefs are wrong was not measured.")
-
-
-def failing(code, **figures):
-    return Check(code=code, outcome="failed", figures=figures)
+    # Where no gain is claimed, there is none to take back.
+    assert "ended" not in verdict([claim("proved", -0.1, STOPPING)], changed=True).why
 
 
 @pytest.mark.parametrize("code", CHECKS)
 def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assumes(code):
-    checks = [failing(code, **dict.fromkeys(CHECKS[code].figures, 1.0))]
+    checks = [failing(code)]
     for assumed in ("markov", "no-hidden-causes", "need-not-be-markov"):
         proof = replace(PROOF, assumptions=(Statement(assumed, {}),))
         found = verdict([proof], changed=True, checks=checks)
@@ -188,23 +144,6 @@ def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assu
     assert verdict([NO_PROOF], changed=True, checks=checks).mood != "good"
 
 
-SEEN = Statement(
-    "rewards-within-seen",
-    {"running_low": -140.0, "running_high": 160.0, "ending_low": -400.0, "ending_high": 500.0},
-)
-
-
-def test_a_proof_within_rewards_that_nobody_declared_is_another_rung_and_never_green():
-    proof = replace(PROOF, assumptions=(*PROOF.assumptions, SEEN))
-    assert rung_of([proof], changed=True, rehearsal=None) == "proved within the rewards seen"
-    found = verdict([proof], changed=True)
-    assert (found.rung, found.mood) == ("proved within the rewards seen", "caution")
-    question = "Can one step ever earn less than −140 or more than 160, or the last step of"
-    assert found.why.startswith(question)
-    unproved = replace(NO_PROOF, assumptions=(*NO_PROOF.assumptions, SEEN))
-    assert rung_of([unproved], changed=True, rehearsal=None) == "not shown to be better"
-
-
 def test_a_claim_above_its_own_estimate_is_not_proved():
     for figures, checks, rung in (
         ({"estimate": 0.3}, (), "proved better"),
@@ -214,15 +153,3 @@ def test_a_claim_above_its_own_estimate_is_not_proved():
     ):
         proof = replace(claim("proved", 0.2), figures=figures)
         assert rung_of([proof], changed=True, rehearsal=None, checks=checks).startswith(rung)
-
-
-def test_what_leaves_out_rows_of_unknown_outcome_is_neither_proved_nor_believed_nor_green():
-    proof, belief = (replace(each, assumptions=(STOPPING,)) for each in (PROOF, HELD_OUT))
-    assert belief_in([NO_PROOF, belief]) is None
-    for claims in ([proof], [proof, belief], [NO_PROOF, belief], [belief]):
-        assert rung_of(claims, changed=True, rehearsal=None) == "not shown to be better"
-        found = verdict(claims, changed=True)
-        assert (found.rung, found.mood) == ("not shown to be better", "caution")
-        assert found.why.endswith("Say how they ended (`ends`).")
-    # Where no gain is claimed, there is none to take back.
-    assert "ended" not in verdict([replace(proof, lower=-0.1)], changed=True).why

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import surestep
+from support.junk import paths_of
 from support.labelled_worlds import COLUMNS, DERIVED, NAMES, world
 from support.log_tables import frame_of
 from surestep.errors import (
@@ -34,6 +35,7 @@ FILES = (
     *("report.html", "run.json"),
 )
 FALSE_ALARM = 1e-6
+NONSENSE = (*("null", "true", "-1", "0", "7", "1e300", '""', '"x"'), *("[]", '["x"]', "{}", "[1]"))
 
 
 def made(rows=None, columns=NAMES, bins=None, **terms):
@@ -92,18 +94,6 @@ def test_a_folder_that_was_touched_is_refused(name, how, saved):
         surestep.load(saved)
 
 
-NONSENSE = (*("null", "true", "-1", "0", "7", "1e300", '""', '"x"'), *("[]", '["x"]', "{}", "[1]"))
-
-
-def places_in(content, path=()):
-    """The path of every value inside an object of JSON."""
-    if not isinstance(content, dict | list):
-        return
-    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
-        yield (*path, key)
-        yield from places_in(value, (*path, key))
-
-
 @pytest.fixture(scope="module")
 def altered(result, tmp_path_factory):
     """A folder with a result to alter, and its record as it was."""
@@ -119,7 +109,7 @@ def test_any_change_of_the_record_is_read_or_refused(place, value, altered):
     """One value of run.json is gone, or nonsense: no error but our own ever comes of it."""
     folder = altered / "out"
     content = json.loads((altered / "run.json").read_text())
-    places = list(places_in(content))
+    places = list(paths_of(content))
     *path, key = places[place % len(places)]
     at = content
     for step in path:
@@ -145,17 +135,14 @@ def test_a_result_has_certificates(text):
         certificates_from_json(text)
 
 
-def test_a_name_that_stands_twice_is_refused_in_a_list_too(result):
-    text = certificates_to_json(result.certificates).replace('"kind"', '"delta": 0.5,\n"kind"', 1)
-    with pytest.raises(InvalidCertificate, match="'delta' stands twice"):
-        certificates_from_json(text)
-
-
 def test_one_certificate_or_a_list_of_them_is_read(result, tmp_path):
     (tmp_path / "one.json").write_text(result.certificate.to_json())
     (tmp_path / "list.json").write_text(f"\n {certificates_to_json(result.certificates)}")
     assert read_certificates(tmp_path / "one.json") == (result.certificate,)
     assert read_certificates(tmp_path / "list.json") == result.certificates
+    twice = certificates_to_json(result.certificates).replace('"kind"', '"delta": 0.5,\n"kind"', 1)
+    with pytest.raises(InvalidCertificate, match="'delta' stands twice"):
+        certificates_from_json(twice)
     (tmp_path / "none.json").write_bytes(b"\xff")
     with pytest.raises(InvalidResult, match="is not UTF-8"):
         read_certificates(tmp_path / "none.json")
@@ -194,9 +181,6 @@ except ImportError:
         expected.setdefault(state, {})[action] = table.probability[k]
     assert {tuple(state): actions for state, actions in rows} == expected
     assert lower == result.certificate.lower
-
-
-# ---- acting -----------------------------------------------------------------------------------
 
 
 def test_actions_are_drawn_as_often_as_the_policy_says(result):
@@ -288,6 +272,3 @@ def test_raw_numbers_are_binned_before_acting(tmp_path):
         assert told == [result.act(("0 to < 10", "0"), np.random.default_rng(2))] * 2
     with pytest.raises(InvalidParameter, match="expected a finite number to bin"):
         result.act({"place": float("inf"), "level": "0"}, np.random.default_rng(2))
-
-
-# ---- saving -----------------------------------------------------------------------------------

@@ -89,22 +89,16 @@ def test_finished_files_take_the_place_of_the_others(tmp_path):
         begin(folder, BEGINNING)
 
 
-def test_files_on_their_way_are_read_where_they_are(tmp_path):
-    begin(tmp_path, BEGINNING)
-    on_their_way(tmp_path, {"run.json": END["run.json"]})
-    assert read_file(tmp_path, "run.json") == END["run.json"]
-    assert read_file(tmp_path, "policy.csv") == BEGINNING["policy.csv"]
-    assert not is_unfinished(tmp_path)
-    with pytest.raises(FileFailure, match="is finished by now, and nothing is left to do"):
-        check_can_begin(tmp_path)
-    assert inside(tmp_path)["run.json"] == END["run.json"]
-
-
-def test_files_on_their_way_stay_in_their_folder(tmp_path):
+def test_files_on_their_way_are_read_where_they_are_and_stay_in_their_folder(tmp_path):
     folder = tmp_path / "out"
     begin(folder, BEGINNING)
-    on_their_way(folder, {"../outside.csv": b"elsewhere"})
-    assert settle(folder)
+    on_their_way(folder, {"run.json": END["run.json"], "../outside.csv": b"elsewhere"})
+    assert read_file(folder, "run.json") == END["run.json"]
+    assert read_file(folder, "policy.csv") == BEGINNING["policy.csv"]
+    assert not is_unfinished(folder)
+    with pytest.raises(FileFailure, match="is finished by now, and nothing is left to do"):
+        check_can_begin(folder)
+    assert inside(folder)["run.json"] == END["run.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

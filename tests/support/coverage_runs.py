@@ -7,26 +7,12 @@ title = "Coverage: a small one"
 seed = 5
 repetitions = 3
 episodes = [10, 300]
-
-[[environments]]
-name = "wet-chicken"
-
-[[algorithms]]
-name = "spibb"
-n_wedge = 5
-
-[[algorithms]]
-name = "basic-rl"
-
-[[certifiers]]
-name = "a-priori"
-bound = "beta"
-
-[[certifiers]]
-name = "posterior"
-prior_weight = 5
-draws = 19
-starts = "known"
+environments = [{name = "wet-chicken"}]
+algorithms = [{name = "spibb", n_wedge = 5}, {name = "basic-rl"}]
+certifiers = [
+    {name = "a-priori", bound = "beta"},
+    {name = "posterior", prior_weight = 5, draws = 19, starts = "known"},
+]
 """
 
 

@@ -359,3 +359,11 @@ def with_many_states(findings, num_states, label_length=20):
         changes=tuple(StateChange(s, share[s], 0.5, 0.5) for s in range(1, num_states, 2)),
         wanted=tuple(WantedPair(k, 5, 1.0 / (k + 1)) for k in range(pairs.num_pairs)),
     )
+
+
+def with_many_columns(findings):
+    """The same findings with states of 20 columns of long names."""
+    columns = tuple(f"measurement number {i}" for i in range(20))
+    number = len(findings.table.vocabulary.states)
+    states = tuple(tuple(f"value {s} of {name}" for name in columns) for s in range(number))
+    return with_words(findings, state_columns=columns, states=states)

@@ -137,3 +137,37 @@ def arguments(draw, good):
         else:
             result[name] = draw(JUNK)
     return result
+
+
+def paths_of(value, path=()):
+    """The way to every place in a JSON value but the whole of it."""
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield (*path, key)
+            yield from paths_of(each, (*path, key))
+
+
+def damaged(data, content):
+    """The bytes with some of them changed, cut, put in or repeated."""
+    content = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 5))):
+        place = data.draw(st.integers(0, max(0, len(content) - 1)))
+        size = data.draw(st.integers(1, 40))
+        fresh = data.draw(
+            st.one_of(
+                st.binary(max_size=6),
+                st.sampled_from([b"\0", b'"', b"\n", b"\xff", b"PAR1", b"9" * 400]),
+            )
+        )
+        how = data.draw(st.sampled_from(["change", "cut", "insert", "repeat", "end"]))
+        if how == "change":
+            content[place : place + len(fresh)] = fresh
+        elif how == "cut":
+            del content[place : place + size]
+        elif how == "insert":
+            content[place:place] = fresh
+        elif how == "repeat":
+            content[place:place] = content[place : place + size]
+        else:
+            del content[place:]
+    return bytes(content)

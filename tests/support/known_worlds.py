@@ -150,6 +150,4 @@ def two_ways_problem():
     R[0, :, 2] = 1.0
     mdp = FiniteMDP.from_dense(P, R, 0.9)
     log = sample_log(mdp, Policy.uniform(mdp), 30, 1, np.random.default_rng(0))
-    return Problem(
-        counts=log.counts(), behavior=Policy.uniform(mdp), discount=0.9, value_bounds=(0.0, 1.0)
-    )
+    return uniform_problem(log.counts(), 0.9, (0.0, 1.0))

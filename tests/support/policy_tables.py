@@ -13,6 +13,8 @@ LABELS = st.one_of(
     st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=6),
 )
 
+LIMITS = st.sampled_from(["=a; b", "", "dialysis"])
+
 
 @st.composite
 def policy_tables(draw):
@@ -72,4 +74,5 @@ def policy_tables(draw):
         column(numbers, 0.0),
         draw(st.integers(0, 10**9)) if trusted else None,
         column(st.booleans(), False) if draw(st.booleans()) else None,
+        column(LIMITS, "") if draw(st.booleans()) else None,
     )

@@ -14,6 +14,12 @@ REWARDS = st.one_of(
 DISCOUNTS = st.sampled_from([0.0, 0.3, 0.5, 0.9, 0.95, 0.99])
 
 
+def drawn_array(draw, elements, shape):
+    """An array of independent draws."""
+    size = int(np.prod(shape))
+    return np.array(draw(st.lists(elements, min_size=size, max_size=size))).reshape(shape)
+
+
 @st.composite
 def all_pairs(draw, max_states=6, max_actions=3, min_states=1):
     """Pairs with ragged actions."""

@@ -30,11 +30,6 @@ def refuse_three(task):
     return task
 
 
-def frozen(mdp):
-    """Whether the arrays of a model that came from another process are read-only."""
-    return not (mdp.probability.flags.writeable or mdp.pairs.offsets.flags.writeable)
-
-
 def improved(task):
     """What an algorithm makes of a problem, in numbers that compare bit for bit."""
     algorithm, problem = task

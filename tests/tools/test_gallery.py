@@ -11,14 +11,13 @@ from support.stand_in_ray import stand_in
 from surestep import extensions
 from surestep.environments.families import bandit
 
+PAGES = sorted(path for path in GALLERY.glob("*.md") if path.stem != "index")
+
 
 @pytest.fixture(autouse=True)
 def _own_marks(tmp_path, monkeypatch):
     """What is run here says nothing about what `make docs` has run."""
     monkeypatch.setattr(gallery, "DONE", tmp_path / "done")
-
-
-PAGES = sorted(path for path in GALLERY.glob("*.md") if path.stem != "index")
 
 
 # Of the others, `make test` reads the text, and `make test-all` and `make docs-all` run the code.

@@ -1,13 +1,17 @@
-"""What a release ships beside code: how to cite it, what changed, what is promised."""
+"""What a release ships beside code, and the tools that count its lines and set it up."""
 
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
+import pytest
 import yaml
 
 import check_wheel
 import surestep
+from environment import SETS, lock_of, parts_of
+from lines import beyond, lines_of_code
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,3 +55,49 @@ def test_pins_are_the_lock_without_its_digests():
 def test_the_policies_that_a_release_refers_to_are_there():
     assert "DeprecationWarning" in (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert "surestep --version --json" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+
+TEXT = '''"""A module.
+
+Of two lines.
+"""
+
+import math  # needed
+
+
+# A remark.
+def area(radius):
+    """Returns an area."""
+    text = """not a
+    docstring"""
+    return len(text), (
+        math.pi * radius**2
+    )
+'''
+
+
+def test_blanks_comments_and_docstrings_do_not_count():
+    assert lines_of_code(TEXT) == 1 + 1 + 2 + 3
+
+
+def test_rooms_above_their_budget_are_told():
+    lines = Counter({".": 5, "room": 14, "room/small": 3, "hall": 7})
+    assert beyond(lines, {".": 5, "room": 17, "hall": 7}) == []
+    assert beyond(lines, {".": 5, "room": 14, "room/small": 3, "hall": 7}) == []
+    (fault,) = beyond(lines, {".": 5, "room": 16, "hall": 7})
+    assert fault == "room has 17 lines of code, and its budget is 16"
+    assert len(beyond(lines, {".": 4, "room": 17, "cellar": 9})) == 3  # too many, gone, without
+
+
+@pytest.mark.parametrize("packages", SETS)
+def test_every_package_is_in_one_part_with_its_hashes(packages):
+    lock = lock_of(packages).read_text(encoding="utf-8")
+    expected = [line for line in lock.splitlines() if not line.startswith("#")]
+    parts = parts_of(lock_of(packages), 2)
+    assert sorted(line for part in parts for line in part.splitlines()) == sorted(expected)
+    for part in parts:
+        assert part[0].isalnum()
+        assert part.endswith("\n")
+        for above, line in zip(part.splitlines(), part.splitlines()[1:], strict=False):
+            assert line.startswith(" ") == above.endswith("\\")
+    assert abs(parts[0].count("==") - parts[1].count("==")) <= 1

@@ -20,7 +20,8 @@ from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
 from surestep.model.problem import Problem
-from surestep.planning.batch import TRUST_ALL, best_of_each, plan_elimination
+from surestep.planning.batch import plan_elimination
+from surestep.planning.optimum import TRUST_ALL, best_of_each
 
 COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are planned at once
 

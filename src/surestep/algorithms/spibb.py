@@ -28,7 +28,8 @@ from surestep.model.batch import ProblemBatch
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan
 from surestep.model.problem import Improvement, Problem
-from surestep.planning.iteration import GreedyStep, optimal, policy_iteration
+from surestep.planning.iteration import GreedyStep, policy_iteration
+from surestep.planning.optimum import optimal
 
 MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatArray], None]
 

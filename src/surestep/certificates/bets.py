@@ -111,6 +111,7 @@ class Bet(NamedTuple):
     least: float  # that a value can be
     stake: float
     turns: Turns | None = None  # where the values are of two kinds in turn, instead of both
+    at_least: float | None = None  # where no more is asked for than whether L is that
 
     @property
     def goal(self) -> float:
@@ -132,22 +133,30 @@ class Bet(NamedTuple):
         there = np.arange(self.series.shape[1]) < self.complete[:, np.newaxis]
         return self.least, float(self.series.max(initial=self.least, where=there))
 
+    def search(self, limits: tuple[float, float]) -> tuple[float, int]:
+        """Returns the mean, or gain, to try first, and how many to try."""
+        if self.at_least is not None:
+            return self.at_least, 1
+        least, most = limits
+        return (0.0, HALVINGS_IN_TURN) if self.turns else (least + (most - least) / 2, HALVINGS)
+
 
 def limits_of(bets: Sequence[Bet]) -> list[float]:
     """Returns L of each of several bets on as many series each, made together."""
     if not bets:
         return []
-    lower = np.empty(len(bets))
-    in_turn = [bet.turns is not None for bet in bets]
+    lower, limits = np.empty(len(bets)), [bet.limits for bet in bets]
+    first, halvings = zip(*map(Bet.search, bets, limits), strict=True)
     last_refuted_of.all(
         len(bets),
         RoomSize(),
         Bets(
             np.array([1 if bet.turns is None else bet.turns.cycle for bet in bets]),
             np.array([bet.stakes for bet in bets]),
-            np.array([bet.limits for bet in bets]),
+            np.array(limits),
             np.array([bet.goal for bet in bets]),
-            np.where(in_turn, HALVINGS_IN_TURN, HALVINGS),
+            np.array(first),
+            np.array(halvings),
             places(bet.series.ravel() for bet in bets),
             line(bet.series.ravel() for bet in bets),
             line(bet.complete for bet in bets),
@@ -177,11 +186,11 @@ class BetPlan(NamedTuple):
     score: float = 0.0  # the lower limit to be expected
     robust: bool = False  # with robust tails
 
-    def bet(self, rounds: Rounds, course: Course) -> Bet:
+    def bet(self, rounds: Rounds, course: Course, at_least: float | None) -> Bet:
         """Returns the bet on rounds that were made this way."""
         series, complete, _ = rounds
         least = 0.0 if self.turns is not None else least_of(self.way.who, course)
-        return Bet(series, complete, self.delta, least, self.stake, self.turns)
+        return Bet(series, complete, self.delta, least, self.stake, self.turns, at_least)
 
 
 class Fold(NamedTuple):
@@ -220,13 +229,9 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
     rolled out together, in so many runs, those that differ in the bet alone once.
     """
     different: dict[tuple[int, ...], Case] = {}
-    cases = []
-    for stacks, course, *_ in folds:
-        key = id(stacks), *map(id, course)
-        if key not in different:
-            most = most_rounds(stacks, course)
-            different[key] = Case(stacks, course, stacks.sizes > 0, PLANNING_SEED, most)
-        cases.append(different[key])
+    cases = [
+        case_among(different, stacks, course, stacks, PLANNING_SEED) for stacks, course, *_ in folds
+    ]
     levels, sides = Levels.of(folds), (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
     lengths = [  # of fewer than others have, the last one comes again
@@ -341,6 +346,16 @@ def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
         rounds.differences[there & (place % who == 0)],
         rounds.differences[there & (place % who > 0)],
     ]
+
+
+def case_among(
+    known: dict[tuple[int, ...], Case], stacks: Stacks, course: Course, fold: Stacks, seed: int
+) -> Case:
+    """Returns the case of a course, the same object for the same one; `fold` says what is read."""
+    key = id(stacks), *map(id, course)
+    if key not in known:
+        known[key] = Case(stacks, course, fold.sizes > 0, seed, most_rounds(stacks, course))
+    return known[key]
 
 
 def most_rounds(stacks: Stacks, course: Course) -> int:

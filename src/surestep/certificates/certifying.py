@@ -130,13 +130,13 @@ def certify_many(
             "certifiers, expected a policy for each problem"
         )
     asked = [*map(Question, certifiers, problems, policies)]
-    for judge, problem, policy in asked:
+    for judge, problem, policy, *_ in asked:
         arrays.expect("problem", problem, Problem)
         arrays.expect("policy", policy, Policy)
         check_certifier(judge)
         check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     alone = iter(claims_of([question for question in asked if not question.problem.signals]))
-    claims = (tried(certify_jointly, *q) if q.problem.signals else next(alone) for q in asked)
+    claims = (tried(certify_jointly, *q[:3]) if q.problem.signals else next(alone) for q in asked)
     return [
         claim
         if isinstance(claim, CertificateRefused)

@@ -183,6 +183,8 @@ class Question(NamedTuple):
     certifier: Any
     problem: Problem
     policy: Policy
+    at_least: float | None = None  # where no more is asked for than whether the gain is that
+    planned_for: float | None = None  # the δ of the plan, where it is that of another question
 
 
 def claims_of(asked: Sequence[Question]) -> list[Claim]:
@@ -192,7 +194,7 @@ def claims_of(asked: Sequence[Question]) -> list[Claim]:
     if asked and hasattr(asked[0].certifier, "certify_many"):
         together: list[Claim] = asked[0].certifier.certify_many(asked)
         return together
-    return [tried(judge.certify, problem, policy) for judge, problem, policy in asked]
+    return [tried(judge.certify, problem, policy) for judge, problem, policy, *_ in asked]
 
 
 def bound_of(claim: Claim) -> Bound:

@@ -7,10 +7,12 @@ level δ passes its limit. All are said to hold only if every one of them passes
 not keep its limit in truth, then it passes only if L_k is above its true gain, which has a chance
 of at most δ, and all pass with no larger chance. So whatever signals are wrong, and however their
 bounds depend on each other, P(all pass although not all hold) ≤ δ (an intersection–union test:
-Berger 1982). ∎ Nothing is shared, since nobody acts on a part of it alone.
+Berger 1982). ∎ Nothing is shared, since nobody acts on a part of it alone. Of further signals only
+whether they pass is asked for: a stitched claim tries their limits, and no other gains.
 
 **Bounds that hold at once** are shown beside it, at levels δ_k that add up to δ and were fixed
-beforehand: P(some L_k is too high) ≤ Σ δ_k = δ. ∎ All of m signals have δ/m, with two exceptions:
+beforehand: P(some L_k is too high) ≤ Σ δ_k = δ. ∎ Stitched ones are made of the rounds and stakes
+that were planned for δ. All of m signals have δ/m, with two exceptions:
 
 - robust: *one* event, that the rows of the true model lie in their sets, serves all signals; only
   rewards that are not known have to lie in their sets for each signal. With n things that are not
@@ -79,7 +81,7 @@ class Part(NamedTuple):
         refused = (each for each in (tested, lower) if isinstance(each, CertificateRefused))
         refusal = next(map(str, refused), None)
         passes = at_whole is not None and (at_whole > 0 if first else at_whole >= self.limit)
-        before, after = (value_of(signal, each) for each in (signal.problem.behavior, policy))
+        before, after = values_of(signal, (signal.problem.behavior, policy))
         return SignalClaim(
             name=signal.name,
             cost=signal.cost,
@@ -125,11 +127,19 @@ def at_levels(
     shares = [1 / number] * number
     if isinstance(judges[0], Robust):
         shares = shares_of_one_event([part.shown for part in parts], judges[0].known_start)
+    smaller = [
+        replace(judge, delta=share * judge.delta)
+        for judge, share in zip(judges, shares, strict=True)
+    ]
     asked = [
-        *(Question(judge, part.tested, policy) for judge, part in zip(judges, parts, strict=True)),
+        Question(judges[0], parts[0].tested, policy),
         *(
-            Question(replace(judge, delta=share * judge.delta), part.shown, policy)
-            for judge, part, share in zip(judges, parts, shares, strict=True)
+            Question(judge, part.tested, policy, at_least=part.limit)
+            for judge, part in zip(judges[1:], parts[1:], strict=True)
+        ),
+        *(
+            Question(less, part.shown, policy, planned_for=judge.delta)
+            for judge, less, part in zip(judges, smaller, parts, strict=True)
         ),
     ]
     claimed = isinstance(judges[0], OF_CHANCES)
@@ -185,15 +195,19 @@ def number_of(bound: Bound) -> float | None:
     return None if isinstance(bound, CertificateRefused) else float(bound)
 
 
-def value_of(signal: Signal, policy: Policy) -> float | None:
-    """Returns the estimate of a signal under a policy, as people see it; None where it has none."""
-    problem = signal.problem
-    try:
-        if problem.reach is not None:
-            model = stopped(problem).estimate()
-            found = reachability(model, problem.reach.states, policy, within=problem.reach.within)
-            return float(model.initial @ (found.lower + found.upper) / 2)
-        value = performance(problem.estimate(), policy)
-    except (NeverEnds, NotConverged):
-        return None
-    return 0.0 - value if signal.cost else value
+def values_of(signal: Signal, policies: Sequence[Policy]) -> list[float | None]:
+    """Returns the estimate of a signal under policies, as people see it; None where it has none."""
+    problem = stopped(signal.problem)
+    model, reach = problem.estimate(), problem.reach
+
+    def value(policy: Policy) -> float | None:
+        try:
+            if reach is None:
+                worth = performance(model, policy)
+                return 0.0 - worth if signal.cost else worth
+            found = reachability(model, reach.states, policy, within=reach.within)
+        except (NeverEnds, NotConverged):
+            return None
+        return float(model.initial @ (found.lower + found.upper) / 2)
+
+    return [*map(value, policies)]

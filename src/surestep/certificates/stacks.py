@@ -135,19 +135,22 @@ def roll_out_each(
     """Returns the rounds of each case by its way, until an entry is missing.
 
     A pair that is not readable cuts a rollout. Runs of the same number have the same random
-    numbers. Cases over the same pairs are rolled out together.
+    numbers. Cases over the same pairs are rolled out together; one that comes again, once.
     """
-    rounds: dict[int, Rounds] = {}
-    for group in alike(cases, runs):
-        some = [[ways[c]] for c in group]
-        tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=True)
+    asked = [(id(case), way) for case, way in zip(cases, ways, strict=True)]
+    different = dict(zip(asked, cases, strict=True))
+    keys, every = [*different], [*different.values()]
+    rounds: dict[tuple[int, Way], Rounds] = {}
+    for group in alike(every, runs):
+        some = [[keys[c][1]] for c in group]
+        tallied = roll_out_group([every[c] for c in group], some, purpose, runs, keep=True)
         for place, c in enumerate(group):
             part = slice(place * runs, (place + 1) * runs)
-            differences = tallied.differences[part, : cases[c].rounds]
-            rounds[c] = Rounds(
+            differences = tallied.differences[part, : every[c].rounds]
+            rounds[keys[c]] = Rounds(
                 np.ascontiguousarray(differences), tallied.complete[part], tallied.cuts[part]
             )
-    return [rounds[c] for c in range(len(cases))]
+    return [rounds[key] for key in asked]
 
 
 def tally_each(

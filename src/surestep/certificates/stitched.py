@@ -82,10 +82,10 @@ from surestep.certificates.bets import (
     REHEARSALS,
     BetPlan,
     Fold,
+    case_among,
     kinds_of,
     least_of,
     limits_of,
-    most_rounds,
     plans_at,
 )
 from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
@@ -164,6 +164,10 @@ class Stitched:
         check_settings(self)
         common.check_ranges(self, "return", "reward")
 
+    def level(self, *, robust: bool) -> float:
+        """Returns what is left of δ for bets."""
+        return (1 - self.tails) * self.delta if robust else self.delta
+
     def expected_bounds(
         self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
     ) -> list[list[Bound]]:
@@ -234,14 +238,15 @@ class Stitched:
         """
         same: dict[tuple[Stitched, int, int], Judging] = {}
 
-        def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging:
+        def judging_of(question: Question) -> Judging:
+            certifier, problem, policy, *terms = question
             common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
             key = replace(certifier, delta=0.5), id(problem), id(policy)
             if key not in same:
                 same[key] = certifier.judging_of(problem, policy)
-            return same[key]._replace(certifier=certifier)
+            return Judging(certifier, *same[key][1:5], *terms)
 
-        judging = [common.tried(judging_of, *question) for question in asked]
+        judging = [common.tried(judging_of, question) for question in asked]
         judged = common.usable(judging)
         found = iter(lower_limits([one for one in judged if one.is_open]))
 
@@ -391,11 +396,11 @@ class Planning(NamedTuple):
     def folds(self) -> list[Fold]:
         """Returns the fold as it plans without a robust set, and with one if there is any."""
         settings, (_, stacks, course, ratio, tails, alone) = self.certifier, self
-        smaller = (1 - settings.tails) * settings.delta
         plain = Fold(stacks, course, ratio, settings.delta, alone)
         if tails is None:
             return [plain]
-        return [plain, Fold(stacks, course._replace(tails=tails), ratio, smaller)]
+        level = settings.level(robust=True)
+        return [plain, Fold(stacks, course._replace(tails=tails), ratio, level)]
 
 
 class Judging(NamedTuple):
@@ -406,6 +411,13 @@ class Judging(NamedTuple):
     policy: Policy
     folds: Folds
     figures: dict[str, Scalar]
+    at_least: float | None = None  # see `Question`
+    planned_for: float | None = None
+
+    @property
+    def planner(self) -> Stitched:
+        """Returns the settings that fold 1 plans with."""
+        return replace(self.certifier, delta=self.planned_for or self.certifier.delta)
 
     @property
     def is_open(self) -> bool:
@@ -414,7 +426,7 @@ class Judging(NamedTuple):
 
     def certificate(self, lower: float, of_rounds: dict[str, Scalar]) -> Certificate:
         """Returns the claim of a lower limit, with the figures of its rounds, if there are any."""
-        certifier, problem, _, _, figures = self
+        certifier, problem, _, _, figures, *_ = self
         least, most = certifier.limits(problem)
         return common.claim_of(
             certifier,
@@ -447,29 +459,36 @@ def lower_limits(
     if len({one.certifier.series for one in judging}) > 1:
         return [lower_limits([one])[0] for one in judging]
     answers: dict[int, tuple[float, dict[str, Scalar]] | CertificateRefused] = {}
-    planning: dict[int, Planning] = {}
+    planning: dict[tuple[int, Stitched], Planning] = {}
     same: dict[int, tuple[Planning, Stacks]] = {}  # of folds: only robust sets differ with δ
-    for place, (certifier, problem, policy, folds, _) in enumerate(judging):
+    for place, one in enumerate(judging):
+        _, problem, policy, folds, *_ = one
+        key = _, planner = id(folds), one.planner
         try:
             if id(folds) not in same:
-                plain = certifier.planning(problem, policy, folds)
+                plain = planner.planning(problem, policy, folds)
                 same[id(folds)] = plain, stacks_of(folds.second)
-            tails = certifier.planned_tails(problem, policy, folds)
-            planning[place] = same[id(folds)][0]._replace(certifier=certifier, tails=tails)
+            if key not in planning:
+                tails = planner.planned_tails(problem, policy, folds)
+                planning[key] = same[id(folds)][0]._replace(certifier=planner, tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
-    found = plans_of([*planning.values()], LAST_REHEARSALS)
-    plans = dict(zip(planning, found, strict=True))
+    found = dict(zip(planning, plans_of([*planning.values()], LAST_REHEARSALS), strict=True))
+    plans: dict[int, BetPlan] = {}
     cases: dict[int, Case] = {}
-    for place, plan in plans.items():
-        (certifier, problem, policy, folds, _), one = judging[place], planning[place]
-        course = one.course
+    different: dict[tuple[int, ...], Case] = {}
+    for place, one in enumerate(judging):
+        if place in answers:
+            continue
+        certifier, problem, policy, folds, *_ = one
+        key = id(folds), one.planner
+        plan, fold = found[key], planning[key]
+        plans[place] = plan._replace(delta=certifier.level(robust=plan.robust))
+        course, stacks = fold.course, same[id(folds)][1]
         whole = certifier.robust_tails(problem, policy) if plan.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
-        stacks = same[id(folds)][1]
-        most = most_rounds(stacks, course)
-        cases[place] = Case(stacks, course, one.stacks.sizes > 0, certifier.seed, most)
+        cases[place] = case_among(different, stacks, course, fold.stacks, certifier.seed)
     ways = [plans[place].way for place in cases]
     runs = judging[0].certifier.series if judging else 0
     rolled = dict(zip(cases, roll_out_each([*cases.values()], ways, CERTIFYING, runs), strict=True))
@@ -479,7 +498,10 @@ def lower_limits(
         except CertificateRefused as refusal:
             answers[place] = refusal
             del rolled[place]
-    bets = [plans[place].bet(rounds, cases[place].course) for place, rounds in rolled.items()]
+    bets = [
+        plans[place].bet(rounds, cases[place].course, judging[place].at_least)
+        for place, rounds in rolled.items()
+    ]
     for (place, rounds), lower in zip(rolled.items(), limits_of(bets), strict=True):
         plan, (low, high) = plans[place], cases[place].course.limits
         answers[place] = (

@@ -17,7 +17,6 @@ from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep._settings import check_settings
 from surestep.errors import InvalidParameter
-from surestep.model.batch import MDPBatch
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP, spread_initial
 from surestep.model.pairs import Pairs, check_same_pairs
@@ -61,7 +60,6 @@ def mdp_of_rows(
 
 
 RewardConvention = Literal["known", "observed"]
-LARGE = 100_000  # transitions: such models are solved one by one, and need not be copied for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,10 +85,7 @@ class Truth(arrays.Frozen):
 
     def worth(self, policies: FloatArray) -> FloatArray:
         """Returns ρ [B] of policies [B, K] in the model."""
-        if self.mdp.num_transitions > LARGE:
-            one_by_one = (Policy(self.mdp.pairs, policy[self.pair]) for policy in policies)
-            return np.array([performance(self.mdp, policy) for policy in one_by_one])
-        values = evaluate_batch(MDPBatch.from_models([self.mdp]), policies[:, self.pair]).value
+        values = evaluate_batch(self.mdp, policies[:, self.pair]).value
         return arrays.weighted_rows(values, self.mdp.initial)
 
 

@@ -361,12 +361,30 @@ class Turns(NamedTuple):
 
 
 @helper
+def along_cell(stake: float, share: float, distance: float, width: float) -> tuple[float, float]:
+    """Returns p and q: where a factor is f at the worst end of a cell, the other end has p·f + q.
+
+    Or less: with λ, the distance y of the worst mean from the return to fear, and y − w at the
+    other end, factors are 1 + λ(a − y) along the cell, or 1 − c + c·a/y where c/y < λ is the stake.
+    The logarithm of the first is concave, and lies above the line between its ends. That of the
+    second is convex, and lies above the line that touches it at the worst end, by which f becomes
+    at least f + (f − 1 + c) w/y. Where the cell has both, what is known is f.
+    """
+    if stake * distance <= share:
+        return 1.0, stake * width
+    if distance > width and stake * (distance - width) >= share:
+        return 1.0 + width / distance, (share - 1.0) * width / distance
+    return 1.0, 0.0
+
+
+@helper
 def enough_reach(
     series: FloatArray,
     complete: IntArray,
     turns: Turns,
     ours: float,
     theirs: float,
+    width: float,
     goal: float,
     one_of: int,
 ) -> bool:
@@ -374,33 +392,45 @@ def enough_reach(
 
     What has to reach the goal is the capital of the bets, at any time; only the first `complete`
     [R] values are there. A capital too small for a double stays 0. `ours` and `theirs` are the
-    means that are to be refuted: of G_I from below, of G_b from above.
+    means that are to be refuted: of G_I from below, of G_b from above. With a `width`, they are the
+    worst of a cell, that of all means of π_b up to `theirs` + width, each with the same gain: what
+    is compared with the goal is nowhere in the cell more than the capital.
+
+    The capitals of bets on one mean are least at the worst of that mean. For the bet on both, a
+    line bounds the logarithm of each factor along the cell (`along_cell`): the sum of all is a
+    line, too, and least at one of the two ends.
     """
     least, most = turns.limits
     our_cap, their_cap = turns.largest_share / (ours - least), turns.largest_share / (most - theirs)
+    our_slope, our_shift = along_cell(turns.ours, turns.largest_share, ours - least, width)
+    their_slope, their_shift = along_cell(turns.theirs, turns.largest_share, most - theirs, width)
     stake_ours, alone_ours = min(turns.ours, our_cap), min(turns.ours_alone, our_cap)
     stake_theirs, alone_theirs = min(turns.theirs, their_cap), min(turns.theirs_alone, their_cap)
-    reached = 0
+    reached, half = 0, (complete.size + 1) // 2
     for run in range(complete.size):
-        together = turns.together
-        our_own = their_own = (1.0 - together) / 2
+        at_first = at_last = turns.together
+        our_own = their_own = (1.0 - turns.together) / 2
         capital, first = 0.0, 0
         while capital < goal and first < complete[run]:
             won = series[run, first] - ours
-            together *= 1.0 + stake_ours * won
+            factor = 1.0 + stake_ours * won
+            at_first *= our_slope * factor + our_shift
+            at_last *= factor
             our_own *= 1.0 + alone_ours * won
-            capital = together + our_own + their_own
+            capital = min(at_first, at_last) + our_own + their_own
             for i in range(first + 1, min(first + turns.cycle, complete[run])):
                 if capital >= goal:
                     break
                 won = series[run, i] + theirs
-                together *= 1.0 + stake_theirs * won
+                factor = 1.0 + stake_theirs * won
+                at_first *= factor
+                at_last *= their_slope * factor + their_shift
                 their_own *= 1.0 + alone_theirs * won
-                capital = together + our_own + their_own
+                capital = min(at_first, at_last) + our_own + their_own
             first += turns.cycle
         reached += capital >= goal
-        if reached * one_of >= run + 1 and 2 * (run + 1) >= complete.size:
-            return True
+        if reached * one_of >= max(run + 1, half):
+            return True  # for this t, or for R/2, whatever comes
         if (reached + complete.size - run - 1) * one_of < complete.size:
             return False  # even if all that are left did
     return False
@@ -418,24 +448,34 @@ def first_split_left(
 ) -> float:
     """Returns where, from `begin` on, the gain leaves means of π_b possible; else the most.
 
-    The means of π_b are gone through in cells, of which small ones come first. In a cell from ρ to
-    ρ + w the capital is nowhere less than where π_b has the mean ρ and π_I the mean ρ + w + gain. A
-    cell in which that does not reach the goal is halved. Means of π_I below the least return need
-    no refuting.
+    The means of π_b are gone through in cells, of which small ones come first. One in which less
+    than the capital, as `enough_reach` bounds it, does not reach the goal is halved. Means of π_I
+    below the least return need no refuting.
     """
     least, most = turns.limits
     smallest = SMALLEST_CELL * (most - least)
     width = min(smallest, most - begin)
     while begin < most:
         ours = begin + width + gain
-        if ours <= least or enough_reach(series, complete, turns, ours, begin, goal, one_of):
+        if ours <= least or enough_reach(series, complete, turns, ours, begin, width, goal, one_of):
             begin += width
-            width = min(1.5 * width, most - begin)
+            width = min(2 * width, most - begin)
         elif width > smallest:
             width /= 2
         else:
             return begin
     return most
+
+
+@helper
+def likely_mean(values: FloatArray, cycle: int, least: float) -> float:
+    """Returns the mean of what π_b got in rounds in turn; the least where there are none."""
+    total, number = 0.0, 0
+    for i in range(values.size):
+        if i % cycle > 0:
+            total -= values[i]
+            number += 1
+    return total / number if number > 0 else least
 
 
 class Bets(NamedTuple):
@@ -445,6 +485,7 @@ class Bets(NamedTuple):
     stakes: TableIn  # [C, 6] `together` to `largest_share` of `Turns`
     limits: TableIn  # [C, 2] of all values of one mean, or of all returns
     goal: FloatsIn  # [C]
+    first: FloatsIn  # [C] the mean, or gain, that is tried first
     halvings: IntsIn  # [C] of the search
     places: IntsIn  # [C+1] where the values of each set begin
     values: FloatsIn  # series after series
@@ -469,18 +510,27 @@ def last_refuted_of(first: int, last: int, room: Room, bets: Bets, lower: Floats
         if cycle > 1:
             below, above = least - most, most - least
         hardest = least  # means of π_b below it are refuted with any gain below `above`
+        likely = likely_mean(series[0, : complete[0]], cycle, least)  # of π_b
+        middle = bets.first[c]
         for _ in range(bets.halvings[c]):
-            middle = below + (above - below) / 2
             if not below < middle < above:
                 break
-            if cycle > 1:
+            if cycle == 1:
+                refuted = enough_reach(
+                    series, complete, turns, middle, least, 0.0, goal, bets.one_of
+                )
+            elif likely + middle > least and not enough_reach(
+                series, complete, turns, likely + middle, likely, 0.0, goal, bets.one_of
+            ):
+                refuted = False  # one mean mostly tells, and spares the way through all of them
+            else:
                 left = first_split_left(series, complete, turns, middle, goal, bets.one_of, hardest)
                 refuted = left == most
-            else:
-                left = least
-                refuted = enough_reach(series, complete, turns, middle, least, goal, bets.one_of)
+                if not refuted:
+                    hardest = likely = left
             if refuted:
                 below = middle
             else:
-                above, hardest = middle, left
+                above = middle
+            middle = below + (above - below) / 2
         lower[c] = below

@@ -1,16 +1,18 @@
 """Known MDP to numbers: evaluation, optimisation and occupancy, each with a proven error."""
 
 from surestep.model.policy import Plan
-from surestep.planning.batch import EvaluationBatch, PlanBatch, evaluate_batch, optimal_batch
 from surestep.planning.evaluation import (
     Evaluation,
+    EvaluationBatch,
     evaluate,
+    evaluate_batch,
     evaluate_with_bound,
     occupancy,
     performance,
     q_values,
 )
-from surestep.planning.iteration import optimal, policy_iteration, value_iteration
+from surestep.planning.iteration import policy_iteration, value_iteration
+from surestep.planning.optimum import PlanBatch, optimal, optimal_batch
 from surestep.planning.reachability import ReachChance, reachability
 
 __all__ = [

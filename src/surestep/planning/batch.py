@@ -1,44 +1,37 @@
-"""Many models of one shape at once: evaluation and optimisation along a leading axis.
+"""Many models of one shape at once, by elimination, or one by one.
 
 In which order states are eliminated, and where entries fill in, is found once for a shape. That
-takes longer than one small model does by itself, which is why `evaluate` is no batch of one.
+takes longer than one small model does by itself, which is why a single one goes another way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, RunWords
-from surestep._reprs import short_repr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
-from surestep.kernels.elimination import (
-    Allowed,
-    Solutions,
-    evaluate_each,
-    improve_each,
-    room_to_evaluate,
-    room_to_improve,
-)
+from surestep.kernels.elimination import evaluate_each, room_to_evaluate
 from surestep.kernels.records import EliminationPlan, Models
 from surestep.model.batch import MDPBatch
+from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
 from surestep.planning.chain import TOO_MANY_STEPS
-from surestep.planning.ends import endless_circle, goes_round, refuse_endless
-from surestep.planning.evaluation import evaluate_with_bound
+from surestep.planning.ends import endless_circle, goes_round
 from surestep.planning.horizons import certified_steps, longest_horizon
-from surestep.planning.iteration import ITERATION_LIMIT, optimal
-from surestep.planning.proof import SMALLEST_NORMAL, TIE_TOLERANCE, most_terms
+from surestep.planning.proof import SMALLEST_NORMAL, most_terms
 from surestep.planning.pruning import FixedRows
 
 MOST_WORK = 2_000_000  # multiplications of one solve; beyond, other ways to a value are faster
 MOST_STATES = 2_000  # beyond, even looking for an order takes long where much fills in
-TRUST_ALL = -1  # an N∧ that every pair exceeds
+
+Given = TypeVar("Given")
+Part = TypeVar("Part")
 
 
 def plan_elimination(
@@ -110,70 +103,59 @@ def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EvaluationBatch:
-    """V^π of each model, with the fields of `Evaluation` along a leading axis."""
+def eliminated(
+    batch: MDPBatch, probability: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Returns values [B, S], residuals and proven errors [B] of policies, found on all cores.
 
-    value: FloatArray  # [B, S]
-    residual: FloatArray  # [B]
-    error_bound: FloatArray  # [B]
-
-    __repr__ = short_repr("value.shape", "value", "error_bound")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlanBatch:
-    """A best policy of each model, with the fields of `Plan` along a leading axis."""
-
-    probability: FloatArray  # [B, K], the policies
-    value: FloatArray  # [B, S]
-    iterations: IntArray  # [B]
-    residual: FloatArray  # [B]
-    error_bound: FloatArray  # [B]
-
-    __repr__ = short_repr("value.shape", "value", "iterations", "error_bound")
-
-
-def evaluate_batch(batch: MDPBatch, policy: Policy | FloatArray) -> EvaluationBatch:
-    """V^π of every model, for one policy or one each (probabilities [B, K]).
-
-    Of several times as many policies, those after the first B are for the same models again. Models
-    in which little fills in are solved by a compiled elimination on all cores, others one by one.
+    None where that takes too much work, or where a policy may never end in its model.
     """
-    arrays.expect("batch", batch, MDPBatch)
-    probability = policies_of(batch, policy)
-    size = max(batch.num_models, probability.shape[0])
-    around = goes_round(batch_rows(batch, batch.probability.max(axis=0)))
-    if around:
-        refuse_endless_members(batch, probability)
     plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
-    if plan is None:
-        parts = [
-            evaluate_with_bound(
-                batch.model(b % batch.num_models),
-                Policy(batch.pairs, probability[b % probability.shape[0]]),
-            )
-            for b in range(size)
-        ]
-        return EvaluationBatch(*stacked(parts, "value", "residual", "error_bound"))
-    steps = steps_under(batch, probability, plan, size) if around else most_steps(batch)
+    around = may_go_round(batch)
+    if plan is None or (around and endless_members(batch, probability).any()):
+        return None
+    steps = steps_under(batch, probability, plan) if around else most_steps(batch)
+    size, room = max(batch.num_models, len(probability)), room_to_evaluate(plan)
     value, residual = np.empty((size, batch.num_states)), np.empty(size)
-    room = room_to_evaluate(plan)
     evaluate_each.all(size, room, models_of(batch), probability, plan, value, residual)
-    return EvaluationBatch(value, residual, proven_errors(batch, value, residual, steps, 0.0))
+    return value, residual, proven_errors(batch, value, residual, steps, 0.0)
 
 
-def steps_under(
-    batch: MDPBatch, probability: FloatArray, plan: EliminationPlan, size: int
-) -> FloatArray:
-    """Bounds the steps of each policy in its model [B]; see `planning.evaluation.chain_steps`.
+def may_go_round(batch: MDPBatch) -> bool:
+    """Tells whether pairs of discount 1 go round, with the transitions of all models."""
+    return goes_round(batch_rows(batch, batch.probability.max(axis=0)))
+
+
+def one_by_one(
+    models: MDPBatch | FiniteMDP, given: Sequence[Given], solve: Callable[[FiniteMDP, Given], Part]
+) -> list[Part]:
+    """Solves each model by itself, with what is given; see `evaluate_batch` for their numbers.
+
+    An error begins with the name of its model in a batch.
+    """
+    if isinstance(models, FiniteMDP):
+        return [solve(models, each) for each in given]
+    parts = []
+    for place in range(max(models.num_models, len(given))):
+        try:
+            each = given[place % len(given)]
+            parts.append(solve(models.model(place % models.num_models), each))
+        except (NeverEnds, NotConverged) as problem:
+            problem.args = (f"{member_name(models, place)}: {problem}",)
+            raise
+    return parts
+
+
+def steps_under(batch: MDPBatch, probability: FloatArray, plan: EliminationPlan) -> FloatArray:
+    """Bounds the steps of each policy in its model [B]; see `planning.horizons.chain_steps`.
 
     Every policy must end for certain in its model.
     """
     clock = models_of(batch)._replace(reward=np.ones((1, batch.pairs.num_pairs)))
+    size, room = max(batch.num_models, len(probability)), room_to_evaluate(plan)
     steps, residual = np.empty((size, batch.num_states)), np.empty(size)
     try:
-        evaluate_each.all(size, room_to_evaluate(plan), clock, probability, plan, steps, residual)
+        evaluate_each.all(size, room, clock, probability, plan, steps, residual)
     except ZeroDivisionError:  # a chain is singular, up to rounding
         raise NotConverged(TOO_MANY_STEPS) from None
     most = steps.max(axis=1)
@@ -183,18 +165,6 @@ def steps_under(
         raise NotConverged(f"{member_name(batch, int(np.argmin(proven)))}: {TOO_MANY_STEPS}")
     bounds: FloatArray = most / theta
     return bounds
-
-
-def refuse_endless_members(batch: MDPBatch, probability: FloatArray) -> None:
-    """Refuses a batch in which a policy may never end, naming the model and a state."""
-    endless = endless_members(batch, probability)
-    if endless.any():
-        first = int(endless.argmax())
-        chances = batch.probability[first % batch.num_models]
-        try:
-            refuse_endless(batch_rows(batch, chances), probability[first % len(probability)])
-        except NeverEnds as problem:
-            raise NeverEnds(f"{member_name(batch, first)}: {problem}") from None
 
 
 def member_name(batch: MDPBatch, place: int) -> str:
@@ -224,89 +194,37 @@ def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
 
 def batch_rows(batch: MDPBatch, chances: FloatArray) -> FixedRows:
     """Returns the shape of the batch with these probabilities [T]."""
-    return FixedRows(
-        batch.pairs,
-        batch.discount,
-        batch.offsets,
-        batch.successor,
-        chances,
-        batch.expected_reward[0],
-    )
-
-
-def optimal_batch(batch: MDPBatch) -> PlanBatch:
-    """Finds a best policy of every model, by policy iteration; see `evaluate_batch`, `optimal`.
-
-    Where pairs of discount 1 go round, the models are solved one by one.
-    """
-    arrays.expect("batch", batch, MDPBatch)
-    around = goes_round(batch_rows(batch, batch.probability.max(axis=0)))
-    elimination = plan_elimination(batch.pairs, batch.offsets, batch.successor)
-    if elimination is None or around:
-        plans = [optimal(batch.model(b)) for b in range(batch.num_models)]
-        policies = np.array([plan.policy.probability for plan in plans])
-        return PlanBatch(
-            policies, *stacked(plans, "value", "iterations", "residual", "error_bound")
-        )
-    steps = most_steps(batch)
-    size, pairs = batch.num_models, batch.pairs.num_pairs
-    start = np.zeros((size, batch.num_states))
-    every = Allowed(np.zeros(pairs), np.zeros((1, pairs), np.int64), np.array([TRUST_ALL]))
-    found = best_of_each(models_of(batch), every, elimination, start, "of model")
-    error = proven_errors(batch, found.value, found.residual, steps, TIE_TOLERANCE)
-    return PlanBatch(found.policy, found.value, found.iterations, found.residual, error)
-
-
-def best_of_each(
-    models: Models, allowed: Allowed, plan: EliminationPlan, start: FloatArray, where: str
-) -> Solutions:
-    """Policy iteration from values [B, S], over what is allowed, compiled and on all cores.
-
-    Of B a multiple of the number of models, each part is for the same models again.
-    """
-    pairs = allowed.behavior.size
-    solutions = Solutions.from_values(start, pairs)
-    room = room_to_improve(plan, pairs)
-    rules = (TIE_TOLERANCE, ITERATION_LIMIT)
-    improve_each.all(len(start), room, models, allowed, plan, *rules, solutions)
-    if solutions.iterations.max() > ITERATION_LIMIT:
-        first = int(solutions.iterations.argmax()) % len(models.reward)
-        raise NotConverged(
-            f"policy iteration {where} {first} stopped after {ITERATION_LIMIT} rounds, the limit"
-        )
-    return solutions
+    rows = (batch.offsets, batch.successor, chances)
+    return FixedRows(batch.pairs, batch.discount, *rows, batch.expected_reward[0])
 
 
 def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:
-    """Returns each attribute of all parts, along a leading axis."""
-    return [np.array([getattr(part, name) for part in parts]) for name in names]
+    """Returns each attribute of all parts, along a leading axis; that of one is not copied."""
+    rows = ([getattr(part, name) for part in parts] for name in names)
+    return [np.array(each) if len(each) > 1 else np.asarray(each[0])[np.newaxis] for each in rows]
 
 
-def policies_of(batch: MDPBatch, policy: Policy | FloatArray) -> FloatArray:
+def policies_of(models: MDPBatch | FiniteMDP, policy: Policy | FloatArray) -> FloatArray:
     """Probabilities [1, K] or [B, K], validated."""
+    pairs = models.pairs
+    number, name = (models.num_models, "batch") if isinstance(models, MDPBatch) else (1, "model")
     if isinstance(policy, Policy):
-        check_same_pairs("the batch", batch.pairs, "the policy", policy.pairs)
+        check_same_pairs(f"the {name}", pairs, "the policy", policy.pairs)
         return policy.probability[np.newaxis]
     rows = arrays.numbers("policies", policy, InvalidPolicy).shape[:1]
-    times = max(1, rows[0] // batch.num_models) if rows else 1
-    shape = (times * batch.num_models, batch.pairs.num_pairs)
-    words = RunWords("action probabilities", "row", batch.pairs.state_name, layer="policy")
+    times = max(1, rows[0] // number) if rows else 1
+    words = RunWords("action probabilities", "row", pairs.state_name, layer="policy")
+    shape = (times * number, pairs.num_pairs)
     probability = arrays.floats("policies", policy, shape, InvalidPolicy, least=0)
     return np.ascontiguousarray(
-        arrays.normalised_runs(probability, batch.pairs.offsets, words, InvalidPolicy)
+        arrays.normalised_runs(probability, pairs.offsets, words, InvalidPolicy)
     )
 
 
 def models_of(batch: MDPBatch) -> Models:
     """Returns the arrays of a batch as kernels take them."""
-    return Models(
-        batch.pairs.offsets,
-        batch.offsets,
-        batch.successor,
-        batch.probability,
-        batch.discount,
-        batch.expected_reward,
-    )
+    rows = (batch.offsets, batch.successor, batch.probability)
+    return Models(batch.pairs.offsets, *rows, batch.discount, batch.expected_reward)
 
 
 def most_steps(batch: MDPBatch) -> float:

@@ -11,14 +11,18 @@ from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep._settings import check_setting
 from surestep.errors import NotConverged
+from surestep.model.batch import MDPBatch
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Plan, Policy, PolicyLike, policy_of
+from surestep.planning.batch import eliminated, one_by_one, policies_of, stacked
 from surestep.planning.chain import Method, change_range, largest, solve
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 from surestep.planning.pruning import Backup
+
+LARGE = 100_000  # transitions: such models are solved one by one, and need not be copied for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +32,7 @@ class Evaluation:
     value: FloatArray  # [S]
     residual: float  # max_s |(T_π v)(s) − v(s)|
     error_bound: float
-    method: Method  # the one that was used
+    method: str  # the one that was used, also "elimination"
 
     __repr__ = short_repr("value", "error_bound", "method")
 
@@ -37,25 +41,34 @@ class Evaluation:
         return Plan(policy, self.value, iterations, self.residual, self.error_bound, q)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluationBatch:
+    """V^π of each model, with the fields of `Evaluation` along a leading axis; `[b]` is one."""
+
+    value: FloatArray  # [B, S]
+    residual: FloatArray  # [B]
+    error_bound: FloatArray  # [B]
+    method: tuple[str, ...]  # [B]
+
+    __repr__ = short_repr("value.shape", "value", "error_bound")
+
+    def __getitem__(self, b: int) -> Evaluation:
+        """Returns the evaluation of one model."""
+        residual, error = float(self.residual[b]), float(self.error_bound[b])
+        return Evaluation(self.value[b], residual, error, self.method[b])
+
+
 def evaluate(
-    mdp: FiniteMDP,
-    policy: PolicyLike,
-    *,
-    method: Method = "auto",
-    tolerance: float | None = None,
+    mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto", tolerance: float | None = None
 ) -> FloatArray:
     """V^π [S]: the expected discounted reward from each state. See `evaluate_with_bound`."""
     return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance).value
 
 
 def evaluate_with_bound(
-    mdp: FiniteMDP,
-    policy: PolicyLike,
-    *,
-    method: Method = "auto",
-    tolerance: float | None = None,
+    mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto", tolerance: float | None = None
 ) -> Evaluation:
-    """V^π with a proven bound on its error.
+    """V^π with a proven bound on its error: `evaluate_batch` of one model and one policy.
 
     The policy may come as the Plan, the Improvement or the Result that has it, or as an array of
     probabilities [S, A], as `Policy.dense` gives it.
@@ -67,13 +80,53 @@ def evaluate_with_bound(
     reward and value, or what doubles can prove. One that cannot be proved raises NotConverged,
     whose `evaluation` is what was reached.
     """
+    arrays.expect("mdp", mdp, FiniteMDP)
+    checked = policy_of(policy, mdp)
+    return evaluate_batch(mdp, checked, method=method, tolerance=tolerance)[0]
+
+
+def evaluate_batch(
+    models: MDPBatch | FiniteMDP,
+    policy: Policy | FloatArray,
+    *,
+    method: Method = "auto",
+    tolerance: float | None = None,
+) -> EvaluationBatch:
+    """V^π of every model, for one policy or one each (probabilities [B, K]).
+
+    Of several times as many policies, those after the first B are for the same models again. One
+    model is a batch of one: with a Policy it is solved by itself, as `evaluate_with_bound` says.
+    Batches, and several policies [B, K] of one model, go through a compiled elimination on all
+    cores where little fills in; there, every policy must end where nothing is discounted. All
+    others are solved one by one, and so is everything where a method or a tolerance is asked for.
+    """
     check_setting("method", method, Method)
-    checked = check_inputs(mdp, policy)
-    chain, horizon = chain_under(mdp, checked.probability)
-    # A row of the chain adds up the successors of all actions in one sum.
-    longest = int(arrays.run_lengths(chain.offsets).max()) + int(
-        arrays.run_lengths(mdp.pairs.offsets).max()
+    arrays.expect("models", models, (MDPBatch, FiniteMDP))
+    alone = method != "auto" or tolerance is not None
+    if isinstance(models, FiniteMDP):
+        alone = alone or isinstance(policy, Policy) or models.num_transitions > LARGE
+        models = models if alone else MDPBatch.from_models([models])
+    probability = policies_of(models, policy)
+    if isinstance(models, MDPBatch) and not alone:
+        found = eliminated(models, probability)
+        if found is not None:
+            return EvaluationBatch(*found, ("elimination",) * len(found[0]))
+    each = (
+        [policy] if isinstance(policy, Policy) else [Policy(models.pairs, p) for p in probability]
     )
+    parts = one_by_one(models, each, lambda mdp, one: evaluate_alone(mdp, one, method, tolerance))
+    value, residual, error = stacked(parts, "value", "residual", "error_bound")
+    return EvaluationBatch(value, residual, error, tuple(part.method for part in parts))
+
+
+def evaluate_alone(
+    mdp: FiniteMDP, policy: Policy, method: Method, tolerance: float | None
+) -> Evaluation:
+    """Returns V^π of one model, solved by itself."""
+    chain, horizon = chain_under(mdp, policy.probability)
+    # A row of the chain adds up the successors of all actions in one sum.
+    runs = (chain.offsets, mdp.pairs.offsets)
+    longest = sum(int(arrays.run_lengths(offsets).max()) for offsets in runs)
     rule = StoppingRule.of(mdp, tolerance, horizon)
     rule = replace(rule, terms=max(rule.terms, longest + 8))
 
@@ -111,11 +164,7 @@ def evaluate_as_proven(
 
 
 def performance(
-    mdp: FiniteMDP,
-    policy: PolicyLike,
-    *,
-    method: Method = "auto",
-    tolerance: float | None = None,
+    mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto", tolerance: float | None = None
 ) -> float:
     """ρ(π, M) = Σ_s ι(s) V^π(s), of a policy as `evaluate_with_bound` takes it."""
     value = evaluate(mdp, policy, method=method, tolerance=tolerance)

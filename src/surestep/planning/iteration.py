@@ -20,7 +20,7 @@ from surestep.kernels._device import brought_home, machine_for
 from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Plan, Policy, negated
+from surestep.model.policy import Plan, Policy
 from surestep.planning.chain import (
     DENSE_STATES,
     FAST,
@@ -38,12 +38,11 @@ from surestep.planning.evaluation import (
     check_inputs,
     evaluate_as_proven,
     evaluate_with_bound,
-    q_values,
 )
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, refuse
 from surestep.planning.pruning import Backup, averaged, best_of, pruned
-from surestep.planning.total import best_ending, ending_iteration, may_last
+from surestep.planning.total import ending_iteration, may_last
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
 Range = tuple[float, float]  # the smallest and the largest entry
@@ -52,49 +51,6 @@ ValueUpdate = Callable[[FloatArray, FloatArray, Range], FloatArray]
 ITERATION_LIMIT = 1_000
 SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a large model
 INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the next round
-
-
-def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
-    """Returns a best policy π* and its value; with `minimise`, the policy of the least value.
-
-    Small models go through policy iteration. Larger ones begin with value iteration, unless no
-    state leads to an earlier one; it is all that a model needs on which sweeps shrink the residual
-    fast. Others are solved one strongly connected component after the other, those that others lead
-    to first; where sweeps of a component are slow, policy iteration of the whole takes over. Among
-    equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
-    values; by default 1e-10 of the largest reward and value, or what doubles prove. One that cannot
-    be proved raises NotConverged, whose `plan` is what was reached. Where some policy may go round
-    for ever without discount, the best is sought of those that end for certain, or go on for
-    nothing if the model says that this is worth 0; see `planning.total`.
-    """
-    arrays.expect("mdp", mdp, FiniteMDP)
-    if mdp.num_pairs == mdp.num_states and mdp.discount.max() == 1.0:  # nothing to choose
-        return only_plan(mdp, tolerance)
-    if minimise:
-        endless = None if mdp.endless is None else -mdp.endless
-        costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward, endless=endless)
-        try:
-            return negated(optimal(costs, tolerance=tolerance))
-        except NotConverged as problem:
-            if problem.plan is not None:
-                problem.plan = negated(problem.plan)
-            raise
-    if mdp.endless != np.inf and may_last(mdp):
-        return best_ending(mdp, tolerance, best_of_all)
-    return best_of_all(mdp, tolerance)
-
-
-def only_plan(mdp: FiniteMDP, tolerance: float | None) -> Plan:
-    """Returns the plan of a model in which every state has one action."""
-    only = Policy.uniform(mdp)
-    try:
-        found = evaluate_with_bound(mdp, only, tolerance=tolerance)
-    except NotConverged as problem:
-        if isinstance(problem.evaluation, Evaluation):
-            reached = problem.evaluation
-            problem.plan = reached.plan(only, 1, q_values(mdp, reached.value))
-        raise
-    return found.plan(only, 1, q_values(mdp, found.value))
 
 
 def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan:

@@ -30,6 +30,7 @@ DEFAULT_TOLERANCE = 1e-10  # relative to max |R| + max |v|
 LOOSEST_DEFAULT = 1e-3  # nobody who asks for no tolerance expects less
 SMALLEST_NORMAL = 2.0**-1022  # below it, rounding errors are as large as just above it
 ROW_EXCESS = 3 * ROUNDING_SLACK  # how far a row of P_π may sum above or below 1
+Tolerance = Annotated[float | None, Meta(gt=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class StoppingRule:
     def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> StoppingRule:
         """Returns the rule for residuals of Bellman backups: sums over successors, then actions."""
         arrays.expect("mdp", mdp, FiniteMDP)
-        check_setting("tolerance", arrays.plain(tolerance), Annotated[float | None, Meta(gt=0)])
+        check_setting("tolerance", arrays.plain(tolerance), Tolerance)
         rewards = (mdp.reward, mdp.ending_reward)
         return cls(
             horizon,

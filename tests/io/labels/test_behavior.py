@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.log_tables import frame_of, write_table
+from support.log_tables import KINDS, frame_of, write_table
 from support.strategies import all_pairs, policies
 from surestep.errors import InvalidLog, InvalidPolicy, ShapeMismatch, SurestepError
 from surestep.io import read_log
@@ -20,7 +20,6 @@ from surestep.model import Pairs, Policy
 from surestep.pipeline.evidence import assemble
 
 COLUMNS = ("state", "action", "probability")
-KINDS = (".csv", ".jsonl", ".parquet")
 MEMORY = {
     "dict": lambda frame: frame,
     "pandas": pandas.DataFrame,
@@ -118,16 +117,8 @@ def test_probabilities_may_have_a_decimal_comma(tmp_path):
         (["a,x,nan"], InvalidPolicy, "found 'nan'"),
         (["a,x,0_1"], InvalidPolicy, "found '0_1'"),
         (["a,x,"], InvalidLog, "row 1, column 'p': found nothing, expected a value"),
-        (
-            ["a,x,0.5", "b,x,1", "a,x,0.5"],
-            InvalidLog,
-            "row 3: state 'a', action 'x' is there ag",
-        ),
-        (
-            ["a,x,0.5", "a,y,0.4"],
-            InvalidPolicy,
-            r"t\.csv: action probabilities of state 'a' sum to 0\.9, expected 1",
-        ),
+        (["a,x,0.5", "b,x,1", "a,x,0.5"], InvalidLog, "row 3: state 'a', action 'x' is there ag"),
+        (["a,x,0.5", "a,y,0.4"], InvalidPolicy, r"t\.csv: .* of state 'a' sum to 0\.9, expected 1"),
         (["a,x,0.5", "a,y,0.500002"], InvalidPolicy, "sum to 1.000002, expected 1"),
         ([",x,1"], InvalidLog, "row 1, column 'state': found nothing, expected a value"),
         (["a,,1"], InvalidLog, "row 1, column 'action': found nothing, expected a value"),
@@ -341,20 +332,9 @@ def test_a_rest_within_rounding_is_no_probability_of_unseen_actions():
 @pytest.mark.parametrize(
     ("seen", "low", "high", "message"),
     [
-        (
-            [4],
-            [0.3],
-            [0.4],
-            "the logged probability of state 'b', action 'y' is between 0.3 and 0.4: the policy "
-            "that made the log looks at more than the state columns",
-        ),
+        ([4], [0.3], [0.4], "of state 'b', action 'y' is between 0.3 and 0.4: the policy that"),
         ([0], [0.5], [0.5 * (1 + 3e-9)], "looks at more than the state columns"),
-        (
-            [0, 1],
-            [0.5, 0.6],
-            [0.5, 0.6],
-            "actions seen in state 'a' sum to 1.1, expected at most 1",
-        ),
+        ([0, 1], [0.5, 0.6], [0.5, 0.6], "seen in state 'a' sum to 1.1, expected at most 1"),
         ([0, 1, 2], [0.2] * 3, [0.2] * 3, "actions seen in state 'a' sum to 0.6, expected 1;"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.log_tables import COLUMNS, frame_of, rows_of, write_table
+from support.log_tables import COLUMNS, DERIVED, KINDS, frame_of, rows_of, write_table
 from support.strategies import decision_logs
 from surestep.errors import InvalidLog
 from surestep.io import read_log
@@ -16,7 +16,6 @@ from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import REWARD_BINS, inspect_log
 
 CENTS = st.integers(-500, 500).map(lambda cents: cents / 100)
-DERIVED = tuple(name for name in COLUMNS if name != "next_state")
 NUMBERS = ("0", "1", "2.5", "-3", "1e3")
 
 
@@ -39,7 +38,7 @@ def found_in(facts):
 @settings(max_examples=3)
 @given(
     log=decision_logs(rewards=CENTS),
-    kind=st.sampled_from((".csv", ".jsonl", ".parquet")),
+    kind=st.sampled_from(KINDS),
     columns=st.sampled_from((COLUMNS, DERIVED)),
     rng=st.randoms(),
 )
@@ -49,11 +48,7 @@ def test_a_sound_log_is_counted_as_counting_counts_it(log, kind, columns, rng, f
     source = read_log(write_table(folder / f"log{kind}", rows, columns))
     facts = inspect_log(source)
     counts = source.counts()
-    visits = Counter()
-    transitions = counts.transitions
-    for s, a, times in zip(transitions.state, transitions.action, transitions.times, strict=True):
-        visits[counts.states[s], counts.actions[a]] += times
-    assert +Counter(pairs_of(facts, facts.visits)) == visits
+    assert +Counter(pairs_of(facts, facts.visits)) == visits_of(counts)
     taken = Counter(((row["state"],), (row["action"],)) for row in rows)
     assert pairs_of(facts, facts.taken) == taken
     assert facts.rows == len(rows)
@@ -260,10 +255,9 @@ def test_labels_with_quotes_and_steps_beyond_all_bounds_are_only_text(tmp_path):
     assert len(facts.rewards.bins) == 1  # the width of others would be infinite
 
 
-def visits_by_counting(source):
+def visits_of(counts):
     """The visits of every pair, as counting finds them."""
-    counts, visits = source.counts(), Counter()
-    rows = counts.transitions
+    rows, visits = counts.transitions, Counter()
     for s, a, times in zip(rows.state, rows.action, rows.times, strict=True):
         visits[counts.states[s], counts.actions[a]] += times
     return visits
@@ -282,7 +276,7 @@ def test_binned_labels_are_counted_by_their_bins(tmp_path, rule):
     path.write_text("episode,step,state,action,reward,done\n" + "\n".join(lines) + "\n")
     source = read_log(path, bins=bins_of(rule))
     facts = inspect_log(source)
-    assert +Counter(pairs_of(facts, facts.visits)) == visits_by_counting(source)
+    assert +Counter(pairs_of(facts, facts.visits)) == visits_of(source.counts())
     assert len(facts.states) < 7 or len(facts.actions) < 3
     path.write_text(path.read_text() + "9,0,nan,nan,0,0\n")
     facts = inspect_log(read_log(path, bins=bins_of(rule.replace("quantiles=3", "width=1"))))

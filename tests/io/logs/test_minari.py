@@ -1,6 +1,6 @@
 """Episodes of environments as logs: what the environment did, from Minari's files and by hand."""
 
-import builtins
+import sys
 import types
 import warnings
 from collections import Counter
@@ -122,16 +122,12 @@ def test_rollouts_count_as_what_happened(view, plans):
     np.testing.assert_equal(as_attributes, columns)
 
 
-def buffer_of(number, episode):
-    return EpisodeBuffer(id=number, **episode)
-
-
 def dataset_of(name, env, episodes):
     with warnings.catch_warnings():  # about authors and environments that nobody needs here
         warnings.simplefilter("ignore")
         return minari.create_dataset_from_buffers(
             name,
-            [buffer_of(i, episode) for i, episode in enumerate(episodes)],
+            [EpisodeBuffer(id=i, **episode) for i, episode in enumerate(episodes)],
             observation_space=env.observation_space,
             action_space=env.action_space,
             data_format="hdf5",
@@ -256,13 +252,6 @@ def test_data_sets_that_cannot_be_read_are_named(local_minari):
 
 
 def test_without_minari_the_command_that_installs_it_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest, **more):
-        if name.partition(".")[0] == "minari":
-            raise ImportError(f"No module named {name!r}")
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(MissingExtra, match=r"pip install '\.\[rl\]'$"):
         from_minari("corridor/test-v0")

@@ -40,13 +40,6 @@ def table(rows, *columns, **made):
 
 
 PLAIN = ("episode", "step", "state", "action")
-WITH_GAPS = {
-    "episode": ["e", "e", "e", "f"],
-    "step": ["0", "1", "2", "0"],
-    "x": ["1", "3", None, None],
-    "action": ["a"] * 4,
-    "reward": ["0"] * 4,
-}
 
 
 def digest(source):
@@ -79,6 +72,45 @@ def test_rows_that_are_episodes_need_no_more():
     assert source.load() == read_log(by_hand).load()
 
 
+MISSING = "expected a value (leave such rows out, or give them a value, in the query of a desc"
+STAMP = "a time stamp such as 2025-03-31 14:05 (if it is a date"
+DATES = "with reader={'timestampformat': …}, such as %d/%m/%Y, %m/%d/%Y or %Y-%m"
+TWICE = "row 3, column 'step': in episode 'e', step 1 is there 2 times, by its time stamps; exp"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reading", "says"),
+    [
+        ({"step": ["03/04/2025"] * 3}, {}, "row 1, column 'step': found '03/04/2025', expected"),
+        ({"step": ["03/04/2025"] * 3}, {}, DATES),
+        ({"step": ["first"] * 3}, {}, STAMP),
+        ({"step": ["2025-04-03", "2025-04-04", "soon"]}, {}, "row 3, column 'step': found 'soon'"),
+        ({"step": ["2025-01-01", "2025-01-02", "2025-01-02"]}, {}, TWICE),
+        ({}, {"columns": {"time": "state"}}, "column 'state': found 'a', expected a time"),
+        ({"terminated": ["0"] * 3}, {"ends": "complete"}, "found column 'terminated' that does so"),
+        ({"state": ["1", "3", None]}, {}, f"row 3, column 'state': found nothing, {MISSING}"),
+        (
+            {"state": ["1", "3", None]},
+            {"bins": {"state": {"width": 2}}},
+            "found nothing, expected a finite number, since the column is binned",
+        ),
+        *(
+            (
+                {"reward": ["1", text, "0"]},
+                {},
+                f"row 2, column 'reward': found {text!r}, expected a finite number (write it with",
+            )
+            for text in ("1.250,75", "-0,5", "1'000")
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_can_be_done(changes, reading, says):
+    log = {"episode": ["e"] * 3, "step": ["0", "1", "2"], "state": ["a"] * 3, "action": ["x"] * 3}
+    with pytest.raises((InvalidLog, InvalidParameter)) as refusal:
+        read_log(log | {"reward": ["0"] * 3} | changes, **{"ends": "clock", **reading}).counts()
+    assert says in str(refusal.value)
+
+
 @pytest.mark.parametrize("column", ["step", "terminated", "truncated"])
 def test_rows_that_may_belong_together_are_no_episodes(column):
     log = {"state": ["a", "b"], "action": ["x", "y"], "reward": [1, 0], column: [0, 1]}
@@ -95,82 +127,6 @@ def test_episodes_come_by_their_time(tmp_path):
     }  # fmt: skip
     assert read_log(log).load().reward.tolist() == [1, 2]
     assert read_log(log, columns={"time": "began"}).load().reward.tolist() == [2, 1]
-
-
-BASE = {
-    "episode": ["1", "1"], "step": ["0", "1"], "state": ["a", "b"], "action": ["x", "x"],
-    "reward": ["1", "0"],
-}  # fmt: skip
-
-CLOCK = {"ends": "clock"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "reading", "says"),
-    [
-        ({"step": ["03/04/2025", "04/04/2025"]}, CLOCK, "row 1, column 'step': found '03/04/2025'"),
-        (
-            {"step": ["2025-04-03", "soon"]},
-            CLOCK,
-            "row 2, column 'step': found 'soon', expected a wh",
-        ),
-        ({"step": ["2025-04-03", "2025-04-03"]}, {}, "step"),
-        ({}, CLOCK | {"columns": {"time": "state"}}, "column 'state': found 'a', expected a time"),
-        (
-            {"terminated": ["0", "1"]},
-            {"ends": "complete"},
-            "found column 'terminated' that does so too",
-        ),
-    ],
-)
-def test_what_makes_no_sense_is_refused(changes, reading, says):
-    with pytest.raises((InvalidLog, InvalidParameter)) as refusal:
-        read_log(BASE | changes, **reading).counts()
-    assert says in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({}, "expected a value (leave such rows out, or give them a value, in the query of a "
-         "description); 2 rows are affected"),
-        ({"bins": {"x": {"width": 2}}}, "expected a finite number, since the column is binned"),
-    ],
-)  # fmt: skip
-def test_what_is_missing_is_named_with_what_can_be_done(settings, says):
-    with pytest.raises(InvalidLog) as refused:
-        read_log(WITH_GAPS, columns={"state": ["x"]}, ends="clock", **settings).counts()
-    assert f"row 3, column 'x': found nothing, {says}" in str(refused.value)
-
-
-@pytest.mark.parametrize("text", ["1.250,75", "-0,5", "1'000"])
-def test_a_number_in_another_notation_is_refused_with_what_can_be_done(text):
-    with pytest.raises(InvalidLog) as refused:
-        read_log(BASE | {"reward": ["1", text]}, ends="clock").counts()
-    says = f"row 2, column 'reward': found {text!r}, expected a finite number (write it with a deci"
-    assert says in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("03/04/2025", "with reader={'timestampformat': …}, such as %d/%m/%Y, %m/%d/%Y or %Y-%m"),
-        ("first", "a time stamp such as 2025-03-31 14:05 (if it is a date"),
-    ],
-)
-def test_a_stamp_that_could_be_several_dates_is_refused_with_how_to_say_which(text, says):
-    stamped = WITH_GAPS | {"step": [text] * 4, "x": ["1"] * 4}
-    with pytest.raises(InvalidLog) as refused:
-        read_log(stamped, columns={"state": ["x"]}, ends="clock").counts()
-    assert f"row 1, column 'step': found {text!r}, expected" in str(refused.value)
-    assert says in str(refused.value)
-
-
-def test_two_rows_of_one_time_are_refused():
-    tied = WITH_GAPS | {"step": ["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-01"]}
-    says = r"row 3, column 'step': in episode 'e', step 1 is there 2 times, by its time stamps; exp"
-    with pytest.raises(InvalidLog, match=says):
-        read_log(tied | {"x": ["1"] * 4}, columns={"state": ["x"]}, ends="clock").counts()
 
 
 def test_measurements_are_read_in_the_notation_of_the_file(tmp_path):

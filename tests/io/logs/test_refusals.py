@@ -32,18 +32,9 @@ def counting(folder, *lines, header=HEADER):
         (["1,0.5,a,x,1,0,0"], "column 'step': found '0.5', expected a whole number"),
         (["1,0,a,x,1,maybe,0"], "column 'terminated': found 'maybe', expected true or false"),
         (["1,0,a,x,1,0,"], "column 'truncated': found nothing, expected true or false"),
-        (
-            ["1,0,a,x,1,0,0", "1,0,a,x,1,0,0"],
-            "in episode '1', step 0 is there 2 times; expected once",
-        ),
-        (
-            ["1,0,a,x,1,0,0", "1,2,a,x,1,0,0"],
-            "row 1, .* in episode '1', step 0 is followed by step 2",
-        ),
-        (
-            ["1,0,a,x,1,1,0", "1,1,a,x,1,0,0"],
-            "row 2, .* in episode '1', the episode ended at step 0; exp",
-        ),
+        (["1,0,a,x,1,0,0"] * 2, "in episode '1', step 0 is there 2 times; expected once"),
+        (["1,0,a,x,1,0,0", "1,2,a,x,1,0,0"], "row 1, .* episode '1', step 0 is followed by step 2"),
+        (["1,0,a,x,1,1,0", "1,1,a,x,1,0,0"], "row 2, .*'1', the episode ended at step 0; exp"),
         (["1,0,a,x,1e-400,0,0"], "found '1e-400', which needs 400 digits after the point"),
         (["1,0,a,x,1e-30,0,0", "1,1,a,x,1e9,0,0"], "cannot be added up exactly; round"),
         (["1,0,a,x,1,0"], r"log\.csv cannot be read: .*: 7 Found: 6"),
@@ -75,9 +66,7 @@ def test_a_step_without_next_state_says_why(folder):
     header = "state,action,reward,next_state,terminated,truncated"
     kept = counting(folder, "a,x,1,,1,0", "a,x,1,,0,1", "a,x,1,b,0,0", header=header)
     assert sum(kept.dropped.values()) == 1
-    with pytest.raises(
-        InvalidLog, match="column 'next_state': found nothing, expected a value, or"
-    ):
+    with pytest.raises(InvalidLog, match="'next_state': found nothing, expected a value, or"):
         counting(folder, "a,x,1,,0,0", header=header)
     pair = "s,t,action,reward,next_s,next_t"
     path = folder / "pair.csv"
@@ -91,12 +80,12 @@ def test_a_step_without_next_state_says_why(folder):
     [
         (
             "episode,step,stat,action,reward",
-            "no column says what the state is; the columns are 'episode', 'step', 'stat', 'act",
+            "no column says what the state is; the columns are 'episode', 'step', 's",
         ),
         ("episode,step,obs,observation,action,reward", "may be column 'obs' or 'observation'"),
         (
             "step,state,action,reward",
-            r"what the episode is; .* columns=\{'episode': …\}, or next states with",
+            r"the episode is; .* columns=\{'episode': …\}, or next states",
         ),
         (
             "episode,stat,acton",
@@ -104,10 +93,7 @@ def test_a_step_without_next_state_says_why(folder):
             r"columns=\{'step': …, 'state': …, 'action': …, 'reward'",
         ),
         ("state,state,action", "column 'state' is given twice"),
-        (
-            "state,,action",
-            r"columns are 'state', 'Unnamed: 1', 'action'; .* columns=\{'reward': …\}",
-        ),
+        ("state,,action", r"are 'state', 'Unnamed: 1', 'action'; .* columns=\{'reward': …\}"),
         ("date,action,reward", "what the state is; the columns are 'date', 'action', 'reward'; n"),
     ],
 )
@@ -165,25 +151,6 @@ def test_rewards_of_another_type_are_refused(tmp_path):
     path = write_table(tmp_path / "log.parquet", rows, tuple(ROW))
     with pytest.raises(InvalidLog, match="reward, is of type BOOLEAN, expected numbers"):
         read_log(path, ends="complete").counts()
-
-
-@settings(max_examples=settings.default.max_examples // 2)
-@given(
-    content=st.one_of(
-        st.binary(max_size=200),
-        st.text(st.sampled_from('01,"\n\r;ab\t .{}:[]'), max_size=80).map(
-            lambda text: f"state,action,reward,next_state\n{text}".encode()
-        ),
-    ),
-    kind=st.sampled_from([".csv", ".tsv", ".txt", ".csv.gz", ".parquet", ".jsonl", ".xes"]),
-)
-def test_any_bytes_are_counted_or_refused(content, kind, folder):
-    path = folder / f"fuzz{kind}"
-    path.write_bytes(content)
-    try:
-        read_log(path).counts().to_counts()
-    except SurestepError as refusal:
-        assert "fuzz" in str(refusal)  # noqa: PT017
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if ROLES[role].aliases])

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.model_files import BIT, DOUBLE, bits, offsets, umb, write_umb
+from support.model_files import BIT, DOUBLE, bits
+from support.umb_parts import actions, doubles, values
+from support.umb_parts import read as read_umb
 from surestep import optimal
 from surestep.errors import InvalidModel
-from surestep.io import read_mdp
 from surestep.io.models.checker import Actions, number_actions
 
 
@@ -17,25 +18,15 @@ def read(folder, choices, branches, *, initial=0, labels=None, rewards=None, nam
     labels, rewards = labels or {}, rewards or {}
     marks = {label: {"applies-to": ["states"], "type": BIT} for label in labels}
     earned = {"reward": {"applies-to": list(rewards), "type": DOUBLE}} if rewards else {}
-    files = {
-        f"annotations/aps/{label}/states/values.bin": bits(np.isin(np.arange(len(choices)), states))
-        for label, states in labels.items()
-    }
-    for level, values in rewards.items():
-        name = f"annotations/rewards/reward/{level}/values.bin"
-        files[name] = np.array(values, "<f8").tobytes()
     table = sorted(set(names or ()), reverse=True)
-    if names:
-        texts = [name.encode() for name in table]
-        files["actions/choices/values.bin"] = np.array(
-            [table.index(name) for name in names], "<u4"
-        ).tobytes()
-        files["actions/choices/string-mapping.bin"] = offsets([len(text) for text in texts])
-        files["actions/choices/strings.bin"] = b"".join(texts)
-    index = {"annotations": {"aps": marks, "rewards": earned}}
-    more = {"index": index, "files": files}
-    archive = umb(choices, branches, actions=len(table), initial=(initial,), more=more)
-    return read_mdp(write_umb(folder / "m.umb", *archive), 0.5)
+    taken = [table.index(name) for name in names or ()]
+    files = actions(*taken, strings=table)["files"] if names else {}
+    for label, states in labels.items():
+        files |= values("aps", label, states=bits(np.isin(np.arange(len(choices)), states)))
+    files |= values("rewards", "reward", **{name: doubles(*each) for name, each in rewards.items()})
+    more = {"index": {"annotations": {"aps": marks, "rewards": earned}}, "files": files}
+    settings = {"actions": len(table), "initial": (initial,), "more": more}
+    return read_umb(folder, choices, branches, **settings)
 
 
 def successors(mdp):
@@ -142,39 +133,18 @@ ORDERS = {  # the names of each state's choices, the file's numbering, our label
     "as in the file, where that rises": ([["c"], ["b", "d"]], "abcd", "abcd", [[2], [1, 3]]),
     "by first appearance": ([["b", "a"], ["c"]], "abc", "bac", [[0, 1], [2]]),
     "by first appearance in any state": ([["b", "c"], ["a", "b"]], "cba", "bca", [[0, 1], [2, 0]]),
-    "in one order, whatever states have": (
-        [["a", "b"], ["b", "a"]],
-        "ab",
-        "ab",
-        [[0, 1], [1, 0]],
-    ),
-    "not by their names": (
-        [["a10", "b", "a9"]],
-        ["a10", "a9", "b"],
-        ["a10", "b", "a9"],
-        [[0, 1, 2]],
-    ),
+    "in one order, whatever states have": ([["a", "b"], ["b", "a"]], "ab", "ab", [[0, 1], [1, 0]]),
+    "not by their names": ([["a10", "b"]], ["b", "a10"], ["a10", "b"], [[0, 1]]),
     "without the ones that nobody has": ([["b", "a"]], "abc", "ba", [[0, 1]]),
     "by position": ([[None, None], [None]], [None], None, [[0, 1], [0]]),
-    "by position where there is no name": (
-        [["a", None], [None]],
-        ["a", None],
-        ["a", "1", "0"],
-        [[0, 1], [2]],
-    ),
+    "by position without a name": ([["a", None], [None]], ["a", None], "a10", [[0, 1], [2]]),
     "after a name that is repeated": (
-        [["go", "go", "go"], ["go"]],
-        ["go"],
-        ["go", "go (2)", "go (3)"],
-        [[0, 1, 2], [0]],
+        [["go", "go", "go"], ["go"]], ["go"], ["go", "go (2)", "go (3)"], [[0, 1, 2], [0]],
     ),
     "after a name that looks repeated": (
-        [["go (2)", "go", "go"]],
-        ["go", "go (2)"],
-        ["go (2)", "go", "go (2) (2)"],
-        [[0, 1, 2]],
+        [["x (2)", "x", "x"]], ["x", "x (2)"], ["x (2)", "x", "x (2) (2)"], [[0, 1, 2]],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ORDERS)

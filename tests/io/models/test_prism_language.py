@@ -111,8 +111,6 @@ def test_many_states_are_named_when_somebody_asks(tmp_path, monkeypatch):
     mdp = from_prism(write(tmp_path, several), 0.9, initial="uniform")
     assert named == [False, False, True, False]
     assert sorted(mdp.pairs.state_labels) == ["(x=0)", "(x=1)"]
-    named.pop()
-    assert named == [False, False, True, False]
 
 
 def test_a_state_called_end_stays_even_if_it_is_entered_surely(tmp_path):
@@ -227,9 +225,7 @@ def test_several_initial_states_become_a_distribution_when_asked_for(tmp_path):
     third = 1 / 3
     assert starts("uniform") == {"(x=0)": 0.5, "(x=1)": 0.5, "(x=2)": 0.0, "(x=3)": 0.0}
     assert starts("late") == {"(x=0)": 0.0, "(x=1)": third, "(x=2)": third, "(x=3)": third}
-    with pytest.raises(
-        InvalidModel, match="initial is 'soon', expected one of 'uniform', 'late', "
-    ):
+    with pytest.raises(InvalidModel, match="'soon', expected one of 'uniform', 'late', "):
         starts("soon")
 
 
@@ -404,71 +400,47 @@ def test_totals_of_programs_are_storms(tmp_path_factory, texts, goal):
 # ---- refusals ---------------------------------------------------------------------------------
 
 BODY = "module m x : [0..1] init 0; [] true -> (x'=1-x); endmodule "
-REFUSED = {
-    "an empty program": ("", {}, "Storm says: WrongFormatException: Parsing error at 1:1"),
-    "a typo": (
-        MACHINE.replace("endmodule", "endmodul"),
-        {},
-        'Parsing error at 8:1: expecting "endmodule"',
-    ),
-    "a constant without a value": (
+STEP = "mdp module m x : [0..1] init 0; [] true -> {}; endmodule"
+RATES = "ctmc module m x : [0..1] init 0; <> true -> 3 : (x'=1-x); endmodule"
+EARNED = 'rewards "a" true : 1; endrewards'
+REFUSED = [
+    ("", {}, "Storm says: WrongFormatException: Parsing error at 1:1"),
+    (MACHINE.replace("endm", "endn"), {}, 'Parsing error at 8:1: expecting "endmodule"'),
+    (
         MACHINE,
         {},
         "no value is given for the constants wear, expected one for each, such as constants={'we",
     ),
-    "a constant that does not exist": (
-        MACHINE,
-        {"constants": {"wear": 0.5, "tear": 1}},
-        "Storm says: Unknown constant 'tear'.",
-    ),
-    "a constant of another type": (
-        MACHINE,
-        {"constants": {"wear": True}},
-        "Storm says: InvalidArgumentException: Illegal type of expression defining constant 'wear'",
-    ),
-    "a probability above 1": (MACHINE, {"constants": "wear=2"}, "Storm says: "),
-    "probabilities that sum to 0.9": (
-        "mdp module m x : [0..1] init 0; [] true -> 0.9 : (x'=1); endmodule",
+    (MACHINE, {"constants": {"wear": 0.5, "tear": 1}}, "Storm says: Unknown constant 'tear'."),
+    (MACHINE, {"constants": {"wear": True}}, "Illegal type of expression defining constant 'wear'"),
+    (MACHINE, {"constants": "wear=2"}, "Storm says: "),
+    (
+        STEP.format("0.9 : (x'=1)"),
         {},
         "probabilities of state 0, choice 0 sum to 0.9, expected 1; 2 of 2 choices are affected",
     ),
-    "a value out of range": (
-        "mdp module m x : [0..1] init 0; [] true -> (x'=x+1); endmodule",
-        {},
-        "leads to an out-of-bounds value (2) for the variable 'x'",
-    ),
-    "several reward structures": (
-        f'mdp {BODY} rewards "a" true : 1; endrewards rewards "b" true : 2; endrewards',
+    (STEP.format("(x'=x+1)"), {}, "leads to an out-of-bounds value (2) for the variable 'x'"),
+    (
+        f'mdp {BODY} {EARNED} rewards "b" true : 2; endrewards',
         {},
         "reward is None, expected one of the program's reward structures: 'a', 'b'",
     ),
-    "another reward structure": (
-        f'mdp {BODY} rewards "a" true : 1; endrewards',
-        {"reward": "b"},
-        "reward is 'b', expected one of the program's reward structures: 'a'",
-    ),
-    "a label that does not exist": (
-        f'mdp {BODY} label "home" = x=1;',
-        {"end": "hom"},
-        "end is 'hom', expected a label of the program: ",
-    ),
-    "several initial states": (
-        "mdp module m x : [0..1]; [] true -> (x'=1-x); endmodule init true endinit",
+    (f"mdp {BODY} {EARNED}", {"reward": "b"}, "reward is 'b', expected one of the program's rew"),
+    (f'mdp {BODY} label "home" = x=1;', {"end": "hom"}, "end is 'hom', expected a label of the "),
+    (
+        f"mdp {BODY.replace(' init 0', '')} init true endinit",
         {},
         "2 states (0, 1, …) are marked as 'init', expected one initial state; initial='uniform'",
     ),
-    "a chain with rates": (
-        "ctmc module m x : [0..1] init 0; <> true -> 3 : (x'=1-x); endmodule",
-        {},
-        "the model is of type 'ctmc', expected 'mdp' or 'dtmc'",
-    ),
-}
+    (RATES, {}, "the model is of type 'ctmc', expected 'mdp' or 'dtmc'"),
+]
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_storm_does_not_like_is_refused_with_the_file(tmp_path, capfd, name, monkeypatch):
+@pytest.mark.parametrize(("program", "arguments", "words"), REFUSED)
+def test_what_storm_does_not_like_is_refused_with_the_file(
+    tmp_path, capfd, program, arguments, words, monkeypatch
+):
     monkeypatch.undo()  # Storm has a process of its own
-    program, arguments, words = REFUSED[name]
     path = write(tmp_path, program)
     with pytest.raises(InvalidModel) as refusal:
         from_prism(path, **{"discount": 0.9, **arguments})

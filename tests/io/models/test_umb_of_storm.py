@@ -72,17 +72,11 @@ def test_storms_exports_are_read(tmp_path, compression):
 
 
 SHIPPED = Path(stormpy.examples.__file__).parent / "files"
+BOTH = {f"{kind}_rewards": f"mdp_general.{kind[:5]}.rew" for kind in ("state", "transition")}
 EXPLICIT = {  # .tra, .lab and the rewards that Storm ships as examples of its dialect
     "a chain": ("die", "die", {"transition_rewards": "die.coin_flips.trans.rew"}),
     "two dice": ("two_dice", "two_dice", {"transition_rewards": "two_dice.flip.trans.rew"}),
-    "both rewards": (
-        "mdp_general",
-        "mdp_general",
-        {
-            "state_rewards": "mdp_general.state.rew",
-            "transition_rewards": "mdp_general.trans.rew",
-        },
-    ),
+    "both rewards": ("mdp_general", "mdp_general", BOTH),
     "no rewards": ("mdp_whitespaces", "mdp_general", {}),
 }
 
@@ -109,26 +103,18 @@ def test_explicit_files_in_storms_dialect_are_converted_by_stormpy(tmp_path, nam
         assert not mdp.reward.any()
 
 
-KINDS_OF_MODELS = {
-    "ctmc": (
-        "ctmc\nmodule m\n x : [0..1] init 0;\n <> x=0 -> 3 : (x'=1);\nendmodule",
-        "stochastic",
-    ),
-    "ma": ("ma\nmodule m\n x : [0..1] init 0;\n <> x=0 -> 3 : (x'=1);\nendmodule", "urgent-stoch"),
-    "pomdp": (
-        "pomdp\nobservables x endobservables\nmodule m\n x : [0..1] init 0;\n"
-        " [a] x=0 -> (x'=1);\nendmodule",
-        "2 observations",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS_OF_MODELS)
-def test_other_kinds_of_models_are_refused(tmp_path, kind):
-    text, words = KINDS_OF_MODELS[kind]
-    with pytest.raises(
-        InvalidModel, match=f"m.umb: the model has .*{words}.*, expected discrete t"
-    ):
+@pytest.mark.parametrize(
+    ("kind", "command", "words"),
+    [
+        ("ctmc", "<> x=0 -> 3 :", "stochastic"),
+        ("ma", "<> x=0 -> 3 :", "urgent-stoch"),
+        ("pomdp observables x endobservables", "[a] x=0 ->", "2 observations"),
+    ],
+)
+def test_other_kinds_of_models_are_refused(tmp_path, kind, command, words):
+    text = f"{kind} module m x : [0..1] init 0; {command} (x'=1); endmodule"
+    words = f"m.umb: the model has .*{words}.*, expected discrete t"
+    with pytest.raises(InvalidModel, match=words):
         read_mdp(export(build(tmp_path, text), tmp_path / "m.umb"), 0.9)
 
 
