@@ -270,6 +270,8 @@ def worst_values(
 ) -> list[Plan]:
     """Returns the `worst_value` of each set, under its policy and its floor [S]."""
     cases = [*zip(sets, policies, floors, strict=True)]
+    if not joinable(sets) and len(sets) > 1:  # each is found as it would be alone, to the last bit
+        return [plan for s, p, f in cases for plan in worst_values([s], [p], [f])]
     if not joinable(sets):
         return [worst_value(*case) for case in cases]
     rules = [rule_of(*case) for case in cases]
