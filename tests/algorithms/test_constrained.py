@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from support.strategies import problems
 from surestep import Counts, Policy, Problem
 from surestep.algorithms import Constrained, Limited, Limits
-from surestep.algorithms import provable as module
-from surestep.errors import InvalidParameter
 from surestep.model.signals import Reach, Signal, reaching
 
 FREE = {"n_wedge": 0, "rounds": 1e-9, "price": 0}  # nothing but the limits of signals
@@ -243,9 +241,3 @@ def test_no_limit_is_ever_broken(problem, seed, margin, n_wedge, within):
     scarce = problem.counts.visits <= n_wedge
     assert (made.policy.probability == problem.behavior.probability)[scarce].all()
     assert made.unmet == ()
-
-
-def test_many_pairs_are_refused(monkeypatch):
-    monkeypatch.setattr(module, "MOST_PAIRS", 7)
-    with pytest.raises(InvalidParameter, match=r"8 pairs, but the linear program of constrained"):
-        Constrained(**FREE).improve(ward())

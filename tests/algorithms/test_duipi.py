@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surestep import Counts, Policy, Problem
+from support.problems import uniform_problem
+from surestep import Counts
 from surestep.algorithms import DUIPI, duipi
 
 
@@ -47,8 +48,7 @@ def published(times, rewards, discount, xi, estimator, rounds):
 def problem_of(times, rewards, **terms):
     """The problem of tables, with known rewards."""
     counts = Counts.from_dense(times, rewards=rewards, terminal=terms.pop("terminal", None))
-    terms = {"discount": 0.9, "value_bounds": (-50.0, 50.0)} | terms
-    return Problem(counts=counts, behavior=Policy.uniform(counts), **terms)
+    return uniform_problem(counts, **{"discount": 0.9, "value_bounds": (-50.0, 50.0)} | terms)
 
 
 def random_tables(seed, states=4, actions=3, most=12):
@@ -127,24 +127,3 @@ def test_without_a_prior_unseen_pairs_are_worth_what_the_rule_says(unseen, actio
     found = DUIPI(xi=0.0, estimator="frequentist").improve(problem)
     assert found.policy.dense()[0].argmax() == action
     assert found.policy.dense()[2].tolist() == [0.5, 0.5]  # nothing was tried: nothing to lean to
-
-
-def test_an_action_never_tried_is_never_taken_where_another_was():
-    times = np.zeros((1, 3, 1), int)
-    times[0, 1] = 5
-    for estimator in ("bayesian", "frequentist"):
-        found = DUIPI(xi=0.0, estimator=estimator).improve(
-            problem_of(times, [[100.0, -1.0, 100.0]], value_bounds=(-1e3, 1e3))
-        )
-        assert found.policy.dense().tolist() == [[0.0, 1.0, 0.0]]
-
-
-def test_the_prior_gives_every_state_a_tenth_of_a_visit():
-    """At γ = 0: (n·r₁ + 0.1·(r₁ + r₂)) / (n + 0.2) of the two known outcomes."""
-    times = np.array([[[3, 0], [3, 0]], [[1, 0], [1, 0]]])
-    rewards = np.zeros((2, 2, 2))
-    rewards[0, 0] = [1.0, -40.0]  # (3.1 − 4) / 3.2 < 0
-    for estimator, action in (("bayesian", 1), ("frequentist", 0)):
-        problem = problem_of(times, rewards, discount=0.0)
-        found = DUIPI(xi=0.0, estimator=estimator).improve(problem)
-        assert found.policy.dense()[0].argmax() == action

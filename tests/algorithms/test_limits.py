@@ -30,7 +30,7 @@ from surestep.certificates import Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter
 from surestep.model import Pairs, Policy
-from surestep.model.batch import CountsBatch, ProblemBatch
+from surestep.model.batch import ProblemBatch
 from surestep.planning import q_values
 
 CASES = [algorithm for name in ALGORITHMS for algorithm in SETTINGS[name]]
@@ -166,20 +166,7 @@ def test_an_algorithm_that_does_not_look_is_held_to_the_limits(problem, seed):
 
 @given(problem=problems(), seed=SEEDS, n_wedge=st.integers(0, 9), least=st.integers(0, 12))
 def test_many_data_sets_keep_to_limits_as_one_does(problem, seed, n_wedge, least):
-    counts = problem.counts
-    batch = ProblemBatch(
-        counts=CountsBatch(
-            *(counts.pairs, counts.offsets, counts.successor, counts.times[np.newaxis]),
-            replace(counts.rewards, values=counts.rewards.values[np.newaxis])
-            if not counts.rewards.known
-            else counts.rewards,
-            *(counts.starts[np.newaxis], counts.terminal),
-        ),
-        behavior=problem.behavior,
-        discount=problem.discount,
-        value_bounds=problem.value_bounds,
-        unseen=problem.unseen,
-    )
+    counts, batch = problem.counts, ProblemBatch.from_problems([problem])
     for allowed in (None, ~closed_at_random(problem, seed)):
         limits = Limits(least_visits=least, allowed=allowed)
         algorithm = limited(SPIBB(n_wedge=n_wedge), limits)

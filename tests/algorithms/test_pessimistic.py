@@ -1,13 +1,14 @@
 """MBIE turned round, and the robust MDP with its safety test, on small models."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from support.problems import uniform_problem
-from surestep import Counts, Policy, Problem
+from surestep import Counts
 from surestep.algorithms import SPIBB, PessimisticMBIE, RobustMDP
 from surestep.algorithms.pessimistic import ball_around
 from surestep.errors import InvalidParameter
@@ -20,9 +21,7 @@ def crossing(left, right, rewards=((0.0, 0.0), (1.0, 1.0), (0.0, 0.0)), **terms)
     table = np.zeros((3, 2, 3), int)
     table[0, 0, 1], table[0, 1, 2] = left, right
     counts = Counts.from_dense(table, rewards=rewards, terminal=[False, True, True])
-    terms = {"discount": 0.5, "value_bounds": (-2.0, 3.0)} | terms
-    behavior = Policy.from_dense(counts, [[0.5, 0.5]] * 3)
-    return Problem(counts=counts, behavior=behavior, **terms)
+    return uniform_problem(counts, **{"discount": 0.5, "value_bounds": (-2.0, 3.0)} | terms)
 
 
 def ball_of(algorithm, problem):
@@ -136,12 +135,8 @@ def test_the_errors_of_both_evaluations_count_against_the_robust_policy(
 @pytest.mark.parametrize("algorithm", [PessimisticMBIE(), RobustMDP()])
 def test_worst_cases_need_discounting(algorithm):
     split = two_successor(crossing(5, 5).counts)
-    problem = Problem(
-        counts=split.counts,
-        behavior=split.lift(crossing(5, 5).behavior),
-        discount=np.ones(split.counts.pairs.num_pairs),
-        value_bounds=(0.0, 1.0),
-    )
+    problem = uniform_problem(split.counts, np.ones(split.counts.pairs.num_pairs), (0.0, 1.0))
+    problem = replace(problem, behavior=split.lift(crossing(5, 5).behavior))
     assert SPIBB(n_wedge=0).improve(problem).plan.value[0] == pytest.approx(1.0)
     with pytest.raises(InvalidParameter, match="discount of state 0, action 0 is 1, expected less"):
         algorithm.improve(problem)

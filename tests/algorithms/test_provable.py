@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.problems import uniform_problem
+from support.problems import logged_problem, uniform_problem
 from support.strategies import problems
 from surestep import Counts, FiniteMDP, Policy, Problem, optimal, performance, sample_log
 from surestep.algorithms import Provable
@@ -120,9 +120,7 @@ def test_rewards_that_vary_have_a_price():
     errors = []
     for log in (exact, noisy):
         counts = log.counts()
-        problem = Problem(
-            counts=counts, behavior=behavior, discount=0.9, value_bounds=(-20.0, 20.0)
-        )
+        problem = logged_problem(log, 0.9, (-20.0, 20.0), behavior)
         value = np.zeros(2)
         errors.append(module.standard_errors(problem, problem.estimate(), value)[:2])
     assert (errors[0] == 0).all()

@@ -1,18 +1,21 @@
-"""Settings out of range, unknown names, and settings as text."""
+"""What algorithms share: settings, names, values of pairs, ties, and policies from elsewhere."""
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import surestep
 from contract.settings import SETTINGS
+from support.problems import uniform_problem
+from surestep import Counts, Pairs, Policy
 from surestep.algorithms import (
     ALGORITHMS,
     DUIPI,
     HCPI,
     SPIBB,
+    BasicRL,
     BetaSPIBB,
     LowerSPIBB,
     PessimisticMBIE,
@@ -25,10 +28,10 @@ from surestep.algorithms import (
     described,
     make_algorithm,
 )
-from surestep.algorithms.contract import Promise
-from surestep.algorithms.registry import algorithm_of, needs_log, settings_of
+from surestep.algorithms.contract import improvement_of, tie_of
+from surestep.algorithms.registry import algorithm_of, settings_of
 from surestep.bounds import SPIBBBound
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, ShapeMismatch
 
 NO_NUMBERS = (None, "1", True, math.nan, -1, [1], 1j)
 
@@ -128,31 +131,6 @@ def test_an_algorithm_is_described_in_its_own_words():
     assert (found.constraint, found.source) == (LowerSPIBB.constraint, LowerSPIBB.source)
 
 
-def test_a_log_is_needed_where_whole_episodes_are_looked_at():
-    soft = SoftSPIBB(epsilon=1.0)
-    advantage = make_algorithm("advantage-soft-spibb", epsilon=1.0)
-    for algorithm in (HCPI(), advantage, replace(soft, error="bernstein")):
-        assert needs_log(algorithm)
-    for algorithm in (SPIBB(n_wedge=3), replace(advantage, behavior_q="model"), soft):
-        assert not needs_log(algorithm)
-
-
-@pytest.mark.parametrize("step", ["exact", "approx"])
-def test_one_step_on_the_q_of_the_log_may_be_worse_in_the_estimate(step):
-    on_model = SoftSPIBB(epsilon=1.0, step=step, iterate=False)
-    assert Promise.NEVER_WORSE in on_model.promises
-    on_log = replace(on_model, behavior_q="monte-carlo")
-    assert on_log.promises == {Promise.KEEPS_BEHAVIOR, Promise.RENUMBERING}
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_an_algorithm_is_made_by_name_as_by_its_class(name):
-    for algorithm in SETTINGS[name]:
-        settings = settings_of(algorithm)
-        assert settings.pop("algorithm") == name
-        assert make_algorithm(name, **settings) == algorithm
-
-
 def test_unknown_and_missing_settings_are_named():
     with pytest.raises(
         InvalidParameter,
@@ -198,3 +176,45 @@ def test_settings_are_frozen_values(name):
     for setting in (*algorithm.__slots__, "anything"):
         with pytest.raises((AttributeError, TypeError)):
             setattr(algorithm, setting, 1)
+
+
+def problem_of(counts):
+    return uniform_problem(counts, 0.5, (-7.0, 9.0))
+
+
+@pytest.mark.parametrize(
+    "algorithm", [SPIBB(0), SoftSPIBB(epsilon=1.0, step="approx"), RaMDP(kappa=0.1), BasicRL()]
+)
+def test_what_an_algorithm_finds_has_the_values_of_pairs_in_the_estimated_mdp(algorithm):
+    counts = Counts.from_dense([[[3, 1], [0, 9]], [[0, 2], [5, 5]]], rewards=[[1.0, 0], [0, 2.0]])
+    problem = problem_of(counts)
+    plan, tables = algorithm.improve(problem).plan, problem.estimate().dense()
+    q = tables.R + 0.5 * tables.P @ plan.value
+    np.testing.assert_allclose(counts.pairs.dense(plan.q), q, rtol=1e-12)
+
+
+def test_a_policy_from_elsewhere_is_an_improvement_as_it_is():
+    problem = problem_of(Counts.from_dense([[[4, 0]], [[3, 0]]], rewards=[[1.0], [3.0]]))
+    found = surestep.improvement_of(problem, problem.behavior)
+    assert found.policy is problem.behavior
+    assert found.plan.value == pytest.approx([2.0, 4.0])  # 1/(1 − ½), and 3 + ½ · 2
+    assert (found.plan.iterations, found.n_wedge) == (0, None)
+    made = improvement_of(problem, problem.behavior, 5, 2)
+    assert (made.plan.iterations, made.n_wedge) == (5, 2)
+    with pytest.raises(ShapeMismatch, match=r"the problem .* the policy"):
+        surestep.improvement_of(problem, Policy.uniform(Pairs.full(3, 3)))
+    for wrong in ([[1.0]], found):
+        with pytest.raises(InvalidParameter, match=r"policy is of type \w+, expected Policy"):
+            surestep.improvement_of(problem, wrong)
+
+
+def test_ties_are_a_share_of_the_largest_value_and_twice_as_much_is_none():
+    q = np.array([0.0, 0.0, -8.0])
+    tie = tie_of(q)
+    assert tie_of(q / 2) == tie / 2 > 0
+    counts = Counts.from_dense([[[5], [5], [5]]], rewards=[[0.0, 0.0, 0.0]])
+    step = SoftSPIBB(epsilon=1e3).step_in(problem_of(counts))
+    q[1] = 2 * tie
+    assert step(q).tolist() == [0.0, 1.0, 0.0]
+    q[1] = tie / 8  # so near, the lowest action that π_b takes keeps what it has
+    assert step(q)[0] > 0

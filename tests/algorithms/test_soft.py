@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from contract.constraints import errors_of as plain_errors
 from contract.constraints import returns_of
+from support.logs import log_of
 from support.problems import uniform_problem
 from support.strategies import logged_problems, problems
-from surestep import Counts, DecisionLog, Pairs, Policy, Problem, evaluate
+from surestep import Counts, Pairs, Policy, evaluate
 from surestep.algorithms import BasicRL, SoftSPIBB, make_algorithm
 from surestep.algorithms.soft import errors_of, pair_returns
 from surestep.bounds import BOUNDS, BetaBound, ProblemSize, SPIBBBound
@@ -34,12 +35,8 @@ def soft(form, **settings):
 def bandit(visits, rewards, behavior):
     """One state whose arms lead back to it."""
     counts = Counts.from_dense([[[n] for n in visits]], rewards=[rewards])
-    return Problem(
-        counts=counts,
-        behavior=Policy.from_dense(counts, [behavior]),
-        discount=0.5,
-        value_bounds=(-10.0, 10.0),
-    )
+    problem = uniform_problem(counts, 0.5, (-10.0, 10.0))
+    return replace(problem, behavior=Policy.from_dense(counts, [behavior]))
 
 
 @pytest.mark.parametrize("form", BUDGETED)
@@ -135,13 +132,6 @@ def counted(*visits):
     return uniform_problem(counts, 0.9, (-1.0, 4.0))
 
 
-def test_hoeffding():
-    expected = [math.sqrt(2 * math.log(2 * 1 * 3 / 0.5) / n) for n in (1, 8)]
-    assert errors_of("hoeffding", counted(1, 8, 0), 0.5).tolist() == pytest.approx(
-        [*expected, math.inf]
-    )
-
-
 @pytest.mark.parametrize("name", ["spi", "spi-no-gamma", "spibb"])
 @pytest.mark.parametrize("as_name", [True, False])
 def test_bounds_about_rows(name, as_name):
@@ -149,32 +139,6 @@ def test_bounds_about_rows(name, as_name):
     radius = BOUNDS[name].radius(np.array([3, 100]), ProblemSize(1, 3, 0.1))
     assert found.tolist() == [*radius.tolist(), math.inf]
     assert found[0] == pytest.approx(math.sqrt(2 / 3 * math.log(2 * 3 * 2 / 0.1)))
-
-
-def test_bernstein():
-    """Returns at γ = ½: 2 after action 0 at the start, 2 and 0 after action 1."""
-    log = DecisionLog(
-        Pairs.full(2, 2),
-        state=[0, 1, 1],
-        action=[0, 1, 1],
-        reward=[1.0, 2.0, 0.0],
-        next_state=[1, 0, 0],
-        terminated=[False] * 3,
-        truncated=[False, True, True],
-        episode_offsets=[0, 2, 3],
-    )
-    counts = log.counts()
-    problem = uniform_problem(counts, 0.5, (-1.0, 4.0), log=log)
-    returns = pair_returns(problem)
-    assert returns.times.tolist() == [1, 0, 0, 2]
-    assert returns.mean.tolist() == [2.0, 0.0, 0.0, 1.0]
-    assert returns.variance.tolist() == [0.0, 0.0, 0.0, 2.0]
-    log_term = math.log(4 * 2 * 2 / 0.2)
-    variance = 2.0 / (2 * 4.0) ** 2
-    expected = 2 * (math.sqrt(2 * variance * log_term / 2) + 7 * log_term / (3 * (2 - 1)))
-    assert errors_of("bernstein", problem, 0.2).tolist() == pytest.approx(
-        [math.inf, math.inf, math.inf, expected]
-    )
 
 
 @settings(max_examples=30)
@@ -204,28 +168,15 @@ def test_what_is_no_error_function_about_rows_is_refused(error):
         SoftSPIBB(epsilon=1.0, delta=0.1, error=error)
 
 
-def test_a_bound_needs_a_delta_below_1():
-    problem = Problem(
-        counts=(counts := Counts.from_dense([[[1]]], rewards=[[0.0]])),
-        behavior=Policy.uniform(counts),
-        discount=0.5,
-        value_bounds=(0, 1),
-    )
-    with pytest.raises(InvalidParameter, match=r"delta is 1\.0, expected "):
-        SoftSPIBB(epsilon=1.0, error="spibb").improve(problem)
-
-
-def test_bernstein_needs_values_that_differ_from_0():
-    log = DecisionLog(Pairs.full(1, 1), [0], [0], [0.0], [0], [False], [True], [0, 1])
-    counts = log.counts()
-    problem = uniform_problem(counts, 0.5, (0, 0), log=log)
-    with pytest.raises(InvalidParameter, match=r"value_bounds is \(0, 0\), expected a larger one"):
-        SoftSPIBB(epsilon=1.0, error="bernstein").improve(problem)
-
-
-def test_returns_need_one_discount():
-    log = DecisionLog(Pairs.full(1, 1), [0], [0], [0.0], [0], [False], [True], [0, 1])
-    counts = log.counts()
-    problem = uniform_problem(counts, np.array([0.5]), (0, 1), log=log)
-    with pytest.raises(InvalidParameter, match="expected one number as discount"):
-        SoftSPIBB(epsilon=1.0, error="bernstein").improve(problem)
+@pytest.mark.parametrize(
+    ("terms", "error", "words"),
+    [
+        ((0.5, (0, 1)), "spibb", r"delta is 1\.0, expected "),
+        ((0.5, (0, 0)), "bernstein", r"value_bounds is \(0, 0\), expected a larger one"),
+        ((np.array([0.5]), (0, 1)), "bernstein", "expected one number as discount"),
+    ],
+)
+def test_what_has_no_error_is_refused(terms, error, words):
+    log = log_of(Pairs.full(1, 1), [(0, 0, 0.0, 0)], cut=[0])
+    with pytest.raises(InvalidParameter, match=words):
+        SoftSPIBB(epsilon=1.0, error=error).improve(uniform_problem(log.counts(), *terms, log=log))

@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from surestep import FiniteMDP, Policy, Problem, evaluate, sample_log
+from support.problems import logged_problem
+from surestep import FiniteMDP, Policy, evaluate, sample_log
 from surestep.algorithms import ALGORITHMS, make_algorithm
 from surestep.errors import InvalidParameter, NeverEnds
 
@@ -24,14 +25,8 @@ def hospital(paid):
     R[:, :, 3] = paid
     mdp = FiniteMDP.from_dense(P, R, 1.0)
     log = sample_log(mdp, Policy.uniform(mdp), 300, 10_000, np.random.default_rng(1))
-    return Problem(
-        counts=log.counts(),
-        behavior=Policy.uniform(mdp),
-        discount=1.0,
-        value_bounds=(min(paid, 0.0), max(paid, 0.0)),
-        unseen="pessimistic",
-        log=log,
-    )
+    bounds = min(paid, 0.0), max(paid, 0.0)
+    return logged_problem(log, 1.0, bounds, unseen="pessimistic")
 
 
 @pytest.mark.parametrize("paid", [1.0, -1.0])

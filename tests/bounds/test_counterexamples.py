@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from surestep import Policy, estimate_mdp
-from surestep.bounds import BOUNDS, ProblemSize
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "where_bounds_fail.py"
 cases = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
@@ -27,19 +26,6 @@ def binomial_chances(n, p):
     return [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
 
 
-# ---- a row -----------------------------------------------------------------------------------
-
-
-def test_split_radii_are_exceeded_by_a_row_in_every_draw_and_the_row_radius_in_none():
-    errors, size = cases.row_errors(), ProblemSize(100, 4, 0.1)
-    radius = {name: float(BOUNDS[name].radius(146, size)) for name in ("spibb", "2s", "beta")}
-    assert errors.size == 2000
-    assert errors.min() > radius["2s"] > radius["beta"]
-    assert errors.max() < radius["spibb"]
-    assert radius["2s"] == pytest.approx(0.47, abs=0.005)
-    assert radius["beta"] == pytest.approx(0.39, abs=0.005)
-
-
 @pytest.mark.parametrize(("successors", "visits"), [(100, 146), (3, 5)])
 def test_the_mean_error_of_a_row_is_the_exact_one(successors, visits):
     share = Fraction(1, successors)
@@ -49,9 +35,6 @@ def test_the_mean_error_of_a_row_is_the_exact_one(successors, visits):
     )
     errors = cases.row_errors(successors, visits, draws=4000)
     assert abs(errors.mean() - float(exact)) < 5 * errors.std() / math.sqrt(errors.size)
-
-
-# ---- a split ---------------------------------------------------------------------------------
 
 
 def exact_frequentist(n, radius, p):
@@ -110,16 +93,6 @@ def test_the_rates_at_the_papers_settings_come_out():
     pairs = [100] * 3 + [125] * 3 + [1504] * 3
     for row, size in zip(rows, pairs, strict=True):
         assert row.all_pairs == pytest.approx(row.frequentist / size, rel=1e-12)
-
-
-def test_a_rate_at_the_papers_settings_is_exact_to_the_last_digits_shown():
-    n, share = 27, Fraction(1, 10) / 100**2
-    radius = Fraction(float(BOUNDS["beta"].radius(n, ProblemSize(25, 4, 0.1))))
-    exact = max(exact_posterior(n, radius, k) for k in range(n + 1)) / share
-    assert cases.split_failures()[0].posterior == pytest.approx(float(exact), rel=1e-9)
-
-
-# ---- whole bounds ----------------------------------------------------------------------------
 
 
 def exact_loss_term(n_wedge, log_argument):
@@ -235,15 +208,3 @@ def test_the_full_sizes_come_out_when_they_are_drawn():
     assert verdict == pytest.approx(tuple(cases.lucky_successors_on_average("2s")), abs=3e-3)
     assert verdict.zeta < 0
     assert verdict.broken
-
-
-@pytest.mark.slow  # each of its cases is tested beside
-def test_the_script_prints_every_counterexample(capsys):
-    cases.main()
-    printed = capsys.readouterr().out
-    for line in (
-        "2s     radius 0.47, exceeded in 100%",
-        "Wet Chicken        N∧ =  10  posterior    312.4  frequentist    681.7",
-        "Unseen pairs, N∧ = 10⁶, on average, spibb   claims +0.013, truth -0.135",
-    ):
-        assert line in printed

@@ -15,12 +15,11 @@ from hypothesis import assume, given
 
 from support.bets import lower_limit, lower_limit_in_turn
 from support.problems import uniform_problem
-from surestep import Counts, Policy
-from surestep.certificates import Stitched, bets, stitched
+from surestep import Counts
+from surestep.certificates import Stitched, stitched
 from surestep.certificates.bets import (
     Bet,
     BetPlan,
-    ExpectedBets,
     Fold,
     Levels,
     bets_alone,
@@ -30,21 +29,12 @@ from surestep.certificates.bets import (
     limits_of,
     log_goal,
     most_rounds,
-    plans_at,
     span_of,
     stake_for,
     usual_stakes,
 )
 from surestep.certificates.stacks import Rounds, Tallies, Way
-from surestep.certificates.stitched import (
-    Folds,
-    Judging,
-    Planning,
-    check_rounds,
-    grown,
-    lower_limits,
-    plans_of,
-)
+from surestep.certificates.stitched import Planning, check_rounds, figures_of, grown, plans_of
 from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns, along_cell
 
@@ -86,32 +76,6 @@ def test_nothing_is_shown_by_nothing():
     assert lower_limit(series, np.array([5, 0, 0]), 0.5, LEAST, DELTA) > LEAST
 
 
-def test_a_limit_is_sought_by_60_halvings_below_the_greatest_value_there_is():
-    # A stake of nothing refutes nothing; one of nearly all that may be lost, what is far below.
-    series = np.array([[1.0, 64.0], [0.5, 0.5]])
-    assert lower_limit(series, np.array([1, 2]), 0.0, 0.0, DELTA) == 0.0
-    found = lower_limit(series, np.array([1, 0]), 1e9, 0.0, DELTA)
-    # One value of 1: 1 + 0.99 (1 − μ)/μ reaches 15 (1 + 1e-9) up to μ = 0.99 / (14.01 + …).
-    goal = 3 / DELTA * (1 + 1e-9)
-    assert found == pytest.approx(0.99 / (goal - 0.01), rel=1e-14)
-    assert (found * 2.0**60).is_integer()  # halves of 1, the greatest that is there
-
-
-def test_limits_that_are_sought_together_are_those_of_each():
-    rng = np.random.default_rng(0)
-    bets = []
-    for place in range(9):
-        series = rng.normal(0.7, 0.4, (4, 30 + place)).clip(LEAST, 2.0)
-        complete = rng.integers(0, 31, 4) * (place != 4)
-        turns = TURNS._replace(cycle=2 + place) if place % 3 == 0 else None
-        bets.append(Bet(series, complete, DELTA / (1 + place), LEAST, 0.3, turns))
-    together = limits_of(bets)
-    assert together == [limits_of([bet])[0] for bet in bets]
-    assert together[4] == LEAST
-    assert len(set(together)) > 5
-    assert limits_of([]) == []
-
-
 def test_bets_of_two_halves_on_each_other_are_fair_but_not_their_product():
     # Two fair arms, tossed once in either half; each half bets on the arm that won in it.
     means = [Fraction(0)] * 3
@@ -123,13 +87,6 @@ def test_bets_of_two_halves_on_each_other_are_fair_but_not_their_product():
             means[i] += value / 16
     assert means == [1, 1, Fraction(17, 16)]
 
-
-def test_a_goal_is_for_a_third_and_a_stake_for_a_length_and_a_variance():
-    assert log_goal(0.1) == pytest.approx(math.log(30.0))
-    assert stake_for(log_goal(0.1), 200.0) == pytest.approx(math.sqrt(2 * math.log(30.0) / 200.0))
-
-
-# ---- two means in turn --------------------------------------------------------------------------
 
 LIMITS = (-1.0, 2.0)
 TURNS = Turns(3, 0.8, 0.5, 0.2, 0.9, 0.4, 0.99, LIMITS)
@@ -333,16 +290,6 @@ def test_the_limit_to_be_expected_in_turn_is_that_of_both_stakes():
     assert plan.score == pytest.approx(1.0 - 0.5 - goal / factor - factor * spread / 2)
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(1.0, -0.2), (1.8, -1.0)])
-def test_the_smaller_cap_of_two_is_expected_to_hold_for_both(ours, theirs):
-    # Values of no spread: 1 may be lost of 1, or 1.8 of 2; and 2 − 0.2, or 2 − 1.
-    plan = planned([[ours, theirs] * 10], 1.0, who=2)
-    factor = 10 * 0.99 / 1.8
-    spread = 2 * 2e-3**2 / 10
-    expected = ours + theirs - math.log(30.0 / 0.8) / factor - factor * spread / 2
-    assert plan.score == pytest.approx(expected, rel=1e-6)
-
-
 def test_without_rounds_of_both_policies_do_not_take_turns():
     for values in (np.zeros((2, 0)), np.zeros((2, 1))):
         plan = planned(values, 1.0, who=2)
@@ -358,73 +305,6 @@ def test_rounds_in_turn_are_of_two_kinds():
     for who in (BOTH, OURS, THEIRS):
         (every,) = kinds_of(who, rounds)
         assert every.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-
-
-def planned_at(monkeypatch, score):
-    """The plan where fold 1 expects `score(way)`, and all ways that it looked at."""
-    looked_at = []
-
-    def tally_each(cases, ways, purpose, runs):
-        (case,), (several,) = cases, ways
-        assert case.readable.tolist() == [True, False, True]
-        assert (case.seed, case.rounds, purpose, runs) == (0, 7, 1, 8)
-        looked_at.append(several)
-        return several
-
-    def made(levels, *given):
-        *whos, ways = given
-        assert whos in ([], [[way.who for way in ways]])
-        assert (levels.ratio, levels.goal) == (1.5, pytest.approx(math.log(30.0)))
-        return ExpectedBets(np.array([[score(way) for way in ways]]), np.zeros((1, len(ways), 4)))
-
-    monkeypatch.setattr(bets, "tally_each", tally_each)
-    monkeypatch.setattr(bets, "bets_alone", made)
-    monkeypatch.setattr(bets, "bets_in_turn", made)
-    (plan,) = plans_at([Fold(STACKS, COURSE, 1.5, 0.1)], 8)
-    return plan, looked_at
-
-
-@pytest.mark.parametrize("in_turn", [False, True])
-def test_bets_of_several_folds_are_those_of_each(in_turn):
-    rng = np.random.default_rng(0)
-    tallies = Tallies(rng.integers(0, 3, (3, 6, 2)) * 7.0, *rng.random((2, 3, 6, 2)))
-    courses = [SimpleNamespace(limits=(-1.0 - f, 2.0)) for f in range(3)]
-    folds = [Fold(STACKS, course, 1.0 + f, 0.1 / (1 + f)) for f, course in enumerate(courses)]
-
-    def bets(folds, tallies):
-        levels = Levels.of(folds)
-        if in_turn:
-            return bets_in_turn(levels, tallies)
-        return bets_alone(levels, (BOTH, OURS, THEIRS) * 2, tallies)
-
-    whole = bets(folds, tallies)
-    for f, fold in enumerate(folds):
-        alone = bets([fold], Tallies(*(figure[f : f + 1] for figure in tallies)))
-        for figures, one in zip(whole, alone, strict=True):
-            np.testing.assert_array_equal(figures[f], one[0])
-
-
-def test_policies_are_rolled_out_in_turn_where_that_promises_clearly_more(monkeypatch):
-    # 1 % of a range of 2, and a little.
-    for in_turn, expected in ((1.02, BOTH), (1.0201, 3)):
-        scores = {BOTH: 1.0, OURS: 9.0, THEIRS: 9.0, 3: in_turn}
-        plan, _ = planned_at(monkeypatch, lambda way, scores=scores: scores.get(way.who, 0.0))
-        assert plan.way.who == expected
-
-
-def test_the_best_horizon_of_each_is_taken(monkeypatch):
-    best = {BOTH: 6.0, OURS: 7.0, THEIRS: 99.0}
-
-    def score(way):
-        return 9.0 if way.who == 4 else -abs((way.horizon or 99) - best.get(way.who, 0.0))
-
-    plan, looked_at = planned_at(monkeypatch, score)
-    assert plan.way == Way(4, 7, None)
-    lengths = (2, 4, 6, 7, 10, None)
-    assert looked_at == [
-        [Way(who, steps, steps) for who in (BOTH, OURS, THEIRS) for steps in lengths],
-        [Way(cycle, 7, None) for cycle in (2, 3, 4, 6)],
-    ]
 
 
 @pytest.mark.parametrize(("gain", "robust"), [(-0.1, False), (0.0, False), (0.1, True)])
@@ -501,17 +381,11 @@ def test_rounds_may_not_go_beyond_what_returns_allow():
     refused(Way(2), [0.0, -2.1], r"come to -2.1, but returns between 0.0 and 2.0 allow -2\.0")
 
 
-def small_problem():
-    """Two states and actions; three of four episodes start in state 0."""
-    counts = Counts.from_dense(
-        np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)), starts=np.array([3, 1])
-    )
-    return uniform_problem(counts, 0.5, (-1.0, 3.0))
-
-
 def test_a_known_start_is_that_of_the_counts():
-    assert Stitched(known_start=True).initial(small_problem()).tolist() == [0.75, 0.25]
-    assert Stitched().initial(small_problem()) is None
+    counts = Counts.from_dense(np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)), starts=[3, 1])
+    problem = uniform_problem(counts, 0.5, (-1.0, 3.0))
+    assert Stitched(known_start=True).initial(problem).tolist() == [0.75, 0.25]
+    assert Stitched().initial(problem) is None
 
 
 @pytest.mark.parametrize("per", ["pair", "transition"])
@@ -535,40 +409,16 @@ def test_a_set_is_foreseen_from_as_many_times_as_much(per, known):
 
 @pytest.mark.parametrize(
     ("who", "complete", "cuts", "figures"),
-    [
-        # 2 rollouts in each of 4 rounds of the two runs, of which 3 were cut.
-        (BOTH, [3, 1], [2, 1], {"rounds": 2.0, "cut_share": 3 / 8, "estimate": 0.25}),
-        # One rollout in each of 4 rounds, of which 3 are of π_I.
-        (2, [3, 1], [2, 1], {"rounds": 1.5, "cut_share": 3 / 4, "estimate": 0.5}),
-        (BOTH, [0, 0], [0, 0], {"rounds": 0.0, "cut_share": 0.0, "estimate": None}),
-        (2, [1, 1], [0, 0], {"rounds": 1.0, "cut_share": 0.0, "estimate": None}),
+    [  # rounds of π_I and of π_b a run, the share of rollouts that were cut, and the estimate
+        (BOTH, [3, 1], [2, 1], (2.0, 2.0, 3 / 8, 0.25)),  # two rollouts a round
+        (2, [3, 1], [2, 1], (1.5, 0.5, 3 / 4, 0.5)),
+        (BOTH, [0, 0], [0, 0], (0.0, 0.0, 0.0, None)),
+        (2, [1, 1], [0, 0], (1.0, 0.0, 0.0, None)),
     ],
 )
-def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures, monkeypatch):
+def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures):
     rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
-    way = Way(who, 4, None)
-
-    def rolled(cases, ways, purpose, runs):
-        (case,) = cases
-        assert (case.readable.tolist(), case.seed, case.rounds) == ([True, False, True], 5, 7)
-        assert (ways, purpose, runs) == ([way], 2, 768)
-        return [rounds]
-
-    monkeypatch.setattr(stitched, "stacks_of", lambda _: STACKS)
-    monkeypatch.setattr(stitched.episodes, "known_ends", lambda *_: np.zeros(2, bool))
-    monkeypatch.setattr(stitched, "plans_of", lambda *_: [BetPlan(way, 0.1, score=0.5)])
-    monkeypatch.setattr(BetPlan, "bet", lambda *_: None)
-    monkeypatch.setattr(stitched, "limits_of", lambda bets: [-9.0 for _ in bets])
-    monkeypatch.setattr(stitched, "roll_out_each", rolled)
-    problem, first = small_problem(), Policy.deterministic(small_problem().counts.pairs, [0, 0])
-    judging = Judging(Stitched(tails=0.0, seed=5), problem, first, Folds(None, None, 1.0), {})
-    ((lower, found),) = lower_limits([judging])
-    assert lower == -4.0
-    assert found == figures | {
-        "paired": who == BOTH,
-        "robust_tails": False,
-        "behavior_rounds": np.mean(complete) - (figures["rounds"] if who else 0.0),
-        "horizon": 4,
-        "behavior_horizon": None,
-        "expected": 0.5,
-    }
+    found = figures_of(Way(who, 4, None), rounds)
+    names = ("rounds", "behavior_rounds", "cut_share", "estimate")
+    assert tuple(found[name] for name in names) == figures
+    assert (found["paired"], found["horizon"], found["behavior_horizon"]) == (who == BOTH, 4, None)

@@ -15,7 +15,6 @@ from surestep.certificates.uncertainty import (
     deviance_low,
     mean_interval,
     mixture_regret,
-    rounding,
     row_radius,
     row_regret,
 )
@@ -286,9 +285,3 @@ def test_a_radius_is_rounded_up(n, delta):
         exact = mpmath.sqrt(2 * mpmath.log(2 / mpmath.mpf(delta)) / n)
         assert exact < found < exact * (1 + mpmath.mpf(2e-12))
         assert exact < 2
-
-
-@pytest.mark.parametrize("n", [1.0, 40.0, 1e15])
-def test_rounding_allows_some_last_bits_of_the_largest_term(n):
-    allowed = rounding(np.array([n]))[0] / (2.0**-52 * n * math.log(n + 2.0))
-    assert allowed == pytest.approx(32.0)

@@ -7,10 +7,12 @@ from fractions import Fraction
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given
 
-from surestep import DecisionLog, Pairs, Policy, Problem, certify
+from support.failures import allowed_failures
+from support.logs import one_step_log
+from support.problems import logged_problem
+from surestep import Pairs, Policy, certify
 from surestep.certificates import Stitched
 from surestep.certificates.downside import worst_figures, worst_mean
 from surestep.kernels.stitched import OURS, THEIRS
@@ -23,11 +25,7 @@ TENTH = Stitched(series=1, train_share=0.3, worst_share=0.1)
 
 def one_step(action, reward):
     """Episodes of one decision, each over after it, with rewards from 0 to 1."""
-    size, zeros = len(action), np.zeros(len(action), int)
-    over = np.ones(size, bool)
-    log = DecisionLog(PAIRS, zeros, action, reward, zeros + 1, over, ~over, np.arange(size + 1))
-    terms = {"behavior": BEHAVIOR, "discount": 1.0, "value_bounds": (0.0, 1.0)}
-    return Problem(counts=log.counts(), log=log, **terms)
+    return logged_problem(one_step_log(PAIRS, action, reward), 1.0, (0.0, 1.0), BEHAVIOR)
 
 
 def figures(problem, certifier=TENTH):
@@ -77,7 +75,7 @@ def test_claims_of_the_worst_tenth_are_wrong_at_most_as_often_as_said(world):
         said += lower is not None
         wrong += lower is not None and lower > worst[1] - worst[0]
     assert said > 0.9 * logs
-    assert wrong <= scipy.stats.binom.ppf(1 - 1e-6, logs, delta)
+    assert wrong <= allowed_failures(logs, delta)
 
 
 def exact_worst(values, share, chances):
@@ -92,9 +90,7 @@ def exact_worst(values, share, chances):
 def test_nothing_is_said_where_the_log_lacks_rounds():
     """All rounds that fold 1 asked for, or none: a log that stops early may not shorten them."""
     rng = np.random.default_rng(0)
-    action = np.concatenate(
-        [rng.integers(2, size=90), np.zeros(210, int)]
-    )  # no more second actions
+    action = np.append(rng.integers(2, size=90), np.zeros(210, int))  # no more second actions
     found = figures(one_step(action, rng.random(300)))
     assert found["worst_lower"] is None
     assert found["worst_rounds"] > 0

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from support.problems import uniform_problem
-from surestep import Counts, Pairs, Policy, Problem
+from surestep import Counts, Pairs, Policy
 from surestep.certificates import Posterior, drawn
-from surestep.certificates.drawn import RewardDraws
 from surestep.certificates.posterior import model_draws
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.drawn import VALUES_BESIDE, Aim
-from surestep.kernels.posterior import REMAINDER, Blocks
+from surestep.kernels.drawn import VALUES_BESIDE
+from surestep.kernels.posterior import Blocks
 from surestep.model import LoggedRewards
 
 # Five states of which the last ends episodes; state 0 leads to two of them, state 1 to one.
@@ -77,8 +76,8 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
     if rewards == "transition":
         sums = LoggedRewards(1.0 * counts.successor * counts.times, "transition", False)
         counts = replace(counts, rewards=sums)
-    behavior = Policy.uniform(counts)
-    problem = Problem(counts=counts, behavior=behavior, discount=0.75, value_bounds=(-9.0, 36.0))
+    problem = uniform_problem(counts, 0.75, (-9.0, 36.0))
+    behavior = problem.behavior
     settings = Posterior(prior_weight=weight, starts=starts)
     models = model_draws(problem, settings, settings.priors_for(problem))
     assert models.rows.singly == (weight == 5.0)
@@ -143,27 +142,6 @@ def test_signals_of_a_log_share_their_rows_and_starts_and_change_no_bit(
     assert (together[0][0].lower != together[1][0].lower).any()
 
 
-def test_cells_are_expected_by_how_rows_are_drawn():
-    used = np.arange(10) < 4  # the first two states: rows with 2, 0, 1 and 0 successors seen
-    models, piece = models_of(), 1 / math.log(1 / REMAINDER)
-
-    def with_weight(weight, models=models):
-        return replace(models, rows=models.rows._replace(weight=weight))
-
-    assert with_weight(5.001 * piece).rows.singly
-    assert drawn.expected_cells(with_weight(5.001 * piece), used) == 4 * 5
-    # Pieces of Beta(1, c), until the share ε = REMAINDER is left: 1 + c ln(1/ε) of them on average,
-    # one for what is left, and no more than there are other states.
-    sticks = np.minimum([3, 5, 4, 5], 2 + 1.5).sum()
-    expected = 3 + sticks + 8 * math.sqrt(sticks) + 16
-    assert drawn.expected_cells(with_weight(1.5 * piece), used) == int(expected)
-    full = np.ones((5, 2, 5), int)
-    full[:, :, 0], full[4] = 0, 0
-    counts = Counts.from_dense(full, rewards=np.zeros((5, 2)), terminal=[False] * 4 + [True])
-    models = with_weight(4.999 * piece, models_of(counts=counts))  # one state is missing in each
-    assert drawn.expected_cells(models, used) == int(16 + 4 + 8 * math.sqrt(4) + 16)
-
-
 def test_what_values_may_be_off_grows_with_their_terms():
     models = models_of()
     one = np.ones((1, 2))
@@ -184,49 +162,6 @@ def test_what_values_may_be_off_grows_with_their_terms():
         assert errors.tolist() == [[2 * (high - low)]]
 
 
-@pytest.mark.parametrize(("states", "iterated"), [(128, False), (129, True)])
-def test_small_models_are_eliminated_and_large_ones_iterated(states, iterated, monkeypatch):
-    asked = []
-
-    def solver(name):
-        def solve(size, *given):
-            *_, performance = given
-            asked.append((name, given[5:-1]))
-            performance.mean[:], performance.residual[:], performance.scale[:] = 2.0, 0.2, 4.0
-
-        return SimpleNamespace(all=solve)
-
-    monkeypatch.setattr(drawn, "eliminate_drawn", solver("eliminate"))
-    monkeypatch.setattr(drawn, "iterate_drawn", solver("iterate"))
-    models = SimpleNamespace(
-        counts=SimpleNamespace(pairs=Pairs.full(states, 1)),
-        discount=1.0,
-        value_bounds=(0.0, 1.0),
-        horizon=None,
-    )
-    chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
-    policies, start = np.ones((1, states)), np.full((1, states), 7.0)
-    guess = drawn.Guess(start, 9.0)
-    found, error = drawn.performances(models, chunk, [policies], [guess])
-    # The steps are 4 / (1 − 0.2), and the residual counts in each of them.
-    assert found.tolist() == [[2.0]]
-    assert error == pytest.approx(np.array([[0.2 * 4 / 0.8]]), rel=1e-9)
-    assert [name for name, _ in asked] == (["iterate"] if iterated else ["eliminate"]) * 2
-    if iterated:
-        (enough, guess), (aim, values) = (iterating for _, iterating in asked)
-        assert (aim, values is start) == (Aim(1e-6, 9.0, keep=False), True)
-        assert (enough, guess.any()) == (Aim(0.01, 1.0, keep=False), False)
-
-
-@pytest.mark.parametrize(("discount", "steps"), [(0.75, 4.0), (0.0, 1.0)])
-def test_with_a_discount_steps_need_no_model(discount, steps):
-    models = SimpleNamespace(discount=discount)
-    chunk = drawn.Chunk(*(np.zeros((3, 1)) for _ in range(5)))
-    assert drawn.step_bounds(models, chunk, [np.ones((2, 1))]) == pytest.approx(
-        np.full((3, 2), steps)
-    )
-
-
 @pytest.mark.parametrize(
     ("found", "residual", "scale", "steps"),
     [
@@ -245,36 +180,3 @@ def test_steps_are_bounded_by_what_is_proven(found, residual, scale, steps, monk
     chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
     bound = drawn.step_bounds(models, chunk, [np.ones((1, 2))])
     assert bound == pytest.approx(np.array([[steps]]), rel=1e-12)
-
-
-def rewards(*rows, atoms=(), **terms):
-    """One reward a transition: (low, reach, first, second, weight), without zeros at the end."""
-
-    def table(rows):
-        return np.array([[*row, *[0.0] * (5 - len(row))] for row in rows]).reshape(-1, 5)
-
-    groups = np.array([0, len(atoms)])
-    usual = RewardDraws(False, np.zeros(1, int), table(rows), groups, table(atoms), np.ones(1))
-    return usual._replace(**terms)
-
-
-UNKNOWN = (math.nan,)
-
-
-def test_known_rewards_are_what_they_are_in_one_group_of_no_atoms():
-    known = RewardDraws.known(np.array([3.0, math.nan]), per_pair=True, num_pairs=2)
-    assert known.seen.tolist()[0] == [3.0, 0.0, 0.0, 0.0, 0.0]
-    assert math.isnan(known.seen[1, 0])
-    assert (known.per_pair, known.others.tolist()) == (True, [0.0])
-    assert known.group.tolist() == known.group_offsets.tolist() == [0, 0]
-    assert known.atoms.shape == (0, 5)
-
-
-def test_rewards_move_with_their_transitions():
-    moved = rewards((3.0, 1.0, 5.0, 6.0, 11.0), (-2.0,), (4.0,)).moved(np.array([2, -1, 0]), 4)
-    assert moved.seen[0].tolist() == [4.0, 0.0, 0.0, 0.0, 0.0]
-    assert moved.seen[2].tolist() == [3.0, 1.0, 5.0, 6.0, 11.0]
-    assert np.isnan(moved.seen[[1, 3], 0]).all()
-    assert not moved.seen[[1, 3], 1:].any()
-    per_pair = rewards((3.0,), per_pair=True)
-    assert per_pair.moved(np.array([0]), 9) is per_pair

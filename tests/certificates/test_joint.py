@@ -16,7 +16,9 @@ import pytest
 import scipy.stats
 
 import surestep.choosing_n_wedge as choosing_n_wedge
-from surestep import Certificate, FiniteMDP, Policy, Problem, performance, sample_log
+from support.failures import allowed_failures
+from support.problems import logged_problem
+from surestep import Certificate, FiniteMDP, Policy, performance, sample_log
 from surestep.algorithms import Constrained
 from surestep.certificates import Posterior, Robust, Stitched, certify, verify
 from surestep.certificates.common import Needs, claim_of, values_statement
@@ -40,7 +42,7 @@ KINDS = {
     "robust": Robust(delta=DELTA, **UNIT),
     "posterior": Posterior(delta=DELTA, draws=49, rewards="bounded", **UNIT),
 }
-LOGS = {"stitched": 25, "robust": 25, "posterior": 25}
+LOGS = 25
 
 
 def models_of(first, second, risk):
@@ -64,9 +66,7 @@ def problem_of(log, reward, behavior):
     log = replace(log, reward=reward.astype(float))
     size = log.pairs.num_states
     counts = replace(log.counts(), terminal=np.arange(size) == size - 1)
-    return Problem(
-        counts=counts, behavior=behavior, discount=DISCOUNT, value_bounds=(0.0, 10.0), log=log
-    )
+    return logged_problem(log, DISCOUNT, (0.0, 10.0), behavior, counts=counts)
 
 
 def posed(models, behavior, *, episodes=80, seed=0, opposed=False, margins=(0.0, 0.0)):
@@ -95,11 +95,6 @@ def truths(models, policy, behavior):
         for each in (behavior, policy)
     )
     return [*gains, before - after], [*gains, -after]
-
-
-def allowed_failures(number):
-    """What a claim that fails with probability δ exceeds once in 10⁶ tests."""
-    return int(scipy.stats.binom.ppf(1 - 1e-6, number, DELTA))
 
 
 # In none of these worlds do all limits hold, so that every joint claim is wrong.
@@ -132,7 +127,7 @@ def test_joint_claims_are_wrong_no_more_often_than_they_may_be(world, kind):
     gains, shown = truths(models, policy, behavior)
     assert gains[0] <= 1e-9 or gains[1] < -margins[0] or gains[2] < -margins[1]
     wrong = too_high = 0
-    for seed in range(LOGS[kind]):
+    for seed in range(LOGS):
         problem = posed(models, behavior, seed=seed, opposed=world == "opposed", margins=margins)
         assert world != "never seen" or not (problem.log.next_state == UNSAFE).any()
         claim = certify(problem, policy, KINDS[kind])
@@ -140,7 +135,7 @@ def test_joint_claims_are_wrong_no_more_often_than_they_may_be(world, kind):
         too_high += any(
             part.lower > truth + 1e-9 for part, truth in zip(claim.signals, shown, strict=True)
         )
-    assert max(wrong, too_high) <= allowed_failures(LOGS[kind])
+    assert max(wrong, too_high) <= allowed_failures(LOGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

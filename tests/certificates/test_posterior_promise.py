@@ -4,30 +4,22 @@ A truth that is drawn from the prior itself is one more draw, so its rank among 
 uniform. Seeds are fixed, and a bound that holds would be found to fail once in 10⁶ tests.
 """
 
+import runpy
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from support.posterior_examples import RARE, allowed_failures
-from surestep import (
-    FiniteMDP,
-    MDPBatch,
-    Policy,
-    Problem,
-    certify,
-    evaluate_batch,
-    performance,
-    sample_log,
-)
+from support.failures import RARE, allowed_failures
+from support.problems import uniform_problem
+from surestep import FiniteMDP, MDPBatch, Policy, certify, evaluate_batch, performance, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
 from surestep.certificates.posterior import model_draws
 from surestep.environments import make
-
-# ---- the promise ------------------------------------------------------------------------------
-
 
 PROMISE = Posterior(prior="weight", prior_weight=2.0, draws=19)
 
@@ -51,12 +43,8 @@ def test_under_the_prior_the_truth_is_one_more_draw():
         behavior = Policy.uniform(mdp)
         log = sample_log(mdp, behavior, 6, 5, rng)
         ends = np.arange(5) == 4
-        problem = Problem(
-            counts=replace(log.counts(mdp.expected_reward), terminal=ends),
-            behavior=behavior,
-            discount=0.8,
-            value_bounds=(-9.0, 9.0),
-        )
+        counts = replace(log.counts(mdp.expected_reward), terminal=ends)
+        problem = uniform_problem(counts, 0.8, (-9.0, 9.0))
         policy = SPIBB(n_wedge=1).improve(problem).policy
         mine = replace(PROMISE, seed=world)
         truth = performance(mdp, policy) - performance(mdp, behavior)
@@ -98,12 +86,7 @@ def noisy_problem(mdp, noise, episodes, rng):
     make_noise = NOISES[noise] or NOISES["two-point"]
     log = replace(log, reward=make_noise(np.abs(log.reward), rng))
     low, high = min(0.0, log.reward.min()), max(1e-3, log.reward.max())
-    problem = Problem(
-        counts=log.counts(),
-        behavior=Policy.uniform(mdp),
-        discount=0.9,
-        value_bounds=(10 * low, 10 * high),
-    )
+    problem = uniform_problem(log.counts(), 0.9, (10 * low, 10 * high))
     return problem, Posterior(rewards="bounded", reward_low=low, reward_high=high, draws=19)
 
 
@@ -217,3 +200,21 @@ def test_the_promise_is_kept_on_resource_gathering():
     truths, ours = claims_on_resource_gathering(["cautious"], range(100))
     assert (ours > truths).sum() < 17
     assert ours.mean() > 0.6 * truths.mean()
+
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "posterior.py"
+
+
+@pytest.mark.slow
+def test_an_even_prior_fails_with_700_states_and_the_default_one_does_not():
+    benchmark = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+    cell = benchmark.Cell(700, 2, 2, 50, 0.1, "exact")
+
+    def chance(prior):
+        """The p-value of "wrong in at most a tenth of the logs", for the first logs."""
+        rows = [benchmark.claim_and_truth(cell, 99, seed, prior) for seed in range(10)]
+        lower, gain = np.array(rows).T
+        return scipy.stats.binomtest(int(np.sum(lower > gain)), 10, 0.1, "greater").pvalue
+
+    assert chance("weight") < 0.01
+    assert chance("cautious") > 0.01

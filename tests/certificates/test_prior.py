@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from support.problems import uniform_problem
-from surestep import Counts, Policy, Problem
+from surestep import Counts, Policy
 from surestep.certificates import Posterior
 from surestep.certificates.drawn import DrawnQuestion, PriorRows, posteriors_of
 from surestep.certificates.posterior import model_draws
@@ -31,13 +31,13 @@ TIMES = np.zeros((4, 1, 4), int)
 TIMES[0, 0, [0, 2]], TIMES[1, 0, 3], TIMES[2, 0, 3] = [5, 3], 4, 2
 
 
-def problem_of(support=None):
-    counts = Counts.from_dense(TIMES, rewards=np.zeros((4, 1)), terminal=[False] * 3 + [True])
-    return uniform_problem(counts, 0.5, (0.0, 1.0), support=support)
+def problem_of(times=TIMES):
+    counts = Counts.from_dense(times, rewards=np.zeros((4, 1)), terminal=[False] * 3 + [True])
+    return uniform_problem(counts, 0.5, (0.0, 1.0))
 
 
-def supported():
-    problem = problem_of()
+def supported(times=TIMES):
+    problem = problem_of(times)
     support = Successors(problem.counts.pairs, [0, 3, 4, 6, 6], [0, 1, 2, 3, 0, 3])
     return replace(problem, support=support)
 
@@ -100,29 +100,21 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
 
 
 def test_a_pooled_weight_within_given_successors_is_that_of_all_states_without_the_others():
-    problem = supported()
-    inside = problem.support
-    everywhere = Successors(inside.pairs, np.minimum(np.arange(5), 3) * 4, np.tile(np.arange(4), 3))
-    for support in (inside, everywhere):
-        found = prior_of(replace(problem, support=support), "pooled", 6.0).rows
-        assert found.times.sum() == 14
-        for pair in range(3):
-            given = slice(*support.offsets[pair : pair + 2])
-            base = np.array(exact_base(TIMES, pair, Fraction(6)), float)[support.successor[given]]
-            assert found.given[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
-
-
-def test_a_state_that_was_visited_once_or_never_has_its_share_of_a_pooled_weight():
-    times = np.zeros((3, 1, 3), int)
-    times[0, 0, 1] = 1
-    counts = Counts.from_dense(times, rewards=np.zeros((3, 1)))
-    support = Successors(counts.pairs, [0, 2, 4, 6], [0, 1, 1, 2, 0, 2])
-    problem = replace(problem_of(), counts=counts, behavior=Policy.uniform(counts), support=support)
-    found = prior_of(problem, "pooled", 6.0).rows.given
-    for pair in range(3):
-        given = slice(2 * pair, 2 * pair + 2)
-        base = np.array(exact_base(times, pair, Fraction(6)), float)[support.successor[given]]
-        assert found[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
+    once = np.zeros((4, 1, 4), int)  # a state that was visited once, and others never
+    once[0, 0, 1] = 1
+    for times in (TIMES, once):
+        problem = supported(times)
+        inside = problem.support
+        offsets = np.minimum(np.arange(5), 3) * 4
+        everywhere = Successors(inside.pairs, offsets, np.tile(np.arange(4), 3))
+        for support in (inside, everywhere):
+            found = prior_of(replace(problem, support=support), "pooled", 6.0).rows
+            assert found.times.sum() == times.sum()
+            for pair in range(3):
+                given = slice(*support.offsets[pair : pair + 2])
+                base = np.array(exact_base(times, pair, Fraction(6)), float)
+                base = base[support.successor[given]]
+                assert found.given[given] == pytest.approx(6 * base / base.sum(), rel=1e-12)
 
 
 def test_the_cautious_prior_is_two_and_one_against_the_policy():
@@ -155,9 +147,6 @@ def test_given_successors_share_the_weight_of_their_row(name, weights, alpha, to
     assert prior.rows.given.tolist() == weights
     assert prior.rows.times.tolist() == [5, 0, 3, 4, 0, 2]
     assert (prior.alpha, prior.total) == (alpha, total)
-
-
-# ---- the prior against a policy -----------------------------------------------------------------
 
 
 def dense_values(times, weight, reward, policies, discount):
@@ -196,13 +185,8 @@ def question_in(times, reward, policies, discount, support=None):
             np.minimum(np.arange(2 * size + 1), 2 * size - 2) * len(support),
             np.tile(support, 2 * size - 2),
         )
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.from_dense(counts, policies[0]),
-        discount=discount,
-        value_bounds=(-99.0, 99.0),
-        support=support,
-    )
+    problem = uniform_problem(counts, discount, (-99.0, 99.0), support=support)
+    problem = replace(problem, behavior=Policy.from_dense(counts, policies[0]))
     settings = Posterior()
     models = model_draws(problem, settings, settings.priors_for(problem))
     ours = Policy.from_dense(counts, policies[1]).probability
@@ -242,13 +226,8 @@ def test_among_given_successors_each_row_has_its_own_worst():
         np.array([0, 2, 2, 5]), np.array([0, 1, 0, 1, 2], np.int32), np.zeros(5, np.int64),
         np.ones(5), 0.0, np.zeros(0), np.zeros(0),
     )  # fmt: skip
-    assert adverse_rows(rows, np.array([3.0, 2.0, 1.0])).given.tolist() == [
-        0,
-        ADVERSE,
-        0,
-        0,
-        ADVERSE,
-    ]
+    each = adverse_rows(rows, np.array([3.0, 2.0, 1.0])).given
+    assert each.tolist() == [0, ADVERSE, 0, 0, ADVERSE]
     some = adverse_rows(rows, np.array([np.inf, np.inf, 1.0])).given  # nothing else ends
     assert some.tolist() == [ADVERSE / 2, ADVERSE / 2, 0, 0, ADVERSE]
 

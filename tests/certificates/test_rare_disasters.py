@@ -9,9 +9,9 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from support.posterior_examples import RARE
+from support.failures import RARE
 from support.problems import uniform_problem
-from surestep import Pairs, Policy, Problem, certify
+from surestep import Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn, posterior_gains
 from surestep.certificates.episodes import training_for
@@ -20,7 +20,7 @@ from surestep.certificates.prior import adverse_questions, mean_model, worst_pai
 from surestep.certificates.registry import told_to
 from surestep.environments import make
 from surestep.experiments.cell import told_of_log
-from surestep.model.counts import Counts, LoggedRewards
+from surestep.model.counts import Counts
 from surestep.model.known import Known, Ranges
 from surestep.model.successors import Successors
 from surestep.planning import occupancy
@@ -34,40 +34,17 @@ def gains(states, *, given):
     The first action led to state 1, which pays nothing, the second to state 2, which pays a little;
     the last state, which nobody saw, would be a disaster.
     """
-    pairs = Pairs(
-        np.concatenate([[0], np.arange(2, states + 2)]),
-        np.concatenate([[0, 1], np.zeros(states - 1, int)]),
-        2,
-    )
-    pays = np.zeros(pairs.num_pairs)
-    pays[3], pays[-1] = GAIN, DISASTER
-    starts, terminal = np.zeros(states, int), np.ones(states, bool)
-    starts[0], terminal[0] = 2 * VISITS, False
-    counts = Counts(
-        pairs,
-        np.minimum(np.arange(pairs.num_pairs + 1), 2),
-        np.array([1, 2]),
-        np.array([100 * VISITS, VISITS]),
-        LoggedRewards(pays, "pair", True),
-        starts,
-        terminal,
-    )
-    behavior, policy = np.ones((2, pairs.num_pairs))
-    behavior[:2], policy[:2] = (0.99, 0.01), (0, 1)
-    anywhere = Successors(
-        pairs,
-        np.minimum(np.arange(pairs.num_pairs + 1), 2) * states,
-        np.tile(np.arange(states), 2),
-    )
-    problem = Problem(
-        counts=counts,
-        behavior=Policy(pairs, behavior),
-        discount=0.999,
-        value_bounds=(DISASTER, GAIN + 1),
-        support=anywhere if given else None,
-    )
+    times, pays = np.zeros((states, 2, states), int), np.zeros((states, 2))
+    times[0, 0, 1], times[0, 1, 2] = 100 * VISITS, VISITS
+    pays[2], pays[-1] = GAIN, DISASTER
+    counts = Counts.from_dense(times, rewards=pays, terminal=np.arange(states) > 0)
+    rest = [[1.0, 0.0]] * (states - 1)
+    behavior, policy = (Policy.from_dense(counts, [row, *rest]) for row in ([0.99, 0.01], [0, 1]))
+    offsets = np.minimum(np.arange(2 * states + 1), 2) * states
+    anywhere = Successors(counts.pairs, offsets, np.tile(np.arange(states), 2)) if given else None
+    problem = uniform_problem(counts, 0.999, (DISASTER, GAIN + 1), support=anywhere)
     settings = Posterior(prior="weight", draws=20_000, starts="known", seed=7)
-    return np.sort(posterior_gains(problem, Policy(pairs, policy), settings))
+    return np.sort(posterior_gains(replace(problem, behavior=behavior), policy, settings))
 
 
 @pytest.mark.parametrize("states", [24, 60])
@@ -79,8 +56,6 @@ def test_sparse_rows_are_as_afraid_of_what_nobody_saw(states):
         # stick takes little of it.
         assert np.mean(whole < lower) < level + 0.03
 
-
-# ---- rewards ------------------------------------------------------------------------------------
 
 DECLARED = Ranges((-50.0, 3.0), (-7.0, 8.0))
 WEIGHED = Posterior(

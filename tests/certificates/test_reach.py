@@ -11,10 +11,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-import scipy.stats
 
+from support.failures import allowed_failures
 from support.oracles import solve_exactly
-from surestep import FiniteMDP, Policy, Problem, sample_log
+from support.problems import logged_problem
+from surestep import FiniteMDP, Policy, sample_log
 from surestep.certificates import Posterior, Robust, Stitched, certify, drawn
 from surestep.certificates.certifying import certify_many, choosing_bounds, verify
 from surestep.certificates.drawn import draw_chunk, expected_cells, room_for
@@ -57,9 +58,7 @@ def asked(mdp, behavior, reach, episodes=60, seed=0, horizon=12):
     log = sample_log(mdp, behavior, episodes, horizon, seed)
     log = replace(log, reward=log.reward + np.arange(log.num_steps) % 3)  # of no interest here
     counts = replace(log.counts(), terminal=np.arange(5) == END)
-    whole = Problem(
-        counts=counts, behavior=behavior, discount=0.9, value_bounds=(-100.0, 100.0), log=log
-    )
+    whole = logged_problem(log, 0.9, (-100.0, 100.0), behavior, counts=counts)
     return reaching(whole, reach)
 
 
@@ -93,13 +92,6 @@ def truth_of(mdp, policy, behavior, reach):
     before = 0.0 if reach.alone else exact_chance(mdp, behavior, reach)
     return before - exact_chance(mdp, policy, reach)
 
-
-def allowed_failures(number):
-    """What a claim that fails with probability δ exceeds once in 10⁶ tests."""
-    return int(scipy.stats.binom.ppf(1 - 1e-6, number, DELTA))
-
-
-# ---- coverage -----------------------------------------------------------------------------------
 
 WORLDS = {
     # of the careful and the bold action, of the hidden state; how bold π_b and π_I are
@@ -171,9 +163,6 @@ def test_rollouts_that_are_cut_count_as_reached():
         without_cut = claim.figures["estimate"] + (1 - kept)  # each of these paid −1
         wrong += without_cut / kept > truth + 0.1
     assert wrong == 20
-
-
-# ---- small truths -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("within", [0, 1, 3, 10, None])
@@ -256,9 +245,7 @@ def test_plans_know_unsafe_states_that_only_the_judging_part_ends_in():
     reached[log.episode_offsets[-1] - 1] = HIDDEN
     log = replace(log, next_state=reached)
     bounds = (-9.0, 99.0)
-    whole = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=bounds, log=log
-    )
+    whole = logged_problem(log, 0.9, bounds, behavior)
     problem = reaching(whole, Reach(UNSAFE_STATES))
     certifier = KINDS["stitched"]
     judging = certifier.judging_of(problem, policy)
@@ -278,9 +265,6 @@ def test_a_training_part_expects_bounds_of_chances():
             )
             assert -1 <= bound <= (0.0 if alone else 1.0)
             assert own < 0 if alone else own == 0.0, kind
-
-
-# ---- draws --------------------------------------------------------------------------------------
 
 
 def dense_draws(problem, settings, policies):
@@ -323,9 +307,7 @@ def test_signals_meet_the_same_models_draw_by_draw():
     behavior = taking(mdp, 0.5)
     chance = asked(mdp, behavior, Reach(UNSAFE_STATES, N), episodes=80)
     log = chance.log
-    value = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=(-100.0, 100.0), log=log
-    )
+    value = logged_problem(log, 0.9, (-100.0, 100.0), behavior)
     noisy = Posterior(
         prior="weight", draws=49, rewards="bounded", reward_low=-9.0, reward_high=5.0, seed=3
     )

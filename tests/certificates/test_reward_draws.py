@@ -1,6 +1,5 @@
 """What rewards may be: within their bounds, within what values allow, and known or not."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,25 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
-from surestep.certificates.refuting import (
-    check_reward_bounds,
-    check_values,
-)
 from surestep.certificates.reward_draws import (
-    Kin,
     all_known,
     atoms_of,
-    calm_groups,
     different_rows,
     kin_of,
     reward_draws,
     weight_of_others,
 )
-from surestep.errors import CertificateRefused, RefutedBounds
+from surestep.errors import CertificateRefused
 from surestep.model import LoggedRewards
 from surestep.model.known import Ranges
-
-SLACK = 1e-9  # of the largest bound
 
 
 def problem_of(rewards, known=True, **terms):
@@ -51,46 +42,6 @@ def within(low, high):
     return Ranges((low, high), (low, high))
 
 
-def with_first(value):
-    """Known rewards of pairs, the first of which is given."""
-    return problem_of([[value, 2.0], [0.0, 0.0]])
-
-
-def refuses(check, *arguments, match):
-    """Whether a check refuses what it is given, in these words."""
-    try:
-        check(*arguments)
-    except RefutedBounds as refusal:
-        said = str(refusal)
-    else:
-        return False
-    assert re.search(match, said)
-    return True
-
-
-@pytest.mark.parametrize("bounds", [(-4.0, 2.0), (1.0, 4.0)])
-def test_rewards_lie_within_their_bounds_but_for_rounding(bounds):
-    low, high = bounds
-    for value, outside in (
-        (low - 0.9 * 4 * SLACK, False),
-        (low - 1.1 * 4 * SLACK, True),
-        (high + 0.9 * 4 * SLACK, False),
-        (high + 1.1 * 4 * SLACK, True),
-    ):
-        counts, words = with_first(value).counts, f"a reward of state 0, action 0 is {value}, exp"
-        assert refuses(check_reward_bounds, counts, bounds, match=words) == outside
-    unseen = problem_of([[1.0, 2.0], [99.0, -99.0]]).counts  # ends that nobody visits
-    check_reward_bounds(unseen, bounds)
-
-
-def test_of_several_rewards_of_a_pair_one_must_be_possible():
-    table = np.zeros((2, 2, 2))
-    table[0, 0] = [99.0, 0.0]
-    assert not refuses(check_values, problem_of(table), match="")
-    table[0, 0, 1] = 10.0
-    assert refuses(check_values, problem_of(table), match="action 0 earns 10 to 99, but values")
-
-
 def test_rewards_are_known_where_none_is_left_open():
     assert all_known(problem_of(PAIRS))
     assert not all_known(problem_of(PAIRS, known=False))
@@ -98,25 +49,22 @@ def test_rewards_are_known_where_none_is_left_open():
     assert not all_known(problem_of(np.zeros((2, 2, 2)), known=False))
 
 
-def test_what_was_observed_is_drawn_as_it_is_and_the_rest_like_it():
-    found = reward_draws(problem_of(PAIRS, known=False), "deterministic", None)
-    assert found.seen[:2].tolist() == [[1.0, 0, 0, 0, 0], [2.0, 0, 0, 0, 0]]
-    assert np.isnan(found.seen[2:, 0]).all()
-    assert found.atoms.tolist() == [[1.0, 0, 0, 0, 1], [2.0, 0, 0, 0, 1]]
-    assert found.per_pair
-    assert (found.group >= 0).all()
-    bounded = reward_draws(problem_of(PAIRS, known=False), "deterministic", within(-1.0, 3.0))
-    assert bounded.atoms[2:].tolist() == [[-1.0, 0, 0, 0, 0.5], [3.0, 0, 0, 0, 0.5]]
-    assert bounded.group_offsets[-1] == 2  # the bounds are of no group
-    known = reward_draws(problem_of(PAIRS), "deterministic", within(-1.0, 3.0))
-    assert (known.seen[:2, 0].tolist(), known.atoms.size) == ([1.0, 2.0], 0)
-
-
 def test_of_sums_alone_noise_is_taken_to_be_of_the_two_bounds():
     # Of 4 visits, 1 on average between −1 and 3 is a half: 2 of 4; of 2 visits, 2 is ¾.
     found = reward_draws(problem_of(PAIRS, known=False), "bounded", within(-1.0, 3.0))
     assert found.seen[:2].tolist() == [[-1.0, 4.0, 2.0, 2.0, 4.0], [-1.0, 4.0, 1.5, 0.5, 2.0]]
     assert np.isnan(found.seen[2:, 0]).all()
+
+
+def test_atoms_are_the_rows_by_group_and_weigh_by_what_is_known_of_them():
+    # κ = 3: one visit weighs 1, three 3 · 4 / 6, and what is known 4; equal rows are one.
+    rows = np.zeros((5, 5))
+    rows[:, 0], rows[:, 4] = [7.0, 5.0, 5.0, 5.0, 5.0], [1.0, 3.0, 1.0, 0.0, 1.0]
+    offsets, atoms = atoms_of(rows, np.array([2, 0, 0, 0, 2]), 4, 3.0, (-1.0, 9.0))
+    assert offsets.tolist() == [0, 1, 1, 3, 3]
+    assert atoms[:, 0].tolist() == [5.0, 5.0, 7.0, -1.0, 9.0]
+    assert atoms[:, 4].tolist() == [7.0, 1.0, 1.0, 0.5, 0.5]
+    assert not atoms[:, 1:4].any()
 
 
 def noisy(sums, least, greatest, times, **terms):
@@ -159,21 +107,6 @@ def test_what_never_varied_is_exact_where_others_vary():
         assert found.seen[[0, 2], 4].tolist() == ([0, 0] if exact else [visits - 1, 1])
 
 
-def layout(means, visits, spread):
-    """κ of one group."""
-    means, visits = np.array(means, float), np.array(visits)
-    return weight_of_others(means, np.full(means.size, spread), visits, np.zeros(means.size, int))
-
-
-def test_others_weigh_what_they_tell():
-    # Means of 10 visits, 0, 1 and 2: Σ n (m − M)² = 20, and single rewards vary by 0.9 · 10/9 = 1.
-    # Of 20, 2 · 1 is noise, and N − Σ n²/N = 20: τ² = 18/20, κ = 1/0.9.
-    assert layout([0, 1, 2], [10, 10, 10], 0.9) == pytest.approx(1 / 0.9)
-    assert layout([0, 10, 20], [10, 10, 10], 0.9) == 1.0
-    assert layout([1, 1, 1], [10, 10, 10], 0.9) == 100.0
-    assert layout([0, 0.45, 0.9], [10, 10, 10], 0.9) == pytest.approx(1 / (2.05 / 20))
-
-
 def moments(mean, spread, visits, group):
     """κ as the docstring says, group by group; between 1 and 100."""
     between, reached = 0.0, 0.0
@@ -206,26 +139,6 @@ def test_others_weigh_by_the_moments_of_a_one_way_layout(rows):
     mean, spread, visits, group = map(np.array, zip(*rows, strict=True))
     found = weight_of_others(mean, spread, visits, group)
     assert found == pytest.approx(moments(*zip(*rows, strict=True)), rel=1e-6)
-
-
-def test_atoms_are_the_rows_by_group_and_weigh_by_what_is_known_of_them():
-    # κ = 3: one visit weighs 1, three 3 · 4 / 6, and what is known 4; equal rows are one.
-    rows = np.zeros((5, 5))
-    rows[:, 0], rows[:, 4] = [7.0, 5.0, 5.0, 5.0, 5.0], [1.0, 3.0, 1.0, 0.0, 1.0]
-    offsets, atoms = atoms_of(rows, np.array([2, 0, 0, 0, 2]), 4, 3.0, (-1.0, 9.0))
-    assert offsets.tolist() == [0, 1, 1, 3, 3]
-    assert atoms[:, 0].tolist() == [5.0, 5.0, 7.0, -1.0, 9.0]
-    assert atoms[:, 4].tolist() == [7.0, 1.0, 1.0, 0.5, 0.5]
-    assert not atoms[:, 1:4].any()
-
-
-def test_a_group_is_calm_where_five_unusual_rewards_could_be_expected():
-    # A tenth of 50 visits had not the usual reward: 5 of 50 others could be expected.
-    kin = Kin(np.zeros(1, int), np.array([0, 1, 2, 3]), 5)
-    minority = np.array([0.1, 0.0, 0.0, 0.0])
-    found = calm_groups(kin, np.array([50, 50, 49, 51]), minority)
-    assert found.tolist() == [False, True, False, True, False]
-    assert not calm_groups(kin, np.array([50, 50, 49, 51]), 0 * minority).any()
 
 
 def test_weights_of_others_do_not_depend_on_the_unit():
@@ -293,17 +206,6 @@ def test_the_groups_are_those_in_which_means_predict_each_other_best(table, seen
     ]
     chosen = left_out_error(mean[observed].tolist(), found.of_seen[observed])
     assert chosen == pytest.approx(min(errors), rel=1e-9, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("table", "groups"), [([[0, 0, 1], [5, 5, 5]], 2), ([[0, 4, 9], [0, 4, 9]], 3)]
-)
-def test_rewards_of_pairs_are_like_those_of_the_state_or_of_the_action(table, groups):
-    counts = Counts.from_dense(np.full((2, 3, 2), 3), reward_sums=6.0 * np.array(table))
-    found = kin_of(counts, counts.means(), counts.observed > 0)
-    assert ((found.of_pair < 0).any(), found.number) == (False, groups)
-    owner = counts.pairs.state if groups == 2 else counts.pairs.action
-    assert found.of_pair.tolist() == found.of_seen.tolist() == owner.tolist()
 
 
 @pytest.mark.parametrize(("greatest", "differs"), [(1e-9, False), (1.1e-9, True)])

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surestep import DecisionLog, Pairs, Policy, Problem, certify, estimate_behavior
+from support.logs import log_of as steps_of
+from support.problems import logged_problem
+from surestep import DecisionLog, Pairs, Policy, certify, estimate_behavior
 from surestep.certificates import Trajectory
 from surestep.errors import CertificateRefused, InvalidLog
 from surestep.offpolicy import importance_weights, paired_returns, paired_rewards
@@ -23,6 +25,8 @@ DISCOUNT = Fraction(9, 10)
 LOW = -1.5  # no reward is below it
 TREATED = {0: Fraction(1, 10), 1: Fraction(9, 10)}  # by severity: chance of action 1
 ALWAYS_WAITS = Policy.from_dense(PAIRS, [[1.0, 0.0], [1.0, 0.0]])
+MEAN = float(SEVERE * TREATED[1] + (1 - SEVERE) * TREATED[0])
+AVERAGED = Policy.from_dense(PAIRS, [[1 - MEAN, MEAN], [1.0, 0.0]])
 MIXED = Policy.from_dense(PAIRS, [[0.25, 0.75], [1.0, 0.0]])
 
 
@@ -46,24 +50,14 @@ def every_episode(treated=TREATED):
 
 def log_of(episodes, treated=TREATED, *, propensities=True):
     """Returns the log of (severity, actions)."""
-    severe = np.array([severe for severe, _ in episodes])
-    action = np.array([actions for _, actions in episodes])
-    before = np.stack([np.zeros_like(severe), action[:, 0]], axis=1)
-    reward = PAID[severe[:, None], before, action].ravel()
-    treats = np.array([float(treated[0]), float(treated[1])])[severe][:, None]
-    told = np.where(action == 1, treats, 1 - treats).ravel()
-    size = len(episodes)
-    return DecisionLog(
-        PAIRS,
-        np.zeros(2 * size, int),
-        action.ravel(),
-        reward,
-        np.tile([0, 1], size),
-        np.tile([False, True], size),
-        np.zeros(2 * size, bool),
-        np.arange(0, 2 * size + 1, 2),
-        told if propensities else None,
-    )
+    logged, told = [], []
+    for severe, (first, second) in episodes:
+        paid = PAID[severe, 0, first], PAID[severe, first, second]
+        logged.append([(0, first, paid[0], 0), (0, second, paid[1], 1)])
+        treats = float(treated[severe])
+        told += [treats if action else 1 - treats for action in (first, second)]
+    log = steps_of(PAIRS, *logged)
+    return replace(log, propensity=np.array(told)) if propensities else log
 
 
 def true_gain(waits, treated=TREATED):
@@ -107,9 +101,7 @@ def test_weights_by_rows_are_unbiased_though_nothing_is_markov(policy, waits, va
 
 def test_weights_by_the_mean_of_the_state_are_biased():
     """What rows are there for: the exact mean of what was done claims a gain that is a loss."""
-    mean = float(SEVERE * TREATED[1] + (1 - SEVERE) * TREATED[0])
-    averaged = Policy.from_dense(PAIRS, [[1 - mean, mean], [1.0, 0.0]])
-    biased = expected(ALWAYS_WAITS, by_rewards, propensities=False, behavior=averaged)
+    biased = expected(ALWAYS_WAITS, by_rewards, propensities=False, behavior=AVERAGED)
     assert true_gain(1) < 0 < biased
 
 
@@ -121,13 +113,7 @@ def test_what_nobody_would_have_done_lowers_the_mean():
 
 
 def problem_of(log):
-    return Problem(
-        counts=log.counts(),
-        behavior=estimate_behavior(log.counts()),
-        discount=float(DISCOUNT),
-        value_bounds=(-2.0, 2.0),
-        log=log,
-    )
+    return logged_problem(log, float(DISCOUNT), (-2.0, 2.0), estimate_behavior(log.counts()))
 
 
 CERTIFIER = Trajectory(
@@ -138,8 +124,6 @@ CERTIFIER = Trajectory(
 def test_claims_are_wrong_no_more_often_than_stated_and_by_means_they_are():
     """150 logs: a rate of δ = 0.2 shows more than 0.2 + 3 · 0.033 with a chance of 0.2 %."""
     rng = np.random.default_rng(16)
-    mean = float(SEVERE * TREATED[1] + (1 - SEVERE) * TREATED[0])
-    averaged = Policy.from_dense(PAIRS, [[1 - mean, mean], [1.0, 0.0]])
 
     def is_wrong(*, propensities):
         severe = (rng.random(100) < float(SEVERE)).astype(int)
@@ -147,7 +131,7 @@ def test_claims_are_wrong_no_more_often_than_stated_and_by_means_they_are():
         drawn = [*zip(severe.tolist(), treats.astype(int).tolist(), strict=True)]
         problem = problem_of(log_of(drawn, propensities=propensities))
         if not propensities:
-            problem = replace(problem, behavior=averaged)
+            problem = replace(problem, behavior=AVERAGED)
         claim = certify(problem, ALWAYS_WAITS, CERTIFIER)
         return claim.lower > float(true_gain(1)) + 1e-9
 

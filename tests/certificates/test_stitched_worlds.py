@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from support.bets import lower_limit
+from support.failures import allowed_failures
+from support.logs import log_of, one_step_log
+from support.problems import logged_problem
 from support.rollouts import Draw, roll_out
 from surestep import (
     DecisionLog,
@@ -37,32 +39,14 @@ from surestep.model import Statement
 ADAPTIVE, FIXED = Stitched(series=96), Stitched(series=96, logger="fixed")
 
 
-def allowed_failures(number, delta=0.1):
-    """What a claim that fails with probability δ exceeds once in 10⁶ tests of so many draws."""
-    return int(scipy.stats.binom.ppf(1 - 1e-6, number, delta))
-
-
-def one_step_log(pairs, action, reward):
-    """Episodes of one decision in state 0, each over after it."""
-    action, reward = np.asarray(action), np.asarray(reward, float)
-    size, over = action.size, np.ones(action.size, bool)
-    zeros = np.zeros(size, int)
-    return DecisionLog(pairs, zeros, action, reward, zeros + 1, over, ~over, np.arange(size + 1))
-
-
 def bandit(log, behavior, bounds=(0.0, 1.0)):
     """The problem of a log of one decision an episode."""
-    return Problem(
-        counts=log.counts(), behavior=behavior, discount=0.9, value_bounds=bounds, log=log
-    )
+    return logged_problem(log, 0.9, bounds, behavior)
 
 
 def arm(pairs, action):
     """The policy that always takes one action."""
     return Policy.deterministic(pairs, [action, 0])
-
-
-# ---- bets ---------------------------------------------------------------------------------------
 
 
 def endless(mdp, rng, depth):
@@ -100,9 +84,7 @@ def test_the_capital_against_the_truth_has_the_mean_1():
     mdp, ours, theirs = wandering()
     low, high = -1.0, 1.5
     log = sample_log(mdp, theirs, 50, 20, np.random.default_rng(0))
-    problem = Problem(
-        counts=log.counts(), behavior=theirs, discount=0.8, value_bounds=(low, high), log=log
-    )
+    problem = logged_problem(log, 0.8, (low, high), theirs)
     course = course_of(problem, ours, (low, high), None)
     truth = performance(mdp, ours) - performance(mdp, theirs)
     capital = []
@@ -117,27 +99,9 @@ def test_the_capital_against_the_truth_has_the_mean_1():
     assert abs(np.mean(capital) - 1) < 4.5 * error
 
 
-def test_one_of_three_series_has_to_reach_the_goal_at_some_time():
-    # (1 + 0.99 (1 − μ)/μ)^n = 30 (1 + 10⁻⁹) after n values, and only those that are there count.
-    def limit(reaching, number):
-        series = np.zeros((8, 6))
-        series[reaching] = 1.0
-        return lower_limit(series, np.full(8, number), 1e6, 0.0, 0.1)
-
-    for number in (6, 3):
-        expected = 0.99 / (0.99 - 1 + (30 * (1 + 1e-9)) ** (1 / number))
-        for enough in ([0, 1], [2, 3], [4, 5], [5, 6, 7]):
-            assert limit(enough, number) == pytest.approx(expected, rel=1e-9)
-        for too_few in ([], [0], [2], [5, 6], [6, 7]):  # one alone is luck: asked for are 4 to 8
-            assert limit(too_few, number) == 0.0
-
-
 @pytest.mark.parametrize(
     ("world", "episodes", "n_wedge"),
-    [
-        ("gridworld", 300, 10),
-        pytest.param("resource-gathering", 1000, 10, marks=pytest.mark.slow),
-    ],
+    [("gridworld", 300, 10), pytest.param("resource-gathering", 1000, 10, marks=pytest.mark.slow)],
 )
 def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     world, episodes, n_wedge
@@ -162,9 +126,6 @@ def test_of_exchangeable_series_some_first_ones_seldom_reach_the_goal():
         values = np.where(rng.random((24, 40)) < 0.9, shared, own).astype(float)
         wrong += lower_limit(values, np.full(24, 40), 0.8, 0.0, delta) > 0.5
     assert number * delta / 10 < wrong <= allowed_failures(number, delta)
-
-
-# ---- worlds made to break it ------------------------------------------------------------------
 
 
 def failures(number, world, certifier):
@@ -228,9 +189,7 @@ def noisy(rng):
     mdp, ours, theirs = wandering()
     log = sample_log(mdp, theirs, 150, 25, rng)
     loud = replace(log, reward=log.reward + np.where(rng.random(log.num_steps) < 0.1, 1.8, -0.2))
-    problem = Problem(
-        counts=loud.counts(), behavior=theirs, discount=0.8, value_bounds=(-3.0, 11.0), log=loud
-    )
+    problem = logged_problem(loud, 0.8, (-3.0, 11.0), theirs)
     return problem, ours, performance(mdp, ours) - performance(mdp, theirs)
 
 
@@ -255,14 +214,12 @@ def test_it_keeps_its_promise_in_worlds_made_to_break_it(name):
 @pytest.mark.parametrize("certifier", [ADAPTIVE, Stitched(delta=0.3)], ids=repr)
 @pytest.mark.parametrize("name", WORLDS)
 def test_it_keeps_its_promise_in_many_logs(name, certifier, in_turn, monkeypatch):
-    number = 300 if in_turn else 600
+    number = 600
     if in_turn:
+        number = 300
         monkeypatch.setattr(bets, "CLEARLY", -100.0)
     wrong = failures(number, WORLDS[name], certifier)
     assert wrong <= allowed_failures(number, certifier.delta)
-
-
-# ---- what the order of the log is for ---------------------------------------------------------
 
 
 def sorted_by_outcome(rng):
@@ -355,9 +312,6 @@ def test_the_log_of_a_logger_who_learns_is_split_in_time_only(logger):
         assert wrong <= allowed_failures(number)
 
 
-# ---- numbers of visits are not fixed beforehand -------------------------------------------------
-
-
 def corridor(states=300, stay=0.9):
     """A corridor: each state keeps or lets go; the end pays 1. Leaving at once pays nothing."""
     P = np.zeros((states + 2, 2, states + 2))
@@ -375,9 +329,7 @@ def through(rng, episodes):
     stays = Policy.deterministic(mdp.pairs, [0] * mdp.num_states)
     leaves = Policy.deterministic(mdp.pairs, [1] * mdp.num_states)
     log = sample_log(mdp, stays, episodes, 100_000, rng)
-    problem = Problem(
-        counts=log.counts(), behavior=leaves, discount=0.99, value_bounds=(0.0, 1.0), log=log
-    )
+    problem = logged_problem(log, 0.99, (0.0, 1.0), leaves)
     return problem, stays, performance(mdp, stays)
 
 
@@ -386,9 +338,7 @@ def shuffled(stacks, rng):
     owner = np.repeat(np.arange(stacks.sizes.size), stacks.sizes)
     order = np.lexsort((rng.random(owner.size), owner))
     return stacks._replace(
-        reward=stacks.reward[order],
-        successor=stacks.successor[order],
-        ended=stacks.ended[order],
+        reward=stacks.reward[order], successor=stacks.successor[order], ended=stacks.ended[order]
     )
 
 
@@ -409,8 +359,6 @@ def test_stacks_in_another_order_than_that_of_the_log_are_wrong():
     assert wrong["shuffled"] >= 15
 
 
-# ---- a rollout that the log cannot go on with ---------------------------------------------------
-
 DOORS, KNOCKS = 60, 20
 TRIED_FIRST, OURS_THERE, STAYS = range(3)  # two ways through a door; and not to go
 
@@ -424,26 +372,19 @@ def through_doors(rng):
     door = rng.integers(DOORS, size=100 * DOORS)
     coins = np.where(rng.random((DOORS, 200)) < 0.5, 1.0, -1.0)
     well = np.argmin(coins[:, :KNOCKS], axis=1)  # 0, too, where all of them did
-    turn, steps, lengths = np.zeros((DOORS, 2), int), [], []
+    turn, episodes, end = np.zeros((DOORS, 2), int), [], 2 * DOORS
     for d in door:
         tried, gone = turn[d]
         way = TRIED_FIRST if tried < KNOCKS else OURS_THERE if gone < well[d] else STAYS
-        end = 2 * DOORS
         if way == STAYS:
-            steps.append((d, way, 0.0, end))
+            episodes.append([(d, way, 0.0, end)])
         else:
-            steps += [(d, way, 0.0, DOORS + d), (DOORS + d, 0, coins[d, tried + gone], end)]
+            behind = (DOORS + d, 0, coins[d, tried + gone], end)
+            episodes.append([(d, way, 0.0, DOORS + d), behind])
             turn[d, way] += 1
-        lengths.append(1 + (way != STAYS))
-    state, action, reward, following = (np.array(each) for each in zip(*steps, strict=True))
-    over = following == 2 * DOORS
-    pairs = Pairs.full(2 * DOORS + 1, 3)
-    offsets = np.append(0, np.cumsum(lengths))
-    log = DecisionLog(pairs, state, action, reward, following, over, ~over & False, offsets)
-    problem = Problem(
-        counts=log.counts(), behavior=everywhere(pairs, STAYS), discount=1.0,
-        value_bounds=(0.0, 1.0), log=log,
-    )  # fmt: skip
+    pairs = Pairs.full(end + 1, 3)
+    behavior = everywhere(pairs, STAYS)
+    problem = logged_problem(log_of(pairs, *episodes), 1.0, (0.0, 1.0), behavior)
     return problem, everywhere(pairs, OURS_THERE)
 
 
@@ -482,8 +423,6 @@ def test_to_cut_a_rollout_where_the_log_ends_and_go_on_is_wrong():
     assert wrong["until one is missing"] <= allowed_failures(number)
     assert wrong["cut there"] >= 10
 
-
-# ---- where the behavior policy comes from -------------------------------------------------------
 
 WARDS, TURNS = 100, 30
 IN_WARDS = Pairs.full(WARDS + 1, 2)
@@ -537,9 +476,6 @@ def test_a_behavior_policy_estimated_from_the_part_that_judges_is_wrong():
     assert wrong["training"] <= allowed_failures(number)
 
 
-# ---- other kinds of logs --------------------------------------------------------------------
-
-
 def test_a_single_stream_is_split_in_time_and_needs_a_known_start():
     rng = np.random.default_rng(0)
     P = np.zeros((2, 2, 2))
@@ -550,9 +486,7 @@ def test_a_single_stream_is_split_in_time_and_needs_a_known_start():
     mdp = FiniteMDP.from_dense(P, R, 0.5, initial=[1.0, 0.0])
     behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [1, 1])
     log = sample_log(mdp, behavior, 1, 3000, rng)
-    problem = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0), log=log
-    )
+    problem = logged_problem(log, 0.5, (0.0, 2.0), behavior)
     claim = certify(problem, better, Stitched(known_start=True))
     truth = performance(mdp, better) - performance(mdp, behavior)
     assert 0.5 * truth < claim.lower <= truth
@@ -573,9 +507,7 @@ def test_without_a_discount_rollouts_go_on_until_they_end():
     wrong = 0
     for seed in range(30):
         log = sample_log(mdp, behavior, 400, 200, np.random.default_rng(seed))
-        problem = Problem(
-            counts=log.counts(), behavior=behavior, discount=1.0, value_bounds=(0.0, 1.0), log=log
-        )
+        problem = logged_problem(log, 1.0, (0.0, 1.0), behavior)
         claim = certify(problem, better, ADAPTIVE)
         wrong += claim.lower > 0.8 - 0.65
         assert claim.figures["horizon"] is None
@@ -591,9 +523,7 @@ def test_a_time_limit_is_no_end():
     mdp = FiniteMDP.from_dense(P, R, 0.5)
     behavior, better = Policy.uniform(mdp), Policy.deterministic(mdp.pairs, [0])
     log = sample_log(mdp, behavior, 300, 2, np.random.default_rng(0))
-    problem = Problem(
-        counts=log.counts(), behavior=behavior, discount=0.5, value_bounds=(0.0, 2.0), log=log
-    )
+    problem = logged_problem(log, 0.5, (0.0, 2.0), behavior)
     claim = certify(problem, better, ADAPTIVE)
     assert claim.figures["cut_share"] == 1.0
     assert claim.figures["paired"]
@@ -613,9 +543,6 @@ def test_a_pair_that_the_training_part_never_saw_cuts_a_rollout():
     assert seen.figures["cut_share"] == 0.0
     assert unseen.figures["cut_share"] >= 0.5
     assert unseen.lower < 0
-
-
-# ---- robust tails -------------------------------------------------------------------------------
 
 
 def going_on(seed, episodes=1000):

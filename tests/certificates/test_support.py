@@ -9,19 +9,15 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from support import posterior_examples
+from support.failures import RARE, allowed_failures
 from support.oracles import gains_in_draws
-from support.problems import uniform_problem
+from support.posterior_examples import assert_moments, dense_times
+from support.problems import logged_problem, uniform_problem
 from support.reward_oracle import unknown_rewards
-from surestep import Counts, FiniteMDP, Policy, Problem, certify, performance, sample_log
+from surestep import Counts, FiniteMDP, Policy, certify, performance, sample_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import (
-    Posterior,
-    Robust,
-    drawn,
-    posterior_gains,
-    training_part,
-    verify,
-)
+from surestep.certificates import Posterior, Robust, drawn, posterior_gains, training_part, verify
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.uncertainty import uncertainty_of
 from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter
@@ -30,16 +26,12 @@ from surestep.rehearsal import default_family
 from surestep.rehearsal.completion import completed
 from surestep.rehearsal.sources import problem_of
 
-RARE = 1e-6
 ALLOWED = np.zeros((4, 2, 4), bool)  # the last state ends episodes
 ALLOWED[0] = [[1, 1, 0, 1], [0, 0, 1, 0]]
 ALLOWED[1] = [[0, 1, 1, 1], [1, 0, 0, 1]]
 ALLOWED[2] = [[0, 1, 1, 1], [1, 1, 1, 1]]
 WEIGHT = np.array([0.2, 3.0, 0.7, 1.0, 0.05, 2.0, 1.5, 4.0, 0.4, 1.0, 1.0, 0.3, 0.6, 0.6, 2.5, 0.1])
-TIMES = np.zeros((4, 2, 4), int)
-TIMES[0] = [[3, 9, 0, 1], [0, 0, 7, 0]]
-TIMES[1] = [[0, 0, 1, 0], [4, 0, 0, 12]]
-TIMES[2] = [[0, 20, 2, 5], [0, 0, 0, 0]]
+TIMES = dense_times(posterior_examples.example()[0].counts)
 
 
 def successors(pairs, allowed, weight=None):
@@ -67,9 +59,6 @@ def example(*, allowed=ALLOWED, weight=WEIGHT, per="pair", known=True):
     return problem, policy, rewards
 
 
-# ---- the posterior ----------------------------------------------------------------------------
-
-
 def drawn_rows(problem, certifier, draws):
     """Drawn rows of all pairs [draws, K, S]."""
     models = model_draws(problem, certifier, certifier.priors_for(problem))
@@ -88,47 +77,26 @@ def drawn_rows(problem, certifier, draws):
 
 def shapes_of(problem, prior, weight=5.0):
     """The Dirichlet shapes [S, A, S] of the posterior, 0 where nothing can come."""
-    sizes = ALLOWED.sum(axis=2, keepdims=True)
-    prior_weight = {
-        "weight": weight / np.maximum(sizes, 1) * ALLOWED,
-        "uniform": 1.0 * ALLOWED,
-        "jeffreys": 0.5 * ALLOWED,
-        "own": np.zeros(ALLOWED.shape),
-    }[prior]
+    spread = weight / np.maximum(ALLOWED.sum(axis=2, keepdims=True), 1)
+    shapes = (
+        TIMES + {"weight": spread, "uniform": 1.0, "jeffreys": 0.5, "own": 0.0}[prior] * ALLOWED
+    )
     if prior == "own":
-        prior_weight[ALLOWED] = problem.support.weight
-    return prior_weight + TIMES
+        shapes[ALLOWED] += problem.support.weight
+    return shapes
 
 
 @pytest.mark.parametrize(
-    "certifier",
-    [
-        Posterior(prior="weight"),
-        Posterior(prior="weight", prior_weight=0.02),
-        Posterior(prior="uniform"),
-        Posterior(prior="jeffreys"),
-        Posterior(prior="own"),
-    ],
-    ids=repr,
+    ("prior", "weight"),
+    [("weight", 5.0), ("weight", 0.02), ("uniform", 5.0), ("jeffreys", 5.0), ("own", 5.0)],
 )
-def test_rows_have_the_moments_of_their_own_dirichlet(certifier):
+def test_rows_have_the_moments_of_their_own_dirichlet(prior, weight):
     problem, _, _ = example()
-    draws = 10_000
-    rows = drawn_rows(problem, certifier, draws)
-    shapes = shapes_of(problem, certifier.prior, certifier.prior_weight).reshape(-1, 4)
-    limit = scipy.stats.norm.isf(RARE / 2 / (6 * 20))
+    rows = drawn_rows(problem, Posterior(prior=prior, prior_weight=weight), 10_000)
+    shapes = shapes_of(problem, prior, weight).reshape(-1, 4)
     for found, shape in zip(rows.swapaxes(0, 1)[:6], shapes[:6], strict=True):
         assert not found[:, shape == 0].any()
-        np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
-        mean, total = shape / shape.sum(), shape.sum()
-        covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
-        centred = found - mean
-        products = np.einsum("ni,nj->nij", centred, centred)
-        for gap, spread in (
-            (centred.mean(axis=0), centred.std(axis=0)),
-            (products.mean(axis=0) - covariance, products.std(axis=0)),
-        ):
-            assert (np.abs(gap) <= limit * spread / np.sqrt(draws) + 1e-12).all()
+        assert_moments(found, shape)
 
 
 def test_the_tiniest_weights_leave_one_successor_each_as_often_as_they_should():
@@ -212,13 +180,9 @@ def test_under_the_users_own_prior_the_truth_is_one_more_draw():
         mdp = FiniteMDP.from_dense(P, rng.normal(size=P.shape[:2]) * [[1], [1], [1], [0]], 0.8)
         rewards = mdp.pairs.dense(np.where(mdp.pairs.state < 3, mdp.expected_reward, 0.0))
         log = sample_log(mdp, Policy.uniform(mdp), 8, 5, rng)
-        problem = Problem(
-            counts=replace(log.counts(rewards=rewards), terminal=np.arange(4) == 3),
-            behavior=Policy.uniform(mdp),
-            discount=0.8,
-            value_bounds=(-50.0, 50.0),
-            support=successors(mdp.pairs, ALLOWED, WEIGHT),
-        )
+        counts = replace(log.counts(rewards=rewards), terminal=np.arange(4) == 3)
+        support = successors(mdp.pairs, ALLOWED, WEIGHT)
+        problem = uniform_problem(counts, 0.8, (-50.0, 50.0), support=support)
         policy = SPIBB(n_wedge=1).improve(problem).policy
         if not np.array_equal(policy.probability, problem.behavior.probability):
             certifier = Posterior(prior="own", draws=draws, seed=world, starts="known")
@@ -251,8 +215,6 @@ def test_weights_that_are_not_there_are_refused():
     with pytest.raises(InvalidParameter, match=r"prior_weight is 3\.0, but the prior uniform"):
         Posterior(prior="uniform", prior_weight=3.0)
 
-
-# ---- the robust set ---------------------------------------------------------------------------
 
 SETS = [
     Robust(set=kind, strict=strict, known_start=known, **BOUNDS)
@@ -358,14 +320,9 @@ def claim_about_one_split(good, number, certifier):
         table, rewards=[[0, 0], [1, 1], [-1, -1], [0, 0]], terminal=np.arange(4) == 3
     )
     left, right = (Policy.from_dense(counts, [row] + [[0.5, 0.5]] * 3) for row in np.eye(2))
-    problem = Problem(
-        counts=counts,
-        behavior=left,
-        discount=0.9,
-        value_bounds=(-1.0, 1.0),
-        support=successors(counts.pairs, allowed),
-    )
-    found = certify(problem, right, certifier)
+    support = successors(counts.pairs, allowed)
+    problem = uniform_problem(counts, 0.9, (-1.0, 1.0), support=support)
+    found = certify(replace(problem, behavior=left), right, certifier)
     assert found.figures["parts"] == 1
     return found.lower
 
@@ -378,7 +335,7 @@ def test_where_one_split_is_all_there_is_claims_fail_about_as_often_as_they_may(
         lower = claim_about_one_split(rng.binomial(300, p), 300, certifier)
         wrong += lower > 0.9 * (2 * p - 1)
     # One of the two sides is what counts, so about δ/2 of the claims are wrong.
-    assert number * delta / 6 < wrong <= int(scipy.stats.binom.ppf(1 - RARE, number, delta))
+    assert number * delta / 6 < wrong <= allowed_failures(number, delta)
 
 
 def test_only_strict_sets_stand_a_logger_who_stops_when_it_looks_good():
@@ -395,10 +352,7 @@ def test_only_strict_sets_stand_a_logger_who_stops_when_it_looks_good():
             lower = claim_about_one_split(int(good[stop]), int(tries[stop]), certifier)
             wrong[strict] += lower > 0.9 * (2 * p - 1)
     assert wrong[False] > number / 4
-    assert wrong[True] <= int(scipy.stats.binom.ppf(1 - RARE, number, delta))
-
-
-# ---- problems made from others ----------------------------------------------------------------
+    assert wrong[True] <= allowed_failures(number, delta)
 
 
 def logged_example():
@@ -409,14 +363,8 @@ def logged_example():
     mdp = FiniteMDP.from_dense(P, np.ones((4, 2)) * [[1], [2], [0], [0]], 0.8)
     log = sample_log(mdp, Policy.uniform(mdp), 2, 3, rng)
     counts = replace(log.counts(), terminal=np.arange(4) == 3)
-    return Problem(
-        counts=counts,
-        behavior=Policy.uniform(mdp),
-        discount=0.8,
-        value_bounds=(0.0, 10.0),
-        log=log,
-        support=successors(mdp.pairs, ALLOWED, WEIGHT),
-    )
+    support = successors(mdp.pairs, ALLOWED, WEIGHT)
+    return logged_problem(log, 0.8, (0.0, 10.0), counts=counts, support=support)
 
 
 def test_the_training_part_knows_the_support():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from surestep import Counts, DecisionLog, Plan, Policy, Problem, evaluate_with_bound
+from surestep import Counts, Plan, Policy, Problem, evaluate_with_bound
 from surestep.algorithms.contract import valued_at_lowest
 from surestep.algorithms.pessimistic import ball_around
 from surestep.model.pairs import dense_cube
@@ -35,24 +36,15 @@ def renumbered(problem: Problem, states: np.ndarray, actions: np.ndarray) -> Pro
         enabled=moved(pairs.enabled()),
         terminal=moved(counts.terminal),
     )
-    log = problem.log and DecisionLog(
-        again.pairs,
-        states[problem.log.state],
-        actions[problem.log.action],
-        problem.log.reward,
-        states[problem.log.next_state],
-        problem.log.terminated,
-        problem.log.truncated,
-        problem.log.episode_offsets,
+    log = problem.log and replace(
+        problem.log,
+        pairs=again.pairs,
+        state=states[problem.log.state],
+        action=actions[problem.log.action],
+        next_state=states[problem.log.next_state],
     )
-    return Problem(
-        counts=again,
-        behavior=Policy.from_dense(again, moved(problem.behavior.dense())),
-        discount=problem.discount,
-        value_bounds=problem.value_bounds,
-        unseen=problem.unseen,
-        log=log,
-    )
+    behavior = Policy.from_dense(again, moved(problem.behavior.dense()))
+    return replace(problem, counts=again, behavior=behavior, log=log)
 
 
 def value_in_own_model(algorithm, problem: Problem, policy: Policy) -> Evaluation | Plan:

@@ -2,12 +2,13 @@
 
 import copy
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surestep.algorithms
@@ -15,14 +16,12 @@ from contract.constraints import CONSTRAINTS, errors_of
 from contract.renumbering import renumbered, value_in_own_model
 from contract.settings import SETTINGS, needs_log, promises
 from contract.worlds import with_log, with_more_data, with_one_step, without_data
-from support import tasks
 from support.oracles import best_bounded_row, best_row, class_optimum, exact_value, largest_gap
 from support.strategies import logged_problems, problems
-from surestep import Problem, evaluate_with_bound, optimal, performance
-from surestep.algorithms import ALGORITHMS, SPIBB, Promise
+from surestep import evaluate_with_bound, optimal, performance
+from surestep.algorithms import ALGORITHMS, SPIBB, Promise, registry
 from surestep.algorithms.registry import algorithm_of, settings_of
 from surestep.errors import InvalidParameter
-from surestep.parallel import map_in_order
 from surestep.transforms import two_successor
 
 CASES = [algorithm for name in ALGORITHMS for algorithm in SETTINGS.get(name, ())]
@@ -51,15 +50,13 @@ def slack_of(problem, plan):
     return 4 * (plan.error_bound + behavior.error_bound) / (1 - problem.discount)
 
 
-# ---- what is declared -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_registered_algorithm_has_settings_to_be_tested_with(name):
     assert SETTINGS.get(name), f"give {name} some settings in tests/contract/settings.py"
     assert all(isinstance(algorithm, ALGORITHMS[name]) for algorithm in SETTINGS[name])
     for algorithm in SETTINGS[name]:
         assert algorithm.name == name
+        assert registry.needs_log(algorithm) == needs_log(algorithm)
         assert algorithm.source
         assert (name in CONSTRAINTS) == bool(algorithm.constraint)
 
@@ -93,9 +90,6 @@ def test_what_is_no_problem_is_refused(algorithm, thing):
         algorithm.improve(thing)
 
 
-# ---- what holds for all -----------------------------------------------------------------------
-
-
 @every(CASES)
 @FEW
 @given(data=st.data())
@@ -113,15 +107,6 @@ def test_an_improvement_is_the_same_every_time_and_says_what_its_policy_is_worth
     assert first.plan.error_bound <= 1e-6 * max(1.0, *map(abs, problem.value_bounds))
 
 
-@pytest.mark.slow  # tests/rehearsal and tests/experiments improve in workers too
-@settings(max_examples=1, phases=[Phase.generate])
-@given(problem=problems())
-def test_workers_give_the_bits_of_one_process(problem):
-    given_tasks = [(SETTINGS[name][0], problem) for name in ("spibb", "exact-soft-spibb", "duipi")]
-    alone = list(map_in_order(tasks.improved, given_tasks))
-    assert list(map_in_order(tasks.improved, given_tasks, workers=2)) == alone
-
-
 @having(Promise.RENUMBERING)
 @FEW
 @given(data=st.data())
@@ -135,9 +120,6 @@ def test_values_do_not_depend_on_the_numbers_of_states_and_actions(algorithm, da
     there = value_in_own_model(algorithm, other, algorithm.improve(other).policy)
     gap = np.abs(there.value[states] - here.value).max()
     assert gap <= slack_of(problem, here) + slack_of(other, there)
-
-
-# ---- what some promise ------------------------------------------------------------------------
 
 
 @having(Promise.KEEPS_BEHAVIOR)
@@ -162,11 +144,7 @@ def test_in_the_estimated_mdp_the_policy_is_never_worse(algorithm, data):
     )
     slack = slack_of(problem, found.plan)
     assert estimate.initial @ after >= estimate.initial @ before - slack
-    if algorithm.name not in (
-        "robust-mdp",
-        "provable",
-        "constrained",
-    ):  # which look at the start only
+    if algorithm.name not in ("robust-mdp", "provable", "constrained"):  # which look at starts
         assert (after >= before - slack).all()
 
 
@@ -246,13 +224,8 @@ def test_the_optimum_is_reached_as_every_pair_is_visited_more_often(algorithm, d
 @given(problem=problems())
 def test_spibb_on_two_successor_counts_agrees_on_main_states(algorithm, problem):
     split = two_successor(problem.counts)
-    again = Problem(
-        counts=split.counts,
-        behavior=split.lift(problem.behavior),
-        discount=split.discounts(problem.discount),
-        value_bounds=problem.value_bounds,
-        unseen=problem.unseen,
-    )
+    behavior, discounts = split.lift(problem.behavior), split.discounts(problem.discount)
+    again = replace(problem, counts=split.counts, behavior=behavior, discount=discounts)
     plain, found = algorithm.improve(problem).plan, algorithm.improve(again).plan
     gap = np.abs(found.value[: problem.num_states] - plain.value).max()
     assert gap <= plain.error_bound + found.error_bound

@@ -107,8 +107,7 @@ BOUND_TERMS = {"visits": 100, "wanted_zeta": 0.1, "value_bounds": (-1.0, 1.0), "
 @given(
     st.fixed_dictionaries({}, optional=dict.fromkeys(SIZE_TERMS, corners)),
     st.fixed_dictionaries(
-        {},
-        optional={name: ends if name == "value_bounds" else corners for name in BOUND_TERMS},
+        {}, optional={name: ends if name == "value_bounds" else corners for name in BOUND_TERMS}
     ),
 )
 def test_bounds(size, others):
@@ -169,9 +168,6 @@ def test_all_improvements(kind, evidence):
             answers_or_refuses(lambda n=name, b=(low, high): improved(evidence, kind, **{n: b}))
 
 
-# ---- the command line ---------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def log_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("corners") / "log.csv"
@@ -189,7 +185,7 @@ TEXTS = [
 ]
 OPTIONS = {  # or keys
     "improve": [
-        *("--delta", "--discount", "method.zeta", "method.n_wedge", "--worlds", "--time-limit"),
+        *("--delta", "--discount", "method.zeta", "method.n_wedge", "--worlds", "--time-limit")
     ],
     "rehearse": ["--sizes", "--seed", "--workers", "--worlds", "--delta"],
     "bound": ["--states", "--actions", "--discount", "--delta", "--visits", "--zeta", "--gain"],

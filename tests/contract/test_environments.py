@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -170,16 +171,7 @@ def test_value_bounds_hold_for_every_policy(case):
     """The best policy of the rewards and that of their negatives enclose all others."""
     _, _, benchmark = case
     mdp, (low, high) = judged(benchmark)[0], benchmark.value_bounds
-    opposite = FiniteMDP(
-        mdp.pairs,
-        mdp.offsets,
-        mdp.successor,
-        mdp.probability,
-        -mdp.reward,
-        mdp.discount,
-        mdp.initial,
-    )
-    best, worst = optimal(mdp).value, -optimal(opposite).value
+    best, worst = optimal(mdp).value, -optimal(replace(mdp, reward=-mdp.reward)).value
     assert low - 1e-9 <= worst.min() <= best.max() <= high + 1e-9
     rng = np.random.default_rng(0)
     for _ in range(5):
@@ -242,43 +234,22 @@ def test_a_benchmark_says_what_it_is_and_every_parameter_has_a_default(name):
 @pytest.mark.parametrize(
     ("name", "parameters", "words"),
     [
-        (
-            "gridwrld",
-            {},
-            "there is no environment 'gridwrld'; did you mean gridworld or gridworld/uniform-data? "
-            "expected one of gridworld, gridworld/uniform-data, wet-chicken, ",
-        ),
-        (
-            "gridworld",
-            {"sise": 5},
-            "gridworld has no parameter 'sise'; did you mean size? expected",
-        ),
+        ("gridwrld", {}, "there is no environment 'gridwrld'; did you mean gridworld or gridworld"),
+        ("gridworld", {"sise": 5}, "gridworld has no parameter 'sise'; did you mean size? expecte"),
         ("gridworld", {"size": 1}, "size is 1, expected a whole number from 2 to 1,414"),
         ("wet-chicken", {"length": 0}, "length is 0, expected a whole number from 1 to 2,000,000"),
-        (
-            "wet-chicken",
-            {"length": 5000, "width": 5000},
-            "length 5000 and width 5000 make 25000000 states, expected at most 2000000",
-        ),
+        ("wet-chicken", {"length": 5000, "width": 5000}, "5000 make 25000000 states, expected at"),
         ("resource-gathering", {"gold": -1}, "gold is -1, expected a whole number from 0 to"),
         ("random-mdp/bad-egg", {"seed": 2**32}, "seed is 4294967296, expected a whole number"),
         ("nearly-alike", {"states": 2}, "states is 2, expected a whole number from 3 to 1,000"),
-        (
-            "nearly-alike",
-            {"successors": 21},
-            "successors is 21, expected a whole number from 1 to 20",
-        ),
+        ("nearly-alike", {"successors": 21}, "successors is 21, expected a whole number from 1"),
         ("noisy", {"law": "normal"}, "law is 'normal'; expected one of two-point, skewed, heavy-"),
         ("bandit", {"arms": 0}, "arms is 0, expected a whole number from 1 to 10,000"),
         ("disaster", {"chance": -1}, "chance is -1, expected a number from 0 to 1"),
         ("jackpot", {"situations": 0}, "situations is 0, expected a whole number from 1 to 100"),
         ("coarse", {"group": 51}, "group is 51, expected a whole number from 1 to 50"),
         ("tiger", {"memory": 4}, "memory is 4, expected a whole number from 0 to 3"),
-        (
-            "icu-sepsis",
-            {"discount": 0},
-            "discount is 0, expected a number above 0 and of at most 1",
-        ),
+        ("icu-sepsis", {"discount": 0}, "discount is 0, expected a number above 0 and of at most"),
     ],
 )
 def test_names_and_parameters_that_do_not_exist_are_refused_by_name(name, parameters, words):
@@ -299,11 +270,7 @@ def test_names_and_parameters_that_do_not_exist_are_refused_by_name(name, parame
             "the model has 9 states, the collector policy has 4",
         ),
         ({"horizon": 0}, InvalidParameter, "horizon is 0, expected a whole number of at least 1"),
-        (
-            {"rewards": "mean"},
-            InvalidParameter,
-            "rewards is 'mean'; expected one of known, observed",
-        ),
+        ({"rewards": "mean"}, InvalidParameter, "rewards is 'mean'; expected one of known, obs"),
     ],
 )
 def test_a_benchmark_of_ones_own_is_checked(changes, error, words):

@@ -5,7 +5,8 @@ import pytest
 
 from contract.constraints import CONSTRAINTS
 from contract.settings import SETTINGS, needs_log
-from surestep import Counts, Pairs, Policy, Problem, performance
+from support.problems import uniform_problem
+from surestep import Counts, Pairs, performance
 from surestep._arrays import offsets_of
 from surestep.algorithms import ALGORITHMS, Promise
 from surestep.errors import InvalidParameter
@@ -39,9 +40,7 @@ def problem():
         ~ends,
         ends,
     )
-    return Problem(
-        counts=counts, behavior=Policy.uniform(pairs), discount=0.9, value_bounds=(0.0, 10.0)
-    )
+    return uniform_problem(counts, 0.9, (0.0, 10.0))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surestep import Counts, DecisionLog, Pairs, Policy, Problem, optimal, performance
+from support.logs import log_of
+from support.problems import logged_problem
+from surestep import Counts, Pairs, Policy, Problem, optimal, performance
 from surestep.algorithms import DUIPI, BasicRL, PessimisticMBIE, Promise, RaMDP, RMin, SoftSPIBB
 
 PLENTY = 10**9
@@ -66,25 +68,9 @@ def test_pessimists_may_be_worse_in_the_estimated_mdp(algorithm):
 @pytest.mark.parametrize("step", ["exact", "approx"])
 def test_a_step_on_returns_may_be_worse_in_the_estimated_mdp(step):
     """Episodes that begin with action 0 were cut off before they earned anything."""
-    pairs = Pairs.full(2, 2)
-    log = DecisionLog(
-        pairs,
-        state=[0, 0, 1, 1],
-        action=[0, 1, 0, 1],
-        reward=[0.0, 0.5, 1.0, 1.0],
-        next_state=[1, 0, 1, 1],
-        terminated=[False] * 4,
-        truncated=[True] * 4,
-        episode_offsets=range(5),
-    )
-    counts = log.counts()
-    problem = Problem(
-        counts=counts,
-        behavior=Policy.from_dense(counts, [[0.5, 0.5], [0.5, 0.5]]),
-        discount=0.9,
-        value_bounds=(0.0, 10.0),
-        log=log,
-    )
+    steps = [(0, 0, 0.0, 1), (0, 1, 0.5, 0), (1, 0, 1.0, 1), (1, 1, 1.0, 1)]
+    log = log_of(Pairs.full(2, 2), *([step] for step in steps), cut=range(4))
+    problem = logged_problem(log, 0.9, (0.0, 10.0))
     on_model = SoftSPIBB(epsilon=1.0, step=step, iterate=False)
     on_returns = replace(on_model, behavior_q="monte-carlo")
     assert Promise.NEVER_WORSE not in on_returns.promises

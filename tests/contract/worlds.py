@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from support.logs import log_of
 from surestep import Counts, DecisionLog, Problem
 from surestep._arrays import run_owners
 from surestep.model.counts import LoggedRewards
@@ -23,16 +24,8 @@ def without_data(problem: Problem) -> Problem:
 def with_one_step(problem: Problem) -> Problem:
     """The problem when its log has one step only: as little as a log can hold."""
     log = problem.log
-    first = DecisionLog(
-        log.pairs,
-        log.state[:1],
-        log.action[:1],
-        log.reward[:1],
-        log.next_state[:1],
-        [False],
-        [True],
-        [0, 1],
-    )
+    step = log.state[0], log.action[0], log.reward[0], log.next_state[0]
+    first = log_of(log.pairs, [step], cut=[0])
     return replace(problem, counts=first.counts(), log=first)
 
 

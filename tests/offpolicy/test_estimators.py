@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from support.junk import JUNK
+from support.logs import log_of, one_step_log
 from support.oracles import log_of_all, trajectories, value_of_steps
 from support.strategies import DISCOUNTS, decision_logs, episodic_mdps, policies
-from surestep import DecisionLog, FiniteMDP, Pairs, Policy, SurestepError, evaluate
+from surestep import FiniteMDP, Pairs, Policy, SurestepError, evaluate
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.offpolicy import (
     ESTIMATORS,
     DoublyRobust,
-    ImportanceSampling,
     MeanEstimate,
     PerDecision,
     WeightedImportanceSampling,
@@ -184,57 +184,9 @@ def test_values_say_how_the_estimate_moves_with_an_episode(log, discount, data):
         assert_allclose(found.values, found.value + size * slope, atol=1e-4 * scale, err_msg=name)
 
 
-# ---- known answers ----------------------------------------------------------------------------
-
-
 def bandit(actions, rewards):
     """One episode of one step for each pull of a two-armed bandit."""
-    size = len(actions)
-    return DecisionLog(
-        Pairs.full(2, 2),
-        np.zeros(size, int),
-        actions,
-        rewards,
-        np.ones(size, int),
-        np.ones(size, bool),
-        np.zeros(size, bool),
-        np.arange(size + 1),
-    )
-
-
-def test_a_bandit_by_hand():
-    log = bandit([0, 0, 1, 1], [1.0, 3.0, 10.0, 20.0])
-    policy = Policy.from_dense(log.pairs, [[0.25, 0.75], [1, 0]])
-    weights = importance_weights(log, policy, Policy.uniform(log))
-    assert weights.ratio.tolist() == [0.5, 0.5, 1.5, 1.5]
-    assert ImportanceSampling().estimate(weights, 0.9).values.tolist() == [0.5, 1.5, 15.0, 30.0]
-    assert ImportanceSampling().estimate(weights, 0.9).value == 11.75
-    assert PerDecision().estimate(weights, 0.9).value == 11.75
-    assert WeightedImportanceSampling().estimate(weights, 0.9).value == 47 / 4
-    assert WeightedPerDecision().estimate(weights, 0.9).value == 47 / 4
-    # The mean rewards of the arms as model: what is left over is weighted noise.
-    doubly_robust = DoublyRobust([[2.0, 15.0], [0.0, 0.0]]).estimate(weights, 0.9)
-    assert doubly_robust.values.tolist() == [11.25, 12.25, 4.25, 19.25]
-
-
-def test_a_weighted_mean_of_rewards_goes_on_after_the_end_of_an_episode():
-    # Episode 0 is over after one step (w = 2), episode 1 earns 4 at its second step (w = 1/2, 1/4).
-    # Dividing that by its own weight only, as if nobody had stopped, would give 4 and not 4/9.
-    log = DecisionLog(
-        Pairs.full(2, 2),
-        [0, 0, 0],
-        [0, 1, 1],
-        [0.0, 0.0, 4.0],
-        [1, 0, 1],
-        [True, False, True],
-        [False] * 3,
-        [0, 1, 3],
-    )
-    policy = Policy.from_dense(log.pairs, [[2 / 3, 1 / 3], [1, 0]])
-    behavior = Policy.from_dense(log.pairs, [[1 / 3, 2 / 3], [1, 0]])
-    weights = importance_weights(log, policy, behavior)
-    assert_allclose(weights.cumulative, [2.0, 0.5, 0.25], rtol=1e-12)
-    assert WeightedPerDecision().estimate(weights, 1.0).value == pytest.approx(4 / 9, rel=1e-12)
+    return one_step_log(Pairs.full(2, 2), actions, rewards)
 
 
 def test_with_the_right_model_of_a_deterministic_world_doubly_robust_has_no_noise():
@@ -253,21 +205,6 @@ def test_with_the_right_model_of_a_deterministic_world_doubly_robust_has_no_nois
     assert PerDecision().estimate(weights, 0.9).values.std() > 0.4
 
 
-def test_doubly_robust_with_no_model_is_per_decision_importance_sampling():
-    log = bandit([0, 1, 1], [1.0, 2.0, 3.0])
-    weights = importance_weights(
-        log, Policy.from_dense(log.pairs, [[0.9, 0.1], [1, 0]]), Policy.uniform(log)
-    )
-    assert_allclose(
-        DoublyRobust(np.zeros(4)).estimate(weights, 0.9).values,
-        PerDecision().estimate(weights, 0.9).values,
-        rtol=1e-12,
-    )
-
-
-# ---- refusals ---------------------------------------------------------------------------------
-
-
 def test_a_log_of_which_the_policy_does_nothing_has_no_weighted_mean():
     log = bandit([0, 0], [1.0, 2.0])
     weights = importance_weights(log, Policy.deterministic(log, [1, 0]), Policy.uniform(log))
@@ -279,15 +216,8 @@ def test_a_log_of_which_the_policy_does_nothing_has_no_weighted_mean():
 
 def test_the_first_step_without_any_weight_is_named():
     # Both episodes begin as the policy sometimes would, and then do what it never does.
-    log = DecisionLog(
-        Pairs.full(3, 2),
-        [0, 1, 0, 1],
-        [0, 1, 0, 1],
-        [1.0, 2.0, 3.0, 4.0],
-        [1, 2, 1, 2],
-        [False, True, False, True],
-        [False] * 4,
-        [0, 2, 4],
+    log = log_of(
+        Pairs.full(3, 2), [(0, 0, 1.0, 1), (1, 1, 2.0, 2)], [(0, 0, 3.0, 1), (1, 1, 4.0, 2)]
     )
     for begins in (1.0, 0.01):
         policy = Policy.from_dense(log, [[begins, 1 - begins], [1.0, 0.0], [1.0, 0.0]])
@@ -298,18 +228,8 @@ def test_the_first_step_without_any_weight_is_named():
 
 def long_log(steps, reward):
     """Two episodes that take action 0 so many times."""
-    once = np.zeros(steps, int)
-    last = np.arange(steps) == steps - 1
-    return DecisionLog(
-        Pairs.full(1, 2),
-        np.tile(once, 2),
-        np.tile(once, 2),
-        np.full(2 * steps, reward),
-        np.tile(once, 2),
-        np.zeros(2 * steps, bool),
-        np.tile(last, 2),
-        [0, steps, 2 * steps],
-    )
+    episode = [(0, 0, reward, 0)] * steps
+    return log_of(Pairs.full(1, 2), episode, episode, cut=(0, 1))
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -355,9 +275,6 @@ def test_estimators_say_what_they_need():
         InvalidParameter, match=r"values have shape \(0,\), expected one an episode"
     ):
         MeanEstimate([])
-
-
-# ---- paired differences -----------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -424,54 +341,23 @@ def test_a_floor_of_returns_may_be_a_rounded_sum():
         paired_returns(weights, 0.9, exact * (1 - 1e-9))
 
 
-def truncated_log():
-    """Two steps, then the recording stops; another episode that is over after one."""
-    return DecisionLog(
-        Pairs.full(2, 2),
-        [0, 0, 0],
-        [0, 1, 1],
-        [1.0, 2.0, 3.0],
-        [0, 0, 1],
-        [False, False, True],
-        [False, True, False],
-        [0, 2, 3],
-    )
-
-
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("difference", "terms", "words"),
     [
-        (
-            lambda w: paired_returns(w, 1.0, 3.5),
-            "the return of episode 0 is 3.0, expected at least low = 3.5; 2 of 2 episodes are",
-        ),
-        (
-            lambda w: paired_rewards(w, 1.0, 1.5, 2),
-            "the reward of episode 0, step 0 is 1.0, expected at least low = 1.5; 1 of 3 steps is",
-        ),
-        (
-            lambda w: paired_rewards(w, 1.0, 0.5, 2),
-            "low is 0.5, but episode 1 earns 0 after its end, at step 1 of 2; expected at most 0",
-        ),
-        (
-            lambda w: paired_rewards(w, 1.0, 0.0, 1),
-            "episode 0 is truncated after 2 steps; expected horizon = 1, or less where it is",
-        ),
-        (
-            lambda w: paired_rewards(w, 0.5, 0.0, math.inf),
-            "episode 0 is truncated after 2 steps; expected horizon = inf",
-        ),
-        (
-            lambda w: paired_rewards(w, 1.0, 0.0, math.inf),
-            "horizon is inf, expected a whole number of 1 or more, or inf with a discount below 1",
-        ),
-        (lambda w: paired_rewards(w, 1.0, math.nan, 2), "low is nan, expected a number"),
-        (lambda w: paired_returns(w, 2.0, 0.0), "discount is 2.0, expected 0 to 1"),
+        (paired_returns, (1.0, 3.5), "return of episode 0 is 3.0, expected at least low = 3.5; 2"),
+        (paired_rewards, (1.0, 1.5, 2), "reward of episode 0, step 0 is 1.0, expected at least"),
+        (paired_rewards, (1.0, 0.5, 2), "low is 0.5, but episode 1 earns 0 after its end, at st"),
+        (paired_rewards, (1.0, 0.0, 1), "episode 0 is truncated after 2 steps; expected horizon"),
+        (paired_rewards, (0.5, 0.0, math.inf), "truncated after 2 steps; expected horizon = inf"),
+        (paired_rewards, (1.0, 0.0, math.inf), "or inf with a discount below 1"),
+        (paired_rewards, (1.0, math.nan, 2), "low is nan, expected a number"),
+        (paired_returns, (2.0, 0.0), "discount is 2.0, expected 0 to 1"),
     ],
 )
-def test_differences_without_a_floor_are_refused_by_name(call, words):
-    log = truncated_log()
+def test_differences_without_a_floor_are_refused_by_name(difference, terms, words):
+    # Two steps, then the recording stops; another episode that is over after one.
+    log = log_of(Pairs.full(2, 2), [(0, 0, 1.0, 0), (0, 1, 2.0, 0)], [(0, 1, 3.0, 1)], cut=[0])
     weights = importance_weights(log, Policy.uniform(log), Policy.uniform(log))
     with pytest.raises(InvalidParameter) as refusal:
-        call(weights)
+        difference(weights, *terms)
     assert words in str(refusal.value)

@@ -48,9 +48,6 @@ def test_recording_stops_after_so_many_steps(episodes, horizon):
     assert (found is log) == (max(length for length, _ in episodes) <= horizon)  # no copy of all
 
 
-# ---- two parts -----------------------------------------------------------------------------------
-
-
 def episodes_of(log):
     """The episodes as tuples of rows."""
     if log is None:
@@ -64,23 +61,15 @@ def episodes_of(log):
 def test_the_first_episodes_are_for_training_and_the_others_for_the_test(log, share, seed):
     everything = episodes_of(log)
     cut = round(share * len(everything))
-    assert [episodes_of(part) for part in split_episodes(log, share)] == [
-        everything[:cut],
-        everything[cut:],
-    ]
-    shuffled = [everything[i] for i in np.random.default_rng(seed).permutation(len(everything))]
-    assert [episodes_of(part) for part in split_episodes(log, share, seed)] == [
-        shuffled[:cut],
-        shuffled[cut:],
-    ]
+    order = np.random.default_rng(seed).permutation(len(everything))
+    for found, rows in (
+        (split_episodes(log, share), everything),
+        (split_episodes(log, share, seed), [everything[i] for i in order]),
+    ):
+        assert [part is None for part in found] == [cut == 0, cut == len(rows)]
+        assert [episodes_of(part) for part in found] == [rows[:cut], rows[cut:]]
     first, again = split_episodes(log, share, seed), split_episodes(log, share, seed)
     assert all(a is b for a, b in zip(first, again, strict=True))
-
-
-@given(log=decision_logs())
-def test_a_part_without_episodes_is_none(log):
-    assert split_episodes(log, 0)[0] is None
-    assert split_episodes(log, 1)[1] is None
 
 
 @pytest.mark.parametrize("share", [-0.01, 1.01, math.nan, None, "0.5", True])

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
+from support.logs import log_of
 from surestep import DecisionLog, FiniteMDP, Policy
 
 
@@ -230,23 +231,12 @@ def value_of_steps(mdp: FiniteMDP, policy: Policy, discount: Fraction, horizon: 
 
 def log_of_all(mdp: FiniteMDP, episodes: list[Trajectory]) -> DecisionLog:
     """The log that holds each of the trajectories once."""
-    steps = [step for episode in episodes for step in episode.steps]
-    lengths = [len(episode.steps) for episode in episodes]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    terminated = np.zeros(len(steps), bool)
-    terminated[offsets[1:] - 1] = [episode.terminated for episode in episodes]
-    truncated = np.zeros(len(steps), bool)
-    truncated[offsets[1:] - 1] = [not episode.terminated for episode in episodes]
-    return DecisionLog(
-        mdp.pairs,
-        np.array([step.state for step in steps]),
-        np.array([step.action for step in steps]),
-        np.array([float(step.reward) for step in steps]),
-        np.array([step.next_state for step in steps]),
-        terminated,
-        truncated,
-        offsets,
+    steps = (
+        [(step.state, step.action, float(step.reward), step.next_state) for step in episode.steps]
+        for episode in episodes
     )
+    cut = [i for i, episode in enumerate(episodes) if not episode.terminated]
+    return log_of(mdp.pairs, *steps, cut=cut)
 
 
 def gains_in_draws(problem, policy, initial, P, R):

@@ -1,19 +1,13 @@
-"""What tests of the posterior share: small problems, and how often the rare may happen."""
+"""Small problems that tests of the posterior share, and the moments of its rows."""
 
 from dataclasses import replace
 
 import numpy as np
 import scipy.stats
 
+from support.failures import RARE
 from support.problems import uniform_problem
 from surestep import Counts, Policy
-
-RARE = 1e-6
-
-
-def allowed_failures(number, delta):
-    """What a bound that fails with probability δ exceeds once in 10⁶ tests of so many draws."""
-    return int(scipy.stats.binom.ppf(1 - RARE, number, delta))
 
 
 def example(**changes):
@@ -52,7 +46,17 @@ def dense_times(counts):
     return table
 
 
-# ---- gains ------------------------------------------------------------------------------------
+def assert_moments(rows, shape, slack=0.0):
+    """Rows [draws, S] have mean and covariance of a Dirichlet, but for a false alarm in 10⁶."""
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
+    draws, (mean, total) = len(rows), (shape / shape.sum(), shape.sum())
+    covariance = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
+    centred = rows - mean
+    products, squares = centred.T @ centred / draws, (centred**2).T @ centred**2 / draws
+    spread = np.sqrt(np.maximum(squares - products**2, 0.0))
+    limit = scipy.stats.norm.isf(RARE / 2 / (mean.size + products.size)) / np.sqrt(draws)
+    assert (np.abs(centred.mean(axis=0)) <= limit * centred.std(axis=0) + 1e-12).all()
+    assert (np.abs(products - covariance) <= limit * spread + slack + 1e-12).all()
 
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}

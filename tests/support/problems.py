@@ -13,10 +13,10 @@ def uniform_problem(counts, discount, value_bounds, **more):
     )
 
 
-def logged_problem(log, discount, value_bounds, behavior=None, **more):
-    """The problem of a log."""
+def logged_problem(log, discount, value_bounds, behavior=None, *, counts=None, **more):
+    """The problem of a log, by its own counts or by those given."""
     return Problem(
-        counts=log.counts(),
+        counts=log.counts() if counts is None else counts,
         behavior=Policy.uniform(log.pairs) if behavior is None else behavior,
         discount=discount,
         value_bounds=value_bounds,

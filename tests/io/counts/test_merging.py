@@ -119,22 +119,23 @@ def test_forged_rows_are_refused(tmp_path):
         write_counts(forged, tmp_path / "forged.parquet")
         with pytest.raises(InvalidCounts, match=message):
             read_counts(tmp_path / "forged.parquet")
-    for column, message in (
-        ("state.state", "a label of a state is no text"),
-        ("times", "is missing or"),
+    for column, value, message in (
+        ("state.state", 'nullif("state.state", "state.state")', "a label of a state is no text"),
+        ("times", "nullif(times, times)", "is missing or"),
+        ("times", "CASE WHEN kind = 'state' THEN 1e300 ELSE times END", "cannot be read: Conv"),
     ):
         write_counts(good, tmp_path / "good.parquet")
-        with_holes(tmp_path / "good.parquet", column, tmp_path / "forged.parquet")
+        with_values(tmp_path / "good.parquet", column, value, tmp_path / "forged.parquet")
         with pytest.raises(InvalidCounts, match=message):
             read_counts(tmp_path / "forged.parquet")
 
 
-def with_holes(good, column, path):
-    """A file of counts whose column is empty."""
+def with_values(good, column, value, path):
+    """A file of counts whose column has other values."""
     with duckdb.connect() as database:
         key = "SELECT value FROM parquet_kv_metadata(?) WHERE key = 'surestep'"
         manifest = bytes(database.execute(key, [str(good)]).fetchone()[0]).decode()
-        source = f'SELECT * REPLACE (nullif("{column}", "{column}") AS "{column}") FROM \'{good}\''
+        source = f"SELECT * REPLACE ({value} AS \"{column}\") FROM '{good}'"
         told = manifest.replace("'", "''")
         form = f"(FORMAT parquet, KV_METADATA {{surestep: '{told}'}})"
         database.execute(f"COPY ({source}) TO '{path}' {form}")
