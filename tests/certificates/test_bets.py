@@ -179,6 +179,12 @@ def test_whether_a_gain_is_refuted_is_asked_without_a_search(turns, delta):
     assert limits_of([bet._replace(at_least=-3.1), bet._replace(at_least=3.1)]) == [-3.0, -3.0]
 
 
+def test_returns_at_their_greatest_leave_no_mean_to_try_first():
+    values = np.tile([2.0, -2.0], (3, 20))  # both policies always get the most
+    (found,) = limits_of([Bet(values, np.full(3, 40), DELTA, LEAST, 0.3, TURNS._replace(cycle=2))])
+    assert -1.0 < found < 0.0
+
+
 def test_nothing_is_shown_in_turn_by_nothing_or_by_one_policy_alone():
     series = values_in_turn(np.random.default_rng(1), 3, 60)
     assert lower_limit_in_turn(series, np.zeros(3, int), TURNS, DELTA) == pytest.approx(-3.0)

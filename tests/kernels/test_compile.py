@@ -215,7 +215,7 @@ def test_one_thread_two_threads_and_no_threading_at_all_give_the_same_bits():
             ("1", "False", {"NUMBA_NUM_THREADS": "1"}),
         )
     )
-    assert len(one) == 5
+    assert len(one) == 4
     assert one == two == none
 
 

@@ -280,6 +280,15 @@ def test_one_model_takes_any_number_of_policies():
         evaluate_batch(MDPBatch.from_models([mdp, mdp]), table)
 
 
+def test_a_policy_that_rests_is_worth_0_however_it_is_given():
+    stays = np.zeros((2, 2, 2))
+    stays[0, 0, 0] = stays[0, 1, 1] = 1.0
+    mdp = FiniteMDP.from_dense(stays, np.zeros((2, 2)), 1.0)
+    rest = Policy.from_dense(mdp, [[1, 0], [1, 0]])
+    for policy in (rest, rest.probability[np.newaxis], np.tile(rest.probability, (3, 1))):
+        assert not evaluate_batch(mdp, policy).value.any()
+
+
 def test_policies_after_the_last_model_are_for_the_first_ones_again():
     P = np.full((2, 2, 2), 0.5)
     mdp = FiniteMDP.from_dense(P, [[0.0, 3.0], [1.0, -1.0]], 0.75)

@@ -519,7 +519,7 @@ def last_refuted_of(first: int, last: int, room: Room, bets: Bets, lower: Floats
                 refuted = enough_reach(
                     series, complete, turns, middle, least, 0.0, goal, bets.one_of
                 )
-            elif likely + middle > least and not enough_reach(
+            elif least - middle < likely < most and not enough_reach(
                 series, complete, turns, likely + middle, likely, 0.0, goal, bets.one_of
             ):
                 refuted = False  # one mean mostly tells, and spares the way through all of them

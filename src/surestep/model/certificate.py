@@ -67,7 +67,10 @@ class SignalClaim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     chance: Annotated[bool, Meta(description="minus the chance to reach unsafe states")] = False
     alone: Annotated[bool, Meta(description="claims are of the new policy, not of a gain")] = False
     limit: Annotated[float, Meta(description="what the gain, or the value, has to be at least")]
-    tested: Annotated[float | None, Meta(description="a lower bound of it, with 1 − delta")]
+    tested: Annotated[
+        float | None,
+        Meta(description="a lower bound of it, with 1 − delta, no better than asked for"),
+    ]
     holds: Annotated[bool, Meta(description="tested is at least the limit; of the first, above")]
     lower: Annotated[
         float | None,

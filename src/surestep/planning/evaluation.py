@@ -97,18 +97,18 @@ def evaluate_batch(
     Of several times as many policies, those after the first B are for the same models again. One
     model is a batch of one: with a Policy it is solved by itself, as `evaluate_with_bound` says.
     Batches, and several policies [B, K] of one model, go through a compiled elimination on all
-    cores where little fills in; there, every policy must end where nothing is discounted. All
-    others are solved one by one, and so is everything where a method or a tolerance is asked for.
+    cores where little fills in and every policy ends, or is discounted. All others are solved one
+    by one, and so is everything where a method or a tolerance is asked for.
     """
     check_setting("method", method, Method)
     arrays.expect("models", models, (MDPBatch, FiniteMDP))
     alone = method != "auto" or tolerance is not None
     if isinstance(models, FiniteMDP):
         alone = alone or isinstance(policy, Policy) or models.num_transitions > LARGE
-        models = models if alone else MDPBatch.from_models([models])
     probability = policies_of(models, policy)
-    if isinstance(models, MDPBatch) and not alone:
-        found = eliminated(models, probability)
+    if not alone:
+        batch = models if isinstance(models, MDPBatch) else MDPBatch.from_models([models])
+        found = eliminated(batch, probability)
         if found is not None:
             return EvaluationBatch(*found, ("elimination",) * len(found[0]))
     each = (
