@@ -299,7 +299,7 @@ def test_a_kind_may_make_its_claims_together(problem):
     class Together(Toy):
         @staticmethod
         def certify_many(asked):
-            return [Toy(margin=7.0).certify(problem, policy) for _, problem, policy in asked]
+            return [Toy(margin=7.0).certify(problem, policy) for _, problem, policy, *_ in asked]
 
     policy, claim = SPIBB(n_wedge=3).improve(problem).policy, Toy(margin=7.0)
     assert certify(problem, policy, Together()) == certify(problem, policy, claim)
