@@ -21,6 +21,11 @@ def loss_at_most(epsilon, span, discount):
     return 2 * span * epsilon / (1 - discount * (1 - epsilon)) if epsilon > 0 else 0.0
 
 
+def test_where_nothing_varies_only_other_rows_altogether_undo_a_claim():
+    assert break_even_in_model(0.5, (0.0, 0.0), 0.9) == 1.0
+    assert break_even_in_model(9.0, (1.0, 1.0), 0.5) == 1.0
+
+
 @given(lower=SHARES, span=st.floats(0.1, 10.0), discount=st.floats(0.0, 0.999))
 def test_at_the_break_even_the_claim_is_used_up(lower, span, discount):
     epsilon = break_even(lower, span, discount)

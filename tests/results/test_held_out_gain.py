@@ -16,6 +16,7 @@ from surestep.report.answer import estimate_key
 from surestep.results.advantage_intervals import (
     advantage_intervals,
     change_intervals,
+    ends_by_state,
     gain_interval,
 )
 
@@ -30,6 +31,18 @@ def judged(name, episodes, seed):
     policy = SPIBB(n_wedge=5).improve(chose).policy
     truth = performance(benchmark.mdp, policy) - benchmark.performance_of_behavior()
     return policy, judges, truth, benchmark
+
+
+def test_steps_are_worth_what_their_state_or_all_show_and_without_any_nothing():
+    # State 0 shows 1 and 3, state 1 only 2, state 2 nothing.
+    times = np.zeros((3, 2, 3), int)
+    times[0, :, 1] = times[1, 0, 2] = 1
+    counts = Counts.from_dense(times, rewards=np.zeros((3, 2)))
+    worth = np.array([1.0, 3.0, 2.0])
+    low, high = ends_by_state(counts, worth, worth)
+    assert (low.tolist(), high.tolist()) == ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0])
+    nothing = Counts.from_dense(0 * times, rewards=np.zeros((3, 2)), starts=[1, 0, 0])
+    assert not np.any(ends_by_state(nothing, np.zeros(0), np.zeros(0)))
 
 
 @pytest.mark.parametrize(("name", "episodes"), [("gridworld", 300), ("alike", 300)])

@@ -147,6 +147,7 @@ def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assu
 def test_a_claim_above_its_own_estimate_is_not_proved():
     for figures, checks, rung in (
         ({"estimate": 0.3}, (), "proved better"),
+        ({"estimate": 0.2}, (), "proved better"),  # as much as is claimed
         ({"estimate": 0.1}, (), "not shown to be better"),
         ({}, (failing("claim-above-estimate", claim=0.2, estimate=0.1),), "not shown to be"),
         ({}, (failing("claim-above-estimate", claim=9.0, estimate=0.5),), "proved better"),
