@@ -225,8 +225,8 @@ def check_said(record: Record, own: Description) -> tuple[str, ...]:
         theirs = used[path] if path in used else taken(record, table.partition(".")[0], name)
         if mine != theirs:
             raise ResultMismatch(
-                f"{path}: your description says {mine!r}, the result was made "
-                f"{'without it' if theirs is None else f'with {theirs!r}'}"
+                f"{path}: your description says {around(mine, theirs)}, the result was made "
+                f"{'without it' if theirs is None else f'with {around(theirs, mine)}'}"
             )
     return tuple(ours)
 
