@@ -164,12 +164,8 @@ def certify_command(
     from surestep.pipeline import certify_result, check_certificates
     from surestep.report.certificates import certificate_name, of_one, together_words
     from surestep.report.terminal import print_sections
-    from surestep.results.result import (
-        certificates_to_json,
-        is_as_written,
-        load,
-        read_certificates,
-    )
+    from surestep.results import load
+    from surestep.results.result import certificates_to_json, is_as_written, read_certificates
 
     how: dict[str, Any] = {"allow_query": allow_query, "memory_limit": memory_limit}
     if check is not None:

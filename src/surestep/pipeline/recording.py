@@ -13,14 +13,7 @@ from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.algorithms.registry import settings_of
 from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.checks import Check
-from surestep.description import (
-    Description,
-    command,
-    described,
-    in_words,
-    merged,
-    without_folders,
-)
+from surestep.description import Description, command, described, in_words, merged, without_folders
 from surestep.extensions import Shelf, versions_of
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.model import Problem

@@ -28,18 +28,10 @@ from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, 
 from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import made_from_log, terms_of
 from surestep.pipeline.stress_test import Progress
+from surestep.results import Result, load
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import Record
-from surestep.results.result import (
-    CERTIFICATE,
-    FILES,
-    PARQUET,
-    POLICY,
-    REPORT,
-    Result,
-    load,
-    strangers,
-)
+from surestep.results.result import CERTIFICATE, FILES, PARQUET, POLICY, REPORT, strangers
 from surestep.results.unfinished import REHEARSAL, RUN, STRESS_TEST
 
 CLOSE = 1e-9  # relative or absolute: so far may numbers be apart

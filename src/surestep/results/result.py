@@ -308,9 +308,10 @@ def is_as_written(path: Path, result: Result) -> bool:
     """Tells whether a file has the sentences of its codes, and no verdict but the result's."""
     content = read_json(text_of(path.parent, path.name))
     listed = content if isinstance(content, list) else [content]
-    verdicts = (result.verdict if VERDICT in each else None for each in listed)
-    claims = map(Certificate.from_content, listed)
-    return [claim.content(said) for claim, said in zip(claims, verdicts, strict=True)] == listed
+    return all(
+        Certificate.from_content(each).content(result.verdict if VERDICT in each else None) == each
+        for each in listed
+    )
 
 
 def read_table(folder: Path, record: Record) -> PolicyTable:
