@@ -1,7 +1,7 @@
 """Finished blocks of long work in a folder, so that work that was interrupted can go on.
 
 A block is a file of arrays that is there whole or not at all, and says what made it. One that
-cannot be read is deleted, and made again like one that is not there.
+cannot be read is made again, like one that is not there.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from surestep._version import __version__, installed_version
 COMPUTING = ("numpy", "scipy", "numba", "llvmlite", "duckdb")  # whose versions may change a number
 ABOVE = ("cli", "figures", "pipeline", "report")  # folders of the package that no block depends on
 MADE_BY, WORDS = "made by", "words of "  # names in a file beside those of the arrays
+SMALL, RATIO = 2**26, 100  # bytes that a file may unpack to anyway, and for each of its own bytes
 
 
 class KeptBlock(NamedTuple):
@@ -45,13 +46,19 @@ class BlockFolder:
         return self.folder / f"{key}.npz"
 
     def read(self, key: str) -> KeptBlock | None:
-        """Returns a block; None where it is not there, or was damaged and is deleted now."""
+        """Returns a block; None where it is not there, or damaged."""
         path = self.path_of(key)
         if not path.is_file():
             return None
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            packed = path.read_bytes()
+            with np.load(io.BytesIO(packed), allow_pickle=False) as file:
+                declared = sum(member.file_size for member in file.zip.infolist())
+                if declared > max(SMALL, RATIO * len(packed)):
+                    raise ValueError("it unpacks to more than anything that was packed here")
                 content = {name: file[name] for name in file.files}
+            if any(values.size > declared for values in content.values()):  # of no bytes each
+                raise ValueError("its arrays are larger than the file")
             made_by, *names = map(str, content.pop(MADE_BY))
             if names != list(content):
                 raise ValueError("the names of its arrays are damaged")
@@ -59,8 +66,6 @@ class BlockFolder:
                 column = name.removeprefix(WORDS)
                 content[column] = content.pop(name).astype(object)[content[column]]
         except Exception:  # whatever a damaged file does to its reader
-            with failing_to_write(path, "deleted"):
-                path.unlink(missing_ok=True)
             return None
         return KeptBlock(made_by, content)
 

@@ -93,7 +93,8 @@ def test_it_is_confirmed_by_its_description_alone_and_made_again_by_its_command(
     }
     assert str(home) not in json.dumps(record.description)
     told = run_surestep("verify", home / "out", home / "log.toml")
-    assert (told.exit_code, told.stdout) == (0, "confirmed: the same bytes in every file\n")
+    assert told.exit_code == 0, told.output
+    assert told.stdout.startswith("confirmed: the same bytes in every file\n")
     for place in ("log", "other"):  # from their folder, and from that of the description
         shutil.copytree(home / "raw", tmp_path / place, dirs_exist_ok=True)
     shutil.copy(home / "habit.csv", tmp_path / "log")
@@ -114,7 +115,8 @@ def test_a_query_that_only_the_result_has_runs_where_that_is_allowed(home, monke
     assert "CASE WHEN pressure < 60" in told.stderr
     assert "allow it with --allow-query" in told.stderr
     told = run_surestep("verify", *given, "--allow-query")
-    assert (told.exit_code, told.stdout) == (0, "confirmed: the same bytes in every file\n")
+    assert told.exit_code == 0, told.output
+    assert told.stdout.startswith("confirmed: the same bytes in every file\n")
     judging = ("certify", "out", "raw/visits.csv", "--kind", "robust", *FILES[2:])
     assert "made by a query that is not yours" in run_surestep(*judging).stderr
     told = run_surestep(*judging, "--allow-query")
@@ -123,15 +125,18 @@ def test_a_query_that_only_the_result_has_runs_where_that_is_allowed(home, monke
         verify_result("out", "raw/visits.csv")
 
 
-def test_a_forged_query_does_not_run(home, tmp_path):
+def test_a_forged_query_does_not_run(home, tmp_path, monkeypatch):
     out = shutil.copytree(home / "out", tmp_path / "out")
     record = json.loads((out / "run.json").read_text())
     stolen = f"SELECT * FROM read_text('{home / 'habit.csv'}')"
     record["description"]["query"] = stolen
     (out / "run.json").write_text(json.dumps(record))
-    told = run_surestep("verify", out, home / "log.toml")
-    assert (told.exit_code, "made by a query that is not yours" in told.stderr) == (2, True)
-    told = run_surestep("verify", out, home / "log.toml", "--allow-query")  # nor reach other files
+    for more in ((), ("--allow-query",)):
+        told = run_surestep("verify", out, home / "log.toml", *more)
+        assert (told.exit_code, "query: your description says" in told.stderr) == (2, True)
+    monkeypatch.chdir(home)
+    given = ("raw/visits.csv", *FILES, "--allow-query")
+    told = run_surestep("verify", out, *given)  # nor does it reach other files
     assert (told.exit_code, told.stdout) == (2, ""), told.output
     assert "0.5" not in told.stderr
 
@@ -141,8 +146,13 @@ def test_a_forged_query_does_not_run(home, tmp_path):
     [
         ("raw/wards.csv", "3,step", "3,icu", "the query does not make the rows"),
         ("raw/visits.csv", "0,0,", "0,0,1", "the query does not make the rows"),
-        ("log.toml", "pressure < 60", "pressure < 80", "made by a query that is not yours"),
-        ("habit.csv", "icu,d0,0.5\nicu,d1,0.5", "icu,d0,0.4\nicu,d1,0.6", "inputs: 1: sha256"),
+        ("log.toml", "pressure < 60", "pressure < 80", "query: your description says"),
+        (
+            "habit.csv",
+            "icu,d0,0.5\nicu,d1,0.5",
+            "icu,d0,0.4\nicu,d1,0.6",
+            "your habit.csv is not the file",
+        ),
     ],
 )
 def test_another_file_is_noticed(file, before, after, message, home, tmp_path):
@@ -152,8 +162,7 @@ def test_another_file_is_noticed(file, before, after, message, home, tmp_path):
         assert name != file or before in text
         (tmp_path / name).write_text(text.replace(before, after, 1) if name == file else text)
     told = run_surestep("verify", home / "out", tmp_path / "log.toml")
-    code = 1 if file == "habit.csv" else 2
-    assert (told.exit_code, message in told.output) == (code, True), told.output
+    assert (told.exit_code, message in told.output) == (2, True), told.output
 
 
 # ---- files and what is said of them -----------------------------------------------------------

@@ -53,6 +53,25 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     )
 
 
+def test_programs_get_json_and_nothing_else(logs, tmp_path):
+    terms = ("--kind", "robust", "--set", "method.n_wedge=20", *UNTESTED)
+    result = run_surestep(
+        "improve", logs / "log.csv", *PUMPS, *terms, "-o", tmp_path / "o", "--json"
+    )
+    assert result.exit_code == 0, result.output
+    saved = surestep.load(tmp_path / "o")
+    assert json.loads(result.stdout) == {
+        "verdict": saved.verdict,
+        "lower": saved.certificate.lower,
+        "delta": 0.1,
+        "standing": "proved",
+        "estimated_gain": saved.estimated_gain,
+        "unit": "per episode",
+        "failed_checks": [each.code for each in saved.record.checks if each.outcome == "failed"],
+        "awaits_stress_test": False,
+    }
+
+
 def test_what_is_given_is_no_default_and_the_command_makes_it_again(logs, tmp_path, monkeypatch):
     given = ("--behavior", logs / "policy.csv", "--set", "method.n_wedge=3", "--delta", "0.05")
     given += ("--algorithm", "spibb", "--running", "-140", "160", "--set", "method.unseen=terminal")

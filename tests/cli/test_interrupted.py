@@ -1,5 +1,6 @@
 """Stress tests that are killed: the folder stays whole, and the same command goes on."""
 
+import json
 import os
 import shlex
 import signal
@@ -90,3 +91,16 @@ def test_a_time_limit_that_leaves_nothing_is_told(tmp_path):
     assert result.exit_code == 0, result.output
     assert surestep.load(out).rehearsal.worlds == 2
     assert run_surestep("verify", out, log).exit_code == 0
+    before = contents(out)
+    (out / "stress-test").mkdir()  # as a command leaves it that is killed after its last file
+    result = run_surestep(*arguments)
+    words = f"{out} holds the finished result of this command; nothing is left to do\n"
+    assert (result.exit_code, result.stdout) == (0, words)
+    result = run_surestep(*arguments, "--json")
+    assert json.loads(result.stdout)["verdict"] == surestep.load(out).verdict
+    assert contents(out) == before
+    assert run_surestep("verify", out, log).exit_code == 0
+    write_lines(log, LINES[:113])
+    result = run_surestep(*arguments)
+    assert (result.exit_code, "is not empty; name a new folder" in result.stderr) == (2, True)
+    assert contents(out) == before

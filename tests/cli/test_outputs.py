@@ -9,6 +9,14 @@ from support.made_runs import made_run
 from support.pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
 
 COLUMNS = PUMPS[:-2]  # without the discount
+DESCRIBED = """
+files = "parts/*.csv"
+query = "SELECT * FROM log"
+tables.beds = "beds"
+behavior.policy = "pays.csv"
+limits.allowed = "pays.tsv"
+columns = { state = ["condition", "demand"], action = "decision" }
+"""
 PAYS = ["condition,demand,decision,probability", "new,low,run,1"]
 
 
@@ -25,7 +33,11 @@ def made(tmp_path_factory):
     told = run_surestep("improve", log, *PUMPS, *UNTESTED, *terms, "-o", home / "result")
     assert told.exit_code == 0, told.output
     made_run(home / "run")
-    write_lines(home / "pays.csv", PAYS)
+    for folder, name in (("parts", "log.csv"), ("beds", "beds.csv"), (".", "pays.csv")):
+        (home / folder).mkdir(exist_ok=True)
+        write_lines(home / folder / name, PAYS if folder == "." else LINES[:151])
+    write_lines(home / "pays.tsv", PAYS)
+    (home / "log.toml").write_text(DESCRIBED)
     return home
 
 
@@ -61,6 +73,16 @@ def test_what_is_read_is_not_overwritten(words, output, home):
     told = run_surestep(*words, "-o", output)
     assert (told.exit_code, told.stdout) == (2, ""), told.output
     assert told.stderr.count("\n") == 1
+    assert "cannot be written: it is the input " in told.stderr
+    assert contents_of(home) == before
+
+
+@pytest.mark.parametrize("output", ["parts/log.csv", "beds/beds.csv", "pays.csv", "pays.tsv"])
+@pytest.mark.parametrize("words", [("count",), ("inspect",), ("certify", "result", *KIND)])
+def test_what_a_description_names_is_not_overwritten(words, output, home):
+    before = contents_of(home)
+    told = run_surestep(*words, "log.toml", "-o", output)
+    assert (told.exit_code, told.stdout) == (2, ""), told.output
     assert "cannot be written: it is the input " in told.stderr
     assert contents_of(home) == before
 

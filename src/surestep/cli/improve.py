@@ -10,12 +10,13 @@ import click
 from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
-from surestep.cli.terminal import say, task_progress, terminal
+from surestep.cli.terminal import say, say_json, task_progress, terminal
 from surestep.description import ASKING, IMPROVING, READING, Description, several
 
 if TYPE_CHECKING:
     from surestep.pipeline import Effort
     from surestep.results.findings import Findings
+    from surestep.results.result import Result
 
 SHOWN_CHANGES = 2  # 1 where checks failed, of which more is to be said
 UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on."
@@ -29,9 +30,14 @@ UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same 
     "-o", "--output", type=options.FOLDER, required=True, help="A new folder, or one to go on with."
 )
 @options.stress_test("Do the stress test")
+@options.json_instead
 @options.device
 def improve_command(
-    description: Description, output: Path, memory_limit: str | None, effort: Effort
+    description: Description,
+    output: Path,
+    memory_limit: str | None,
+    effort: Effort,
+    as_json: bool,
 ) -> None:
     """Improve the policy behind LOG: a description (TOML), a log, or what `count` wrote.
 
@@ -49,33 +55,52 @@ def improve_command(
         from surestep.parallel import reach
         from surestep.pipeline import Terms, draft, gather, open_source
         from surestep.pipeline.improve import result_of
-        from surestep.results.unfinished import begin, check_can_begin, finish, save
+        from surestep.pipeline.recording import said_of
+        from surestep.results import load
+        from surestep.results.unfinished import begin, check_can_begin, finish
 
-        check_can_begin(output)
         for name in several(description.files):
             matching(Path(name))  # a log that is not there is told before what was not said of it
-        reach(effort.engine, effort.address)
         asked = Terms.of(description)
+        check_can_begin(output, said_of(description, asked))
+        reach(effort.engine, effort.address)
         source = open_source(description, memory_limit=memory_limit)
         made = draft(gather(source, terms=asked), asked, progress)
         files = made.result.files()
         findings = made.findings
-        if made.how.sizes:
-            begin(output, files)
+        done = begin(output, files)
+        if made.how.sizes and not done:
             seconds, worlds = made.how.seconds, made.how.worlds
             kinds = f"{worlds:,} worlds of each kind" if worlds else "worlds without any benefit"
             left = duration(seconds / effort.cores(seconds))
             next_is = f"not yet stress tested; next: {kinds}, about {left}"
-            say(f"saved {output}, {next_is} (if interrupted, the same command goes on)")
+            goes_on = "(if interrupted, the same command goes on)"
+            say(f"saved {output}, {next_is} {goes_on}", err=as_json)
             findings = made.finished(progress, effort._replace(folder=output))
             if findings.rehearsal is not None:
                 files = result_of(findings).files()
                 finish(output, files)
-        else:
-            save(output, files)
+    if as_json:
+        print_summary(load(output))
+        return
+    if done:
+        load(output)  # which says if it was changed meanwhile
+        say(f"{output} holds the finished result of this command; nothing is left to do")
+        return
     print_answer(findings)
     say(f"Wrote {len(files)} files into {output}. Open the report: ", nl=False)
     say(output / "report.html", bold=True)
+
+
+def print_summary(result: Result) -> None:
+    """Prints the verdict of a saved result and its main numbers, for programs."""
+    from surestep.checks import failed
+
+    summary = {name: getattr(result.certificate, name) for name in ("lower", "delta", "standing")}
+    summary |= {"estimated_gain": result.estimated_gain, "unit": result.record.unit}
+    summary |= {"failed_checks": [check.code for check in failed(result.record.checks)]}
+    summary |= {"awaits_stress_test": result.awaits_stress_test}
+    say_json({"verdict": result.verdict, **summary})
 
 
 def print_answer(findings: Findings) -> None:
@@ -153,12 +178,14 @@ def rehearse_command(
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
         from surestep.pipeline import Terms, open_source, rehearse_log
+        from surestep.pipeline.recording import said_of
         from surestep.results.unfinished import check_can_begin
 
+        given = description.method.worlds
+        worlds = USUAL_WORLDS if given is None else given
+        asked = Terms.of(description, worlds=worlds)
         if output is not None:
-            check_can_begin(output)
-        asked = Terms.of(description)
-        worlds = USUAL_WORLDS if asked.method.worlds is None else asked.method.worlds
+            check_can_begin(output, said_of(description, asked))
         source = open_source(description, memory_limit=memory_limit)
 
         def tell_plan(seconds: float) -> None:

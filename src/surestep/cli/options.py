@@ -77,7 +77,10 @@ def in_this_order(*options: Adding) -> Adding:
 
 
 def output_file(words: str, *, required: bool = False) -> Adding:
-    """Adds the option of a file to write, which must not be one that the command line names."""
+    """Adds the option of a file to write, which must be none that is read.
+
+    Those are files that the command line names, or the description that the command is given.
+    """
     kind = click.Path(path_type=Path)
     option = click.option("-o", "--output", type=kind, required=required, help=words)
 
@@ -87,7 +90,7 @@ def output_file(words: str, *, required: bool = False) -> Adding:
             from surestep._files import check_output
 
             if output is not None:
-                check_output(output, named_files(but=output))
+                check_output(output, named_files(output, options.get("description")))
             command(output=output, **options)
 
         return option(checked)
@@ -95,27 +98,32 @@ def output_file(words: str, *, required: bool = False) -> Adding:
     return decorate
 
 
-def named_files(but: Path) -> Iterator[Path]:
-    """Yields the files that the command line names, by patterns and folders too, `but` its output.
+def named_files(but: Path, description: keys.Description | None) -> Iterator[Path]:
+    """Yields the files that the command line or a description names, `but` the output.
 
-    Those of a folder are the tables of a log, and the files of a result.
+    They may be named by patterns and folders: of a folder, the tables of a log, and the files of a
+    result.
     """
     from surestep.io.logs.formats import has_format
     from surestep.results.result import FILES
     from surestep.results.unfinished import REHEARSAL, RUN
 
-    context = click.get_current_context()
+    context, folders = click.get_current_context(), list[str]()
+    if description is not None:
+        keys.with_files(description.given(), folders.append)
+        yield from map(Path, folders)  # whose names may look like patterns
     for parameter in context.command.params:
         given = context.params.get(str(parameter.name))
         for word in given if isinstance(given, tuple) else (given,):
             if word is but or not isinstance(word, str | Path):
                 continue
             yield Path(word)
-            yield from map(Path, glob.iglob(str(word), recursive=True))
             if isinstance(parameter, click.Argument):
-                inside = Path(word).rglob("*")
-                results = (RUN, REHEARSAL, *FILES)
-                yield from (file for file in inside if has_format(file) or file.name in results)
+                folders.append(str(word))
+    for name in folders:
+        yield from map(Path, glob.iglob(name, recursive=True))
+        inside, results = Path(name).rglob("*"), (RUN, REHEARSAL, *FILES)
+        yield from (file for file in inside if has_format(file) or file.name in results)
 
 
 def run_choice(command: Command) -> Command:

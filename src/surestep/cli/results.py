@@ -29,7 +29,8 @@ CHECK = "Instead, make the certificates of this file again, and refuse them if t
 def verify_command(output: Path, description: Description, **how: Any) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
-    LOG is the log, or your own description of it: files are read that you name, no others.
+    LOG is the log, or your own description of it: files are read that you name, no others. A key
+    that says another thing than the result was made with ends with exit code 2.
 
     It is confirmed, with exit code 0, where all bytes are the same. Where all numbers are within
     1e-9 and all words are the same, or a difference refutes it, that is said, and the exit code
@@ -43,13 +44,15 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
 
     with task_progress() as progress:
         verification = verify_result(output, description, progress=progress, **how)
+    agreed = f"what you gave agrees with it: {', '.join(verification.compared)}"
     if verification.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)
+        say(f"{agreed}; all else is as its run.json says")
         return
     values = verification.level == "same values"
     found = "not confirmed: the same values, but not the same bytes" if values else "refuted"
     say(found, fg="yellow" if values else "red", bold=True)
-    say(verification.difference)
+    say(verification.difference, agreed if values else None)
     raise SystemExit(1)
 
 
@@ -161,7 +164,8 @@ def certify_command(
     from surestep.pipeline import certify_result, check_certificates
     from surestep.report.certificates import certificate_name, of_one, together_words
     from surestep.report.terminal import print_sections
-    from surestep.results.result import certificates_to_json, read_certificates
+    from surestep.results import load
+    from surestep.results.result import certificates_to_json, is_as_written, read_certificates
 
     how: dict[str, Any] = {"allow_query": allow_query, "memory_limit": memory_limit}
     if check is not None:
@@ -170,6 +174,9 @@ def certify_command(
         with task_progress() as progress:
             claims = read_certificates(check)
             check_certificates(result, description, claims, progress=progress, **how)
+        if not is_as_written(check, load(result)):
+            say("not confirmed: the same claims, in other words or with another verdict")
+            raise SystemExit(1)
         say("confirmed: the claims come out the same", fg="green", bold=True)
         return
     if not kinds:

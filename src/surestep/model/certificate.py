@@ -244,9 +244,9 @@ class Certificate:
 def certificate_schema() -> dict[str, Any]:
     """Returns the JSON Schema (draft 2020-12) of what `to_json` writes and `from_json` reads.
 
-    Beyond it, `from_json` demands that zeta is −lower, that says_nothing is right, and that each
-    sentence is what its code and values say. Only the file of a certificate that a result stands by
-    has a verdict.
+    Beyond it, `from_json` demands that zeta is −lower, that says_nothing is right, and that codes
+    are known with these values; sentences are for people, and as the release worded them that wrote
+    the file. Only the file of a certificate that a result stands by has a verdict.
     """
     schema = msgspec.json.schema(CertificateFile)
     fields = schema["$defs"].pop("CertificateFile")

@@ -152,9 +152,13 @@ class Draft:
     def like(self, record: Record) -> Draft:
         """Returns the draft as if made with the versions, the machine and the files of a record."""
 
+        def in_order(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+            return {name: theirs[name] for name in (*own, *theirs) if name in theirs}
+
         def moved(own: Record) -> Record:
-            known = replace(own, versions=record.versions, machine=record.machine)
-            return replace(known, inputs=record.inputs)
+            versions = in_order(own.versions, record.versions)
+            machine = in_order(own.machine, record.machine)
+            return replace(own, versions=versions, machine=machine, inputs=record.inputs)
 
         findings = replace(self.findings, record=moved(self.findings.record))
         return replace(self, findings=findings, record=lambda how: moved(self.record(how)))

@@ -13,7 +13,7 @@ from surestep.algorithms.registry import SHELF as ALGORITHMS
 from surestep.algorithms.registry import settings_of
 from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.checks import Check
-from surestep.description import command, described, in_words, merged, without_folders
+from surestep.description import Description, command, described, in_words, merged, without_folders
 from surestep.extensions import Shelf, versions_of
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.model import Problem
@@ -51,7 +51,7 @@ def record_of(
     quiet = [words.states[s] for s in evidence.assembly.quiet.nonzero()[0]]
     parameters = parameters_of(evidence, terms, problem, settled, rehearsal)
     defaults = (*evidence.defaults, *terms.defaults())
-    said = merged(without_folders(evidence.description).given(), terms.given())
+    said = said_of(evidence.description, terms)
     if rehearsal.time_limit is not None:  # the number of worlds is what was reached
         defaults = tuple(name for name in defaults if name != "worlds")
         said = merged(said, in_words(worlds=rehearsal.worlds))
@@ -78,6 +78,11 @@ def record_of(
         checks,
         None if evidence.source is None else evidence.source.query_facts,
     )
+
+
+def said_of(description: Description, terms: Terms) -> dict[str, Any]:
+    """Returns what a record keeps of a description and terms: files by their names alone."""
+    return described(merged(without_folders(description).given(), terms.given())).given()
 
 
 def parameters_of(

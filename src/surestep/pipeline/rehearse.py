@@ -17,13 +17,13 @@ from surestep.pipeline.improve import draft_with, prepared
 from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.stress_test import ALONE, Effort, Progress, rehearsal_of
 from surestep.pipeline.terms import Terms
-from surestep.rehearsal import Rehearsal
+from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 from surestep.report.result import rehearsal_page
 from surestep.results.findings import Findings
 from surestep.results.record import Record
-from surestep.results.unfinished import REHEARSAL, RUN, begin, finish
+from surestep.results.unfinished import REHEARSAL, RUN, begin, finish, read_file
 
 PAGE = "rehearsal.html"
 
@@ -92,8 +92,9 @@ def rehearse_log(
         said = described(recorded.description)
         return replace(recorded, command=command("rehearse", said, *words, "-o", "OUT"))
 
-    if folder is not None:
-        begin(folder, {RUN: record(how).to_json({}).encode()})
+    if folder is not None and begin(folder, {RUN: record(how).to_json({}).encode()}):
+        rehearsal = rehearsal_from_json(read_file(folder, REHEARSAL).decode())
+        return RehearsedLog(replace(made.findings, rehearsal=rehearsal), rehearsal, record(how))
     on_start(seconds)
     rehearsal, how = rehearsal_of(question, how, effort, tell, made.least_worlds)
     findings = replace(made.findings, rehearsal=rehearsal)

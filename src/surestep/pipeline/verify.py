@@ -6,34 +6,37 @@ these are not the ones here, equal bytes confirm nothing: anybody can write them
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import surestep.description as keys
 from surestep._arrays import shown
 from surestep._files import read_path, read_whole
+from surestep._version import __version__
 from surestep.description import Description
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.source import LogSource, given_as
+from surestep.model.certificate import VERDICT
 from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import made_from_log, terms_of
 from surestep.pipeline.stress_test import Progress
+from surestep.results import Result, load
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import Record
-from surestep.results.result import FILES, PARQUET, REPORT, Result, load, strangers
+from surestep.results.result import CERTIFICATE, FILES, PARQUET, POLICY, REPORT, strangers
 from surestep.results.unfinished import REHEARSAL, RUN, STRESS_TEST
 
 CLOSE = 1e-9  # relative or absolute: so far may numbers be apart
-NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
+# Where the page has a number in full, to sort by; all others it shows rounded.
+IN_FULL = re.compile(r'data-key="(-?[0-9.]+(?:e[+-]?[0-9]+)?)"')
 MADE_WITH = ("versions", "machine", "inputs")
 SHOWN = 60  # letters of a value in a message
 
@@ -44,6 +47,7 @@ class Verification:
 
     level: Literal["same bytes", "same values", "refuted"]
     difference: str = ""  # the first one: its file and place, what was there, and what is there now
+    compared: tuple[str, ...] = field(default=(), compare=False)  # keys of the description given
 
     @property
     def confirmed(self) -> bool:
@@ -66,14 +70,18 @@ def verify_result(
 ) -> Verification:
     """Makes a saved result again, and says whether all bytes are the same, or all values.
 
-    `log` is a log, or a description of one. `behavior`, `states`, `actions`, `possible` and
-    `allowed` are the files that were given when it was made, where the description names none. A
-    query that only the result has runs where that is allowed.
+    `log` is a log, or a description of one. A key of it that says another thing than the result was
+    made with is refused. `behavior`, `states`, `actions`, `possible` and `allowed` are the files
+    that were given when it was made, where the description names none. A query that only the result
+    has runs where that is allowed.
     """
     folder = read_path(directory)
+    if (folder / RUN).is_file():  # else `load` says that there is no result
+        check_nothing_else(folder)
     saved = load(folder)
     check_nothing_else(folder, saved)
     record, (own, frame) = saved.record, given_as(log)
+    compared = check_said(record, own)
     source = open_again(record, own, frame, memory_limit, allow_query=allow_query)
     objects = {"behavior": behavior, "states": states, "actions": actions}
     objects |= {"possible": possible, "allowed": allowed}
@@ -90,23 +98,45 @@ def verify_result(
     made = result_of(here.like(record).finished(tell))
     then, now = (asdict(each) for each in (record, here.findings.record))
     moved = difference(RUN, *({name: each[name] for name in MADE_WITH} for each in (then, now)))
-    files = {name: (read_whole(folder / name), content) for name, content in made.files().items()}
-    changed = [name for name, (before, again) in files.items() if before != again]
+    found = comparison(folder, saved, made, moved)
+    if found.level == "refuted":
+        check_same_files(record, evidence)
+    return replace(found, compared=compared)
+
+
+def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verification:
+    """Compares the bytes of the files, and the values of those with other bytes.
+
+    `moved` says what else it was made with. The page has the words of the release that wrote it.
+    """
+    again, kept = made.files(), saved.files()  # both as this release writes them
+    changed = [name for name in again if read_whole(folder / name) != again[name]]
     if not changed and not moved:
         return Verification("same bytes")
     for name in sorted(changed, key=[RUN, *FILES[:-1], REHEARSAL, REPORT].index):
-        ours, theirs = (values_in(name, content) for content in files[name])
+        if name == REPORT and saved.record.versions.get("surestep") != __version__:
+            moved += f"; {REPORT} has the words of that release, and was not compared"
+            break
+        ours: Any = policy_rows(saved.table)
+        theirs: Any = policy_rows(made.table)
         if name == PARQUET:
-            ours, theirs = policy_parquet_rows(folder / name), policy_rows(made.table)
+            ours = policy_parquet_rows(folder / name)
+        elif name != POLICY:
+            ours, theirs = (values_in(name, files[name]) for files in (kept, again))
+        if name == CERTIFICATE:
+            ours[VERDICT] = json.loads(read_whole(folder / name)).get(VERDICT)
         if found := difference(name, ours, theirs):
             return Verification("refuted", "; ".join(filter(None, (found, moved))))
     return Verification("same values", moved or f"{changed[0]} has other bytes")
 
 
-def check_nothing_else(folder: Path, saved: Result) -> None:
-    """Refuses a result whose stress test is not finished, and whatever else is in the folder."""
+def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
+    """Refuses a result whose stress test is not finished, and whatever else is in the folder.
+
+    It is asked before anything is loaded, too: finished parts are files that anybody may have made.
+    """
     others = strangers(folder, saved)
-    if saved.awaits_stress_test or STRESS_TEST in others:
+    if STRESS_TEST in others or (saved is not None and saved.awaits_stress_test):
         raise ResultMismatch(
             f"{folder} is not finished: its stress test is still to come, or left the folder "
             f"{STRESS_TEST} behind; run the command that made it again"
@@ -150,11 +180,72 @@ def open_again(
     content |= {"files": own.files, "tables": own.tables}
     if made_from_log(record):
         content |= columns_and_bins or {}
-    mine = dict[str, Any]()
+    mine = {"reader": own.reader.given(), **({} if own.case is None else {"case": own.case})}
     for path in keys.FILE_KEYS:
         if keys.at(own, path) is not None and not keys.is_word(path, keys.at(own, path)):
             keys.put(mine, path, keys.at(own, path))
     return open_source(keys.described(keys.merged(content, mine)), frame, memory_limit)
+
+
+# What is taken where nobody says anything, for keys that are no parameters of a record.
+TAKEN = {
+    "stakes.unit": "per episode",
+    "unsafe.at_most": "as before",
+    "unsafe.not_worse_by": 0.0,
+    "signals.not_worse_by": 0.0,
+    "signals.cost": False,
+}
+LEFT_OPEN = ("n_wedge", "running", "ending")  # what the data told is not what somebody declared
+
+
+def check_said(record: Record, own: Description) -> tuple[str, ...]:
+    """Returns the keys that a description says; refuses another value than was used.
+
+    Files are compared by what is in them, later. How text files are read is not recorded: where the
+    result says nothing of it, they are read as the description says, and have to count the same.
+    """
+    used, ours = (dict(keys.leaves(d.given())) for d in (keys.described(record.description), own))
+    ours |= {f"signals.{keys.key_text(x)}.cost": rule.cost for x, rule in own.signals.items()}
+    for path, mine in ours.items():
+        table, _, name = path.rpartition(".")
+        if path in ("files", *keys.FILE_KEYS) or table == "tables":
+            continue
+        if (table == "reader" or name == "case") and path not in used:
+            continue
+        if name == "worlds" and record.parameters.time_limit is not None:
+            continue  # there are as many as it left time for
+        theirs = used[path] if path in used else taken(record, table.partition(".")[0], name)
+        if mine != theirs:
+            raise ResultMismatch(
+                f"{path}: your description says {around(mine, theirs)}, the result was made "
+                f"{'without it' if theirs is None else f'with {around(theirs, mine)}'}"
+            )
+    return tuple(ours)
+
+
+def taken(record: Record, table: str, name: str) -> Any:
+    """Returns what was taken for a key where nobody said anything; None: nothing."""
+    parameters = record.parameters
+    if table == "columns":
+        return keys.plain(parameters.columns.get(name))
+    if table not in ("stakes", "method", "behavior") or f"{table}.{name}" in TAKEN:
+        return TAKEN.get(f"{table}.{name}")
+    if name == "algorithm":
+        return parameters.algorithm[name]
+    value = keys.plain(getattr(parameters, name))
+    left_open = name in record.defaults if name in LEFT_OPEN else value is None
+    return keys.DEFAULTS.get(name) if left_open else value
+
+
+def check_same_files(record: Record, evidence: Evidence) -> None:
+    """Refuses tables beside the log with other bytes; asked where the result is another one."""
+    known = {(file.role, file.sha256) for file in record.inputs}
+    for file in evidence.files:
+        if file.role in SOURCES and (file.role, file.sha256) not in known:
+            raise ResultMismatch(
+                f"{SOURCES[file.role]}: your {file.name} is not the file that the result was made "
+                "with, and the result comes out otherwise with it"
+            )
 
 
 def check_given(record: Record, given: Mapping[str, Any]) -> None:
@@ -184,13 +275,21 @@ def check_same_rows(record: Record, evidence: Evidence) -> None:
 
 
 def values_in(name: str, content: bytes) -> Any:
-    """Returns what a file says: the values of JSON but for digests, or texts by their lines."""
-    if not name.endswith(".json"):
-        return dict(enumerate(content.decode(errors="replace").split("\n"), 1))
-    values = json.loads(content)
-    return (
-        {key: each for key, each in values.items() if key != "outputs"} if name == RUN else values
-    )
+    """Returns what JSON says but for digests, or a page by its lines.
+
+    Texts stay texts, as labels may be digits; only where a number was computed, it is a number.
+    """
+    if name == RUN:
+        return {**json.loads(content), "outputs": None}
+    if name != REPORT:
+        return json.loads(content, object_hook=without_refusal)
+    lines = enumerate(map(IN_FULL.split, content.decode(errors="replace").split("\n")), 1)
+    return {i: [float(x) if j % 2 else x for j, x in enumerate(line)] for i, line in lines}
+
+
+def without_refusal(member: dict[str, Any]) -> dict[str, Any]:
+    """Returns an object of a certificate without the sentence of a refusal, which has a code."""
+    return {name: value for name, value in member.items() if name != "refusal"}
 
 
 def difference(place: str, was: Any, now: Any) -> str:
@@ -208,11 +307,7 @@ def difference(place: str, was: Any, now: Any) -> str:
 
 
 def are_close(was: Any, now: Any) -> bool:
-    """Tells whether values are equal but for the rounding of numbers, also of those in texts."""
-    if isinstance(was, str) and isinstance(now, str):
-        parts = NUMBER.split(was), NUMBER.split(now)
-        numbers = zip(*(map(float, each[1::2]) for each in parts), strict=False)
-        return parts[0][::2] == parts[1][::2] and all(itertools.starmap(are_close, numbers))
+    """Tells whether values are equal but for the rounding of numbers."""
     if isinstance(was, float) and isinstance(now, float):
         return math.isclose(was, now, rel_tol=CLOSE, abs_tol=CLOSE)
     return type(was) is type(now) and bool(was == now)

@@ -26,6 +26,7 @@ from scipy.special import betaincinv
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze, restore_frozen
+from surestep._json import read_json
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
 from surestep.certificates.certifying import with_delta
@@ -291,7 +292,7 @@ def rehearsal_from_json(text: str) -> Rehearsal:
     """Returns the rehearsal that `to_json` wrote."""
     try:
         rehearsal = msgspec.json.decode(text, type=Rehearsal, dec_hook=read_array)
-        if rehearsal.to_json() != text.rstrip():
+        if read_json(rehearsal.to_json()) != read_json(text):
             raise ValueError("its parts do not fit together")
         return rehearsal
     except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as problem:

@@ -11,6 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -132,19 +133,23 @@ def policy_parquet(table: PolicyTable) -> bytes:
         return read_whole(written)
 
 
-def policy_rows(table: PolicyTable) -> list[tuple[object, ...]]:
-    """The rows of the files, as Python values."""
-    return [*zip(*(values.tolist() for values in columns_of(table).values()), strict=True)]
+def policy_rows(table: PolicyTable) -> list[dict[str, object]]:
+    """The rows of the files, as Python values by their columns."""
+    columns = columns_of(table)
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def policy_parquet_rows(path: Path) -> list[tuple[object, ...]]:
+def policy_parquet_rows(path: Path) -> list[dict[str, object]]:
     """The rows of a file that `policy_parquet` wrote."""
     import duckdb
 
     with in_memory(threads=1) as database:
         try:
             scan = f"SELECT * FROM read_parquet({file_list([path])})"
-            return list(database.execute(scan).fetchall())
+            rows = database.execute(scan).fetchall()
+            columns = [column[0] for column in database.description]
+            return [dict(zip(columns, row, strict=True)) for row in rows]
         except duckdb.Error as problem:
             raise InvalidResult(f"{path} cannot be read: {first_lines(problem)}") from None
 
@@ -160,11 +165,10 @@ def read_policy_csv(
     width, acting = len(state_columns), len(state_columns) + len(action_columns)
     try:
         header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-        numbers = header[acting:]
-        kept = numbers[len(NUMBERS) :] == [KEPT_BY]
-        if numbers[: len(numbers) - kept] != [*NUMBERS] or {len(row) for row in rows} - {
-            len(header)
-        }:
+        numbers, more = header[acting:], header[acting + len(NUMBERS) :]
+        named = chain(*file_columns(state_columns, action_columns, more))
+        expected = [*map(escaped_cell, named), *NUMBERS, *more]
+        if header != expected or more not in ([], [KEPT_BY]) or {*map(len, rows)} - {len(header)}:
             raise ValueError("expected columns of labels, and these: " + ", ".join(NUMBERS))
         labels = [tuple(cell.removeprefix("'") for cell in row[:acting]) for row in rows]
         states = dict.fromkeys(label[:width] for label in labels)

@@ -25,6 +25,7 @@ import surestep.results.acting as acting
 from surestep._files import failing_to_read, read_path
 from surestep._json import converted
 from surestep._reprs import frame_of, short_repr
+from surestep._version import __version__
 from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
@@ -35,7 +36,7 @@ from surestep.io.logs.frames import column_names, is_frame, values_of
 from surestep.io.logs.query import Keys, Query, prepared_case
 from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
-from surestep.model.certificate import Rung, read_json
+from surestep.model.certificate import VERDICT, Rung, read_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.findings import rung_of
 from surestep.results.plots import Plots
@@ -254,7 +255,11 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
             runs_query=allow_query,
         )
-        if text_of(folder, CERTIFICATE) != f"{result.certificate.to_json(result.verdict)}\n":
+        stood_by = read_json(text_of(folder, CERTIFICATE))
+        same = Certificate.from_content(stood_by) == result.certificate
+        if record.versions.get("surestep") == __version__:  # another release had other rules
+            same = same and stood_by.get(VERDICT) == result.verdict
+        if not same:
             raise InvalidResult(
                 f"{CERTIFICATE} is not the first of {CERTIFICATES} with the verdict "
                 f"{result.verdict!r}"
@@ -264,9 +269,13 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
         raise type(problem)(f"{folder}: {problem}") from None
 
 
-def strangers(folder: Path, result: Result) -> list[str]:
-    """Returns the names in the folder of a finished result that do not belong there."""
-    known = {RUN, *FILES} if result.rehearsal is None else {RUN, *FILES, REHEARSAL}
+def strangers(folder: Path, result: Result | None = None) -> list[str]:
+    """Returns the names in the folder of a finished result that do not belong there.
+
+    Before it is loaded, those that belong to no result.
+    """
+    tested = result is None or result.rehearsal is not None
+    known = {RUN, *FILES, REHEARSAL} if tested else {RUN, *FILES}
     with failing_to_read(folder):
         return sorted({path.name for path in folder.iterdir()} - known)
 
@@ -293,6 +302,16 @@ def read_certificates(path: str | Path) -> tuple[Certificate, ...]:
         return certificates_from_json(text_of(file.parent, file.name))
     except SurestepError as problem:
         raise type(problem)(f"{file}: {problem}") from None
+
+
+def is_as_written(path: Path, result: Result) -> bool:
+    """Tells whether a file has the sentences of its codes, and no verdict but the result's."""
+    content = read_json(text_of(path.parent, path.name))
+    listed = content if isinstance(content, list) else [content]
+    return all(
+        Certificate.from_content(each).content(result.verdict if VERDICT in each else None) == each
+        for each in listed
+    )
 
 
 def read_table(folder: Path, record: Record) -> PolicyTable:

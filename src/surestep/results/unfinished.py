@@ -11,6 +11,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,22 +38,32 @@ def read_file(folder: Path, name: str) -> bytes:
     return read_whole(folder / name) if found is None else found
 
 
+def record_in(folder: Path) -> dict[str, Any]:
+    """Returns what the record in a folder says; nothing where there is none."""
+    try:
+        record = json.loads(read_file(folder, RUN))
+    except (SurestepError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
 def is_unfinished(folder: Path) -> bool:
     """Tells whether a folder was saved before its stress test, which is still to come."""
     try:
-        record = json.loads(read_file(folder, RUN))
+        record = record_in(folder)
         return len(record["parameters"]["sizes"]) > 0 and REHEARSAL not in record["outputs"]
-    except (SurestepError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (KeyError, TypeError):
         return False
 
 
-def check_can_begin(folder: Path) -> None:
-    """Refuses a folder that has something else in it than what can be gone on with."""
+def check_can_begin(folder: Path, said: Mapping[str, Any] | None = None) -> None:
+    """Refuses a folder that has something else in it than what can be gone on with.
+
+    A finished one may be of the very same work, where its record has the description `said`.
+    """
     with failing_to_write(folder):  # also where its name is too long to ask for
-        settled = settle(folder)
-    if settled:
-        raise FileFailure(f"{folder} is finished by now, and nothing is left to do")
-    if not is_unfinished(folder):
+        settle(folder)
+    if not is_unfinished(folder) and (said is None or record_in(folder).get("description") != said):
         check_new_folder(folder)
 
 
@@ -61,18 +72,29 @@ def save(folder: Path, files: Mapping[str, bytes]) -> None:
     write_folder(folder, {name: [content] for name, content in files.items()})
 
 
-def begin(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Saves what is known before the stress test, unless the very same is there already."""
-    check_can_begin(folder)
-    if not is_unfinished(folder):
+def begin(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Saves what is known before the stress test, unless the very same is there already.
+
+    True where that is finished: its record says the same, but for what became of its files.
+    """
+    now = json.loads(files[RUN])
+    check_can_begin(folder, now.get("description"))
+    there = record_in(folder)
+    if not there:
         save(folder, files)
-        return
+        return False
+    if not is_unfinished(folder):
+        if there | {"outputs": {}} != now | {"outputs": {}}:
+            check_new_folder(folder)
+        shutil.rmtree(folder / STRESS_TEST, ignore_errors=True)  # what a killed command left
+        return True
     for name, content in files.items():
         if not (folder / name).is_file() or read_whole(folder / name) != content:
             raise FileFailure(
                 f"{folder} holds the beginning of something else: its {name} is not what these "
                 f"files, terms and versions make; give those of its {RUN}, or name a new folder"
             )
+    return False
 
 
 def finish(folder: Path, files: Mapping[str, bytes]) -> None:
