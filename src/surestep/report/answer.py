@@ -71,7 +71,8 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     kept_by = () if findings.table.kept_by is None else findings.table.kept_by
     belief = belief_in(claims) if judged.rung == "believed better" else None
     shown = belief or claims[0]
-    every = [signals_section(shown, kept_by)] if shown.signals else []
+    within = record.description.get("unsafe", {}).get("within")
+    every = [signals_section(shown, kept_by, within)] if shown.signals else []
     worst = worst_words(claims[0], record.unit)
     return Section(
         "answer",
