@@ -73,3 +73,14 @@ def test_declared_ranges_are_held_against_rows_that_a_query_leaves_out():
     for query in (HONEST, HONEST.replace("*", "* REPLACE (reward / 10 AS reward)")):
         own = {"ending": (HARM, 1) if query == HONEST else (0, 0.1)}  # a reward of the query's own
         surestep.improve(rows, query=query, **TERMS, **own)
+
+
+def test_counts_say_that_rows_of_the_same_log_may_prove_what_they_cannot():
+    """The robust bound of counts proves nothing here, where the rows prove a gain."""
+    rows, words = rows_of(0), "Counts alone cannot show it; give rows of some episodes"
+    terms = {**TERMS, "ending": (HARM, 1)}
+    del terms["certificates"]
+    counted = surestep.improve(surestep.read_log(rows).counts(), **terms)
+    assert counted.verdict in ("not shown to be better", "nothing changed")
+    assert words in counted.report
+    assert words not in surestep.improve(rows, **terms).report
