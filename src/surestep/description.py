@@ -258,7 +258,8 @@ HELP = {
     "signals": "Numbers that steps earn: column, running, ending, cost. The first is improved, and "
     "others get worse by at most not_worse_by.",
     "unsafe.states": "A condition on the columns of the state, such as pressure = 'critical'.",
-    "unsafe.within": "Steps within which such a state counts as reached.",
+    "unsafe.within": "N steps (decisions): such a state counts as reached at the start, or after "
+    "one of the first N decisions.",
     "unsafe.at_most": "The chance to get there: `as before`, or a number.",
     "unsafe.not_worse_by": "By how much that chance may rise.",
     "limits.possible": "What can be done in a state: `seen`, only what the log shows there; or a "

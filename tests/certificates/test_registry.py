@@ -462,7 +462,7 @@ def test_settings_that_were_given_win():
         ("", f"expected one of {', '.join(kinds())}"),
         ("no-claim", "there is no kind of certificate 'no-claim'"),
         ("robust:sett=l1", "robust has no setting 'sett'; did you mean set"),
-        ("robust:set", "a setting of a certificate is 'set', expected NAME=VALUE"),
+        ("robust:set", "a setting is 'set', expected NAME=VALUE"),
         ("robust:set=", "expected NAME=VALUE"),
         ("robust:set=l1,set=interval", "the setting set of robust is given twice"),
         ("robust:set=ball", "set is 'ball'.*interval"),

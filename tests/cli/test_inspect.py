@@ -87,7 +87,7 @@ def test_suspicious_rows_are_shown_and_not_refused(tmp_path):
         "✗ 1 row without a finite number in column 'reward'",
         f"{log}, row 3, episode 1, step 3: no",
         "✗ 1 row too many: another row has the same episode and step (in 1 episode)",
-        "✗ 2 steps missing between others of their episode (in 1 episode)",
+        "✗ 1 row after which steps are missing (in 1 episode)",
         "! 1 episode without an end: no column says whether an episode is over",
         "Mend the rows that are refused, then:",
         f"surestep improve {shlex.quote(str(log))} --ends (complete|clock) --discount GAMMA",

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from support.stand_in_ray import stand_in
 from support.toy_extension import Halfway, Hopeful, coin
-from surestep.algorithms import ALGORITHMS, HCPI, SPIBB, BetaSPIBB, Limited, Limits
+from surestep.algorithms import (
+    ALGORITHMS,
+    HCPI,
+    SPIBB,
+    BetaSPIBB,
+    Limited,
+    Limits,
+    make_algorithm,
+)
 from surestep.certificates import Posterior, Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import make
@@ -323,6 +331,18 @@ def test_the_given_n_wedge_is_that_of_spibb():
     assert AlgorithmSpec("basic-rl").n_wedge is None
 
 
+@pytest.mark.parametrize("entry", ["spibb:n_wedge=5", {"name": "spibb:n_wedge=5"}])
+def test_settings_may_stand_behind_a_name(entry):
+    """As they do in `surestep improve` and `compare`; tables call it as if they stood below."""
+    made = make_experiment("mine", environments=["gridworld"], algorithms=[entry],
+                           certifiers=["robust:set=l1"], episodes=[5], repetitions=1,
+                           seed=1)  # fmt: skip
+    assert made.algorithms == (AlgorithmSpec("spibb", (("n_wedge", 5),)),)
+    assert (made.certifiers[0].name, made.certifiers[0].settings) == ("robust", (("set", "l1"),))
+    assert make_algorithm("spibb:n_wedge=5") == make_algorithm("spibb", n_wedge=5)
+    assert make_algorithm("spibb:n_wedge=5", n_wedge=7) == make_algorithm("spibb", n_wedge=7)
+
+
 def test_an_environment_may_change_with_the_repetition():
     spec = EnvironmentSpec("bandit", (("seed", "repetition"), ("arms", 2)))
     assert spec.changes
@@ -365,6 +385,9 @@ def test_the_comparison_leaves_no_algorithm_out():
         ("seed = 7", "seed = 7\nsede = 1", "experiment: object contains unknown field sede"),
         ('"basic-rl"', '"basicrl"', "there is no algorithm 'basicrl'; did you mean basic-rl"),
         ("epsilon = [0.1, 1]", "epsilom = [0.1, 1]", "did you mean epsilon"),
+        ('name = "gridworld"', 'name = "gridwrld"', "no environment 'gridwrld'; did you mean grid"),
+        ('name = "gridworld"', 'name = "gridworld"\nsise = 3', "gridworld has no parameter 'sise'"),
+        ('"basic-rl"', '"spibb:n_wedge=five"', "n_wedge is 'five'"),
         ('[[environments]]\nname = "gridworld"', "", r"object missing required field environments"),
         ('name = "gridworld"', 'called = "gridworld"', "an entry of environments has no name"),
         ("seed = 7", "seed = ", "cannot read the experiment"),

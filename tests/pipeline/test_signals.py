@@ -12,6 +12,7 @@ from surestep import Counts
 from surestep.algorithms import SPIBB, Constrained
 from surestep.algorithms.limits import NO_LIMITS
 from surestep.certificates import Posterior, Stitched
+from surestep.certificates.joint import values_of
 from surestep.choosing_n_wedge import ConstrainedChoice
 from surestep.description import described
 from surestep.errors import InvalidLog, InvalidParameter
@@ -97,6 +98,22 @@ def test_both_parts_of_the_log_have_all_signals():
     chance = question.problem.signals[1].problem
     names = chance.counts.pairs.state_labels
     assert [names[s] for s in np.flatnonzero(chance.reach.states)] == ["c"]
+
+
+@pytest.mark.parametrize(("within", "chance"), [(1, 0), (2, 0), (3, 1), (4, 1), (None, 1)])
+def test_within_counts_decisions_and_not_states(within, chance):
+    """The third decision leads into the ward that is not to be reached, the fourth state."""
+    wards = [("a", "b", "b", "c"), ("b", "a", "a", "c")] * 20
+    rows = [
+        (case, step, ward, ("care", "wait")[case % 3 // 2], int(step == 3), 0)
+        for case, stay in enumerate(wards)
+        for step, ward in enumerate(stay)
+    ]
+    names = ("case", "step", "ward", "action", "survived", "dialysis")
+    frame = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    frame["ward"] = [f"{ward}{step}" for _, step, ward, *_ in rows]  # each step a ward of its own
+    whole = posed(frame, signals=FIRST, unsafe={"states": "ward = 'c3'", "within": within}).problem
+    assert values_of(whole.signals[0], [whole.behavior]) == [pytest.approx(chance)]
 
 
 def test_counts_carry_signals_by_name(tmp_path):
@@ -223,6 +240,7 @@ def test_what_further_signals_earn_is_tested_too():
     named = [check.code for check in result.record.checks if check.signal == "dialysis"]
     assert named == ["markov-reward", "drift-reward"]
     assert {check.signal for check in result.record.checks} == {None, "dialysis"}
+    assert "Reached means: at the start, or by one of the first 2 decisions." in result.report
 
 
 def problem():

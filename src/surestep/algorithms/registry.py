@@ -23,6 +23,7 @@ from surestep.algorithms.spibb import (
     RMin,
     TwoSuccessorSPIBB,
 )
+from surestep.certificates.registry import read_settings
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf
 
@@ -100,7 +101,9 @@ def is_algorithm(value: object) -> bool:
 
 
 def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
-    """Returns the algorithm of that name with these settings."""
+    """Returns the algorithm of a name such as 'spibb' or 'spibb:n_wedge=50' with these settings."""
+    name, own = read_settings(str(name))
+    settings = own | settings
     kind, given = kind_of(name), FORMS.get(name, {}) | settings
     known = {field.name: field for field in dataclasses.fields(kind)}
     for setting in settings:

@@ -266,7 +266,7 @@ def read_setting(text: str) -> tuple[str, Any]:
     """NAME=VALUE: a whole number, a number, true, false, none, or a word."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (name and equals and value):
-        raise InvalidParameter(f"a setting of a certificate is {text!r}, expected NAME=VALUE")
+        raise InvalidParameter(f"a setting is {text!r}, expected NAME=VALUE")
     name = name.replace("-", "_")
     if value.lower() in WORDS:
         return name, WORDS[value.lower()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import get_type_hints
 
 from surestep._names import unknown
@@ -60,6 +60,14 @@ SHELF: Shelf[Callable[..., Benchmark]] = Shelf("environments", ENVIRONMENTS)
 
 def make(name: str, **parameters: object) -> Benchmark:
     """Makes the benchmark of that name, with the parameters of its function in `ENVIRONMENTS`."""
+    benchmark = builder(name, parameters)(**parameters)
+    if not isinstance(benchmark, Benchmark):  # only an extension's
+        raise InvalidParameter(f"{name} returns a {type(benchmark).__name__}, expected a Benchmark")
+    return benchmark
+
+
+def builder(name: str, parameters: Mapping[str, object]) -> Callable[..., Benchmark]:
+    """Returns the function that makes the benchmark of that name; refuses other parameters."""
     build = SHELF.get(name)
     known = inspect.signature(build).parameters
     types = get_type_hints(build, include_extras=True) if name in ENVIRONMENTS else {}
@@ -68,7 +76,4 @@ def make(name: str, **parameters: object) -> Benchmark:
             raise unknown(f"{name} has no parameter {given!r}", given, known)
         if given in types:
             check_setting(given, value, types[given])
-    benchmark = build(**parameters)
-    if not isinstance(benchmark, Benchmark):  # only an extension's
-        raise InvalidParameter(f"{name} returns a {type(benchmark).__name__}, expected a Benchmark")
-    return benchmark
+    return build

@@ -33,9 +33,10 @@ from surestep._json import converted
 from surestep._names import twice, unknown
 from surestep.algorithms import is_algorithm, make_algorithm
 from surestep.certificates import Certifier, Posterior, certifier_kind
-from surestep.certificates.registry import check_certifier, find_kind
+from surestep.certificates.registry import check_certifier, find_kind, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
+from surestep.environments.registry import builder
 from surestep.errors import InvalidParameter, SurestepError
 
 Settings = tuple[tuple[str, Any], ...]
@@ -207,8 +208,11 @@ class EnvironmentSpec(Spec):
         """Returns the benchmark of a repetition."""
         if self.own is not None:
             return made_by(self.own, repetition)
-        given = dict(self.settings)
-        return make(self.name, **given | {"seed": repetition} if self.changes else given)
+        return make(self.name, **self.parameters(repetition))
+
+    def parameters(self, repetition: int) -> dict[str, Any]:
+        """Returns the parameters of the benchmark of a repetition."""
+        return dict(self.settings) | ({"seed": repetition} if self.changes else {})
 
     @property
     def label(self) -> str:
@@ -463,6 +467,9 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
                 f"{certifier.name} has worlds, but only a posterior is calibrated in them"
             )
     environments = tuple(specs_of("environments", table.environments, EnvironmentSpec))
+    for environment in environments:
+        if environment.own is None:
+            builder(environment.name, environment.parameters(1))
     if certifiers and any(spec.changes for spec in environments):
         raise InvalidParameter(
             "an environment has the seed 'repetition', but claims are counted for each MDP; "
@@ -504,10 +511,13 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
             name: converted(table.get(name), type_of, name, InvalidParameter)
             for name, type_of in aside.items()
         }
-        settings = {name: x for name, x in table.items() if name not in ("name", *aside)}
+        name, own = table["name"], dict[str, Any]()
+        if kind is not EnvironmentSpec:
+            name, own = read_settings(name)  # such as spibb:n_wedge=50
+        settings = own | {name: x for name, x in table.items() if name not in ("name", *aside)}
         choices = [choices_of(name, value) for name, value in settings.items()]
         for chosen in itertools.product(*choices):
-            yield kind(table["name"], tuple(zip(settings, chosen, strict=True)), **beside)
+            yield kind(name, tuple(zip(settings, chosen, strict=True)), **beside)
 
 
 def choices_of(name: str, value: object) -> list[Any]:

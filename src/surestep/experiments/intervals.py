@@ -26,8 +26,8 @@ The lower end is that of bets against small means (`surestep.offpolicy.intervals
 the upper end that of the values with their sign changed; each misses with half of 1 − 95 %. Nothing
 is assumed but that repetitions are independent and alike, and that no value is beyond its bounds:
 intervals hold for few values, ties, and tails that have not shown themselves yet, where those of
-Student, of the bootstrap and of the normal distribution do not. Of many values they are some 1.4
-times as long as these, as √(2 ln 40) is to 1.96.
+Student, of the bootstrap and of the normal distribution do not. They are longer than these, the
+more so the closer values lie together and the fewer they are (docs/experiments.md has figures).
 
 *Rates* have the limits of Clopper and Pearson.
 """

@@ -22,11 +22,13 @@ HINTS = {
     "step": ("time", "timestamp", "date", "day", "week", "hour", "index"),
     "action": (
         "decision", "treatment", "dose", "choice", "arm", "activity", "event", "offer", "price",
-        "item",
+        "item", "concept:name",
     ),
     "reward": ("return", "profit", "revenue", "payoff", "score", "click", "spend"),
 }  # fmt: skip
-NO_STATE = ("id", "time", "timestamp", "date")  # numbers that are names, or go up only
+NO_STATE = ("id", "time", "timestamp", "date", "case:concept:name")  # names, or go up only
+NO_ROLE = ("unnamed: ", "last_event")  # an index of pandas; how a trace of XES ends is for users
+MANY = 10  # different values of a column that may tell episodes apart
 COSTS = ("cost", "costs", "expense", "penalty", "loss")  # the more, the worse
 # Words for what is known only after the decision, though exports have it on every row.
 LATER = (
@@ -45,7 +47,16 @@ class Column(NamedTuple):
     stamps: bool  # or time stamps
     least: float | None
     greatest: float | None
-    repeated: bool  # some value is there twice
+    rows: int  # that have a value
+
+    @property
+    def spacing(self) -> int:
+        """Returns by how much the numbers go up, 1 where that is no whole number above it."""
+        low, high = self.least, self.greatest
+        if not self.numbers or low is None or high is None or not 1 < self.distinct < self.rows:
+            return 1
+        gap = (high - low) / (self.distinct - 1)
+        return int(gap) if gap > 1 and gap.is_integer() else 1
 
 
 class Guess(NamedTuple):
@@ -83,7 +94,7 @@ def look(database: Any, types: Mapping[str, str], description: Description) -> l
             *(sql_text(name), different, f"count(*) - {there}"),
             f"count({number}) = {there} AND {there} > 0",
             f"count({stamp_sql(name, kind, form)}) = {there} AND {there} > 0",
-            *(f"min({number})", f"max({number})", f"{different} < {there}"),
+            *(f"min({number})", f"max({number})", there),
         )
         parts.append(f"row({', '.join(facts)})")
     rows = f"(SELECT * FROM log LIMIT {LOOKED_AT})"
@@ -94,7 +105,7 @@ def look(database: Any, types: Mapping[str, str], description: Description) -> l
 def guess(columns: Sequence[Column]) -> dict[str, Guess]:
     """Returns the columns of each role: by their names, else by hints in names and content."""
     guesses = dict[str, Guess]()
-    free = {column.name: column for column in columns}
+    free = {each.name: each for each in columns if not each.name.lower().startswith(NO_ROLE)}
     for role, usual in ROLES.items():
         for name in usual.aliases:
             same = [column for column in free if column.lower() == name]
@@ -111,7 +122,7 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
             dates = [each for each in free.values() if each.stamps]
             likely = sorted([*dates, *likely], key=lambda each: not has_hint(each.name, hints))
         if role == "episode":
-            likely.sort(key=lambda each: not has_hint(each.name, ("id",)))
+            likely.sort(key=lambda each: (not has_hint(each.name, ("id",)), -each.distinct))
         if role == "action":
             likely.sort(key=lambda each: each.name.lower() not in hints)
         if likely:
@@ -138,17 +149,20 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
 def fits(role: str, column: Column) -> bool:
     """Tells whether a column holds what columns of a role hold."""
     if role == "episode":
-        return column.distinct > 1 and column.repeated and not column.stamps
-    if role == "step":  # numbers with few gaps between them
+        many = MANY <= column.distinct <= column.rows / 2 and not column.stamps
+        return many and not has_hint(column.name, HINTS["action"])
+    if role == "step":  # numbers with few gaps between them, or equal ones
         known = column.numbers and column.least is not None and column.greatest is not None
-        return known and column.greatest - column.least < 2 * column.distinct  # type: ignore[operator]
+        few = known and column.greatest - column.least < 2 * column.distinct  # type: ignore[operator]
+        return few or column.spacing > 1
     return role != "reward" or column.numbers
 
 
 def has_hint(name: str, hints: Sequence[str]) -> bool:
-    """Tells whether a word in the name of a column is one of the hints."""
+    """Tells whether the name of a column, or a word in it, maybe plural, is one of the hints."""
     words = "".join(sign if sign.isalnum() else " " for sign in name.lower()).split()
-    return any(hint in words for hint in hints)
+    known = {name.lower(), *words, *(word.removesuffix("s") for word in words)}
+    return not known.isdisjoint(hints)
 
 
 def text_of(
@@ -161,7 +175,12 @@ def text_of(
     lines = [f"files = {written(names)}"]
     if description.reader.given():
         lines.append(f"reader = {written(description.reader.given())}")
-    lines += ['# query = "SELECT * FROM log WHERE …"  # where rows need preparing: docs/recipes.md']
+    step = "".join(guesses.get("step", NOTHING).columns)
+    if step and (gap := by_name[step].spacing) > 1:
+        numbered = f"SELECT * REPLACE ({sql_name(step)} // {gap} AS {sql_name(step)}) FROM log"
+        lines.append(f"query = {written(numbered)}  # it goes up by {gap}; steps have no gaps")
+    else:
+        lines.append('# query = "SELECT * FROM log WHERE …"  # to prepare rows: docs/recipes.md')
     told = {"terminated", "truncated", "next_state"} & guesses.keys()
     if "episode" in guesses and not told:
         lines += [

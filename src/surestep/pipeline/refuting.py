@@ -12,7 +12,7 @@ from surestep.certificates.refuting import SAME, check_returns, check_values
 from surestep.errors import RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.vocabulary import joined
-from surestep.io.logs.loading import UNFINISHED
+from surestep.io.logs.loading import STOPPED
 from surestep.io.logs.source import LogSource
 from surestep.model import Problem, Statement
 from surestep.model.known import Ranges, single_rewards
@@ -77,7 +77,7 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
 def dropped_beyond(ranges: Ranges, counts: LabelledCounts, slack: float = 0.0) -> str:
     """Returns what a row earns that counts leave out, where no such step may; empty: none does."""
     for why, ends in counts.dropped_rewards.items():
-        may_be = ranges if why == UNFINISHED else (ranges.running,)
+        may_be = (ranges.running,) if why == STOPPED else ranges
         for reward in ends:
             if not any(low - slack <= reward <= high + slack for low, high in may_be):
                 return f"a row that is not counted ({why}) earns {reward:g}"

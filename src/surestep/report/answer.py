@@ -34,6 +34,7 @@ UNKNOWN_ENDS = (
     "The claim leaves out rows whose episodes ended nobody knows how, and these may be the worst. "
     "Say how they ended (`ends`)."
 )
+COUNTS_ALONE = "Counts alone cannot show it; give rows of some episodes, which may prove a gain."
 
 
 class Verdict(NamedTuple):
@@ -71,12 +72,15 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     kept_by = () if findings.table.kept_by is None else findings.table.kept_by
     belief = belief_in(claims) if judged.rung == "believed better" else None
     shown = belief or claims[0]
-    every = [signals_section(shown, kept_by)] if shown.signals else []
+    within = record.description.get("unsafe", {}).get("within")
+    every = [signals_section(shown, kept_by, within)] if shown.signals else []
     worst = worst_words(claims[0], record.unit)
+    alone = COUNTS_ALONE if "reward" not in record.parameters.columns else ""
+    further = ["" if judged.rung.startswith("proved") else alone, worst]
     return Section(
         "answer",
         judged.action,
-        [judged.why, *([worst] if worst else [])],
+        [judged.why, *filter(None, further)],
         keys=[least, estimate_key(record, findings.gain)],
         parts=[*every, speaking, *([changes] if findings.changes else [])],
         mood=judged.mood,

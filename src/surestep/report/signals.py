@@ -15,10 +15,13 @@ DIGITS = 3
 MARKS = {True: "✓", False: "✗"}
 
 
-def signals_section(claim: Certificate, kept_by: Iterable[str] = ()) -> Section:
+def signals_section(
+    claim: Certificate, kept_by: Iterable[str] = (), within: int | None = None
+) -> Section:
     """Returns a row for each signal: before, after, what is claimed, and what it has to keep.
 
-    `kept_by` names, pair by pair, whose limits keep it from being taken more often.
+    `kept_by` names, pair by pair, whose limits keep it from being taken more often. `within` are
+    the steps within which unsafe states count as reached.
     """
     headings = ("Signal", "Before", "After", "Claimed", "Has to be", "Shown")
     rows = [
@@ -35,6 +38,8 @@ def signals_section(claim: Certificate, kept_by: Iterable[str] = ()) -> Section:
     caption = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
     columns = [Column(heading, number=heading in ("Before", "After")) for heading in headings]
     said = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
+    if within is not None:
+        said.append(f"Reached means: at the start, or by one of the first {within:,} decisions.")
     said += [
         f"What is done now breaks the limit of {part.name}."
         for part in claim.signals

@@ -349,6 +349,66 @@ def test_a_query_that_looks_ahead_or_at_other_cases_is_refused(name, fresh):
     assert not looks_back_only(UNFAIR[name], fresh)
 
 
+# What comes after the decision: `x` is paid, `n` is known before, and `reward` is made of them.
+PAYS = "SELECT *, n AS state, x AS reward, s = 8 AS terminated FROM log"
+HONEST = {
+    "all rows": PAYS,
+    "by what is known": f"{PAYS} WHERE n > 1 AND s < 7",
+    "the reward before": f"SELECT *, lag(x) OVER {PAST} AS state, x AS reward FROM log",
+    "the sum before": "SELECT *, sum(x) OVER (PARTITION BY e ORDER BY s ROWS BETWEEN UNBOUNDED "
+    "PRECEDING AND 1 PRECEDING) AS state, x AS reward FROM log",
+    "of the state": "SELECT *, n > 1 AS state, n * x - s AS reward FROM log",
+    "of next rows": f"SELECT *, x > 0 AS state, lead(x) OVER {PAST} - x AS reward FROM log",
+    "of a table": "SELECT log.*, n AS state, pays AS reward FROM log JOIN prices USING (n)",
+    "rows without a decision": f"SELECT *, n AS state, lead(x > 0.9) OVER {PAST} AS terminated "
+    "FROM log QUALIFY x <= 0.9",
+}
+KNOWING = {
+    "well paid": f"{PAYS} WHERE x > -0.9",
+    "well paid, or nobody knows": f"{PAYS} WHERE coalesce(x, 0) > -0.9",
+    "between": f"{PAYS} WHERE x BETWEEN -0.9 AND 0.9",
+    "of two": "SELECT *, n AS state, 2 * x + n AS reward FROM log WHERE abs(x) < 0.9",
+    "paid in cases": f"{PAYS} WHERE e NOT IN (SELECT e FROM log WHERE x < -0.999)",
+    "the sum with it": f"SELECT *, sum(x) OVER {PAST} - x AS state, 0 - x AS reward FROM log",
+    "how it ends": f"{PAYS} WHERE NOT (s = 8 AND coalesce(x < 0, false))",
+    "by a table": "SELECT log.*, n AS state, x + pays AS reward FROM log JOIN prices USING (n) "
+    "WHERE x + pays > 0",
+}
+PRICES = "CREATE TABLE prices AS SELECT i AS n, i / 10 AS pays FROM range(9) AS t(i)"
+
+
+@pytest.mark.parametrize("name", [*HONEST, *KNOWING])
+def test_what_comes_after_a_decision_is_hidden_in_its_row(name):
+    shop = workshop_of(more=[PRICES])
+    sql = {**HONEST, **KNOWING}[name]
+    after = tuple(name for name in ("reward", "terminated") if f"AS {name}" in sql)
+    assert looks_back_only(sql, shop, KEYS._replace(after=after)) is (name in HONEST)
+
+
+def test_a_column_with_the_name_of_a_reward_is_hidden_even_from_the_state():
+    shop = workshop_of(more=["ALTER TABLE log RENAME x TO reward",
+                             "ALTER TABLE log ADD COLUMN x DOUBLE"])  # fmt: skip
+    for state, fair in (("reward > 0", False), (f"lag(reward) OVER {PAST}", True)):
+        sql = f"SELECT *, {state} AS state FROM log"
+        assert looks_back_only(sql, shop, KEYS._replace(after=("reward",))) is fair
+
+
+@pytest.mark.parametrize(
+    ("where", "fair"), [("n > 1", True), ("x > -0.9", False), ("coalesce(x, 0) > -0.9", False)]
+)
+def test_where_every_row_is_a_case_its_reward_is_hidden(where, fair):
+    keys = Keys(None, None, ("state", "a"), ("reward",))
+    sql = f"SELECT row, n AS state, a, x AS reward FROM log WHERE {where}"
+    assert looks_back_only(sql, workshop_of(20, 20), keys, case=None, order=None) is fair
+
+
+@pytest.mark.parametrize("case", [0, 97, 194])
+def test_the_few_cases_of_which_rows_are_left_out_are_among_those_tried(case):
+    """By chance alone, one of 300 would be among the 20 that are tried once in 15 times."""
+    sql = f"SELECT *, n AS state FROM log WHERE e <> {case} OR "
+    assert not looks_back_only(f"{sql} (SELECT count(*) FROM log) < 4", workshop_of(300, 4))
+
+
 @pytest.mark.parametrize(
     "state", ["random()", "now()", "uuid()", "current_timestamp", "get_current_time()"]
 )

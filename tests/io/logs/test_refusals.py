@@ -167,9 +167,12 @@ def test_every_alias_is_found_and_the_canonical_name_goes_first(role):
 def test_bad_choices_of_columns_are_refused():
     columns = ["state", "action", "reward", "next_state"]
     with pytest.raises(InvalidLog, match="the next state has 1 columns"):
-        resolve(columns, {"state": ["state", "reward"]})
-    for chosen in ({"state": ["state", "action"]}, {"action": "state"}):
-        with pytest.raises(InvalidLog, match=r"column '(state|action)' is that of the state and"):
+        resolve([*columns, "more"], {"state": ["state", "more"]})
+    for chosen in (
+        {"state": ["state", "action"]}, {"action": "state"}, {"state": ["state", "reward"]},
+        {"reward": "state"},
+    ):  # fmt: skip
+        with pytest.raises(InvalidLog, match=r"column '\w+' is that of the state and of "):
             resolve(columns, chosen)
 
 
@@ -185,3 +188,9 @@ def test_labels_of_json_are_strings_or_what_numbers_mean(tmp_path):
     row = '{"state": "1.10", "action": 1, "reward": 0.5, "next_state": 1.10}'
     path.write_text(f"{row}\n{row}\n")
     assert read_log(path).counts().states == (("1.1",), ("1.10",))
+
+
+def test_states_are_not_learnt_from_rewards():
+    rule = {"condition": {"kmeans": 3, "columns": ["step", "reward"]}}
+    with pytest.raises(InvalidLog, match="'condition' is learnt from column 'reward', the reward"):
+        read_log({name: [ROW[name]] for name in ROW if name != "state"}, bins=rule, ends="clock")

@@ -134,7 +134,7 @@ def resolve(
 
 def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str]) -> None:
     """Refuses columns that lack roles, all of them at once, or that have two meanings."""
-    state, action, next_state = (resolved[role] for role in ("state", "action", "next_state"))
+    state, next_state = resolved["state"], resolved["next_state"]
     in_order = ("episode", "step") if resolved["episode"] or not next_state else ()
     needed = [name for name, role in ROLES.items() if role.needed or name in in_order]
     missing = [name for name in needed if not resolved[name]]
@@ -145,11 +145,12 @@ def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str
             f"no column says what the {' and the '.join(missing)} {are}; {closest('', columns)}; "
             f"name {them} with {naming(*missing)}{other}"
         )
-    if both := {*state} & {*action}:
-        raise InvalidLog(
-            f"column {min(both)!r} is that of the state and of the action; expected the action in "
-            f"a column of its own, named with {naming('action')}"
-        )
+    for other in ("action", "reward"):
+        if both := {*state} & {*resolved[other]}:
+            raise InvalidLog(
+                f"column {min(both)!r} is that of the state and of the {other}; expected the "
+                f"{other} in a column of its own, named with {naming(other)}"
+            )
     if next_state and len(next_state) != len(state):
         raise InvalidLog(
             f"the next state has {len(next_state)} columns ({', '.join(next_state)}), the state "

@@ -155,10 +155,11 @@ OF_EPISODES: Mapping[str, Finding] = {
         "QUALIFY row > min(row) OVER same",
     ),
     "missing step": Finding(
-        "step",
-        f"missing between others of their episode {IN_EPISODES}",
-        "steps numbered without gaps (begin a new episode where some are missing)",
-        "SELECT row, later - step - 1 AS times, episode, 'step ' || step || ' is followed by step "
+        "row",
+        f"after which steps are missing {IN_EPISODES}",
+        "steps numbered without gaps (begin a new episode where some are missing; of steps 0, 4, 8 "
+        "a query makes 0, 1, 2: step // 4)",
+        "SELECT row, 1 AS times, episode, 'step ' || step || ' is followed by step "
         "' || later AS note FROM (SELECT *, lead(step) OVER (PARTITION BY episode "
         f"ORDER BY step) AS later FROM {STEPS} AND episode IN (SELECT episode FROM episodes WHERE "
         "different < high - low + 1)) WHERE later > step + 1",

@@ -7,6 +7,8 @@ twice: rows that come out otherwise, as by `random()` or `now()`, are refused.
 **No look ahead.** A decision may depend on the rows so far only; a query could use later ones. So
 cases of the log are cut anywhere, and the query is run on their first rows alone, as `act` does: a
 row must come out with the same state and action as in the whole log, and as soon as it is there.
+What comes after the decision (reward, end, next state) is hidden in the last of these rows. Half of
+the cases are some of which the query leaves out rows: there it may have seen how they ended.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +37,8 @@ SECONDS = 600.0
 SPILL = 20  # times the size of the tables, and a gigabyte
 CASES, CUTS = 20, 6  # that are tried, and where each is cut
 FIRST_ROWS = 10_000  # of each case
+PLACES = (f"max({sql_name(ROW)})", f"arg_max({sql_name(ROW)}, md5({as_texts([ROW])}))")  # changed
+LEFT_OUT = "the query leaves it out"
 OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 
 
@@ -43,6 +48,7 @@ class Keys(NamedTuple):
     episode: str | None
     step: str | None
     decided: tuple[str, ...]  # of states and actions
+    after: tuple[str, ...] = ()  # of rewards, ends and next states
 
     @property
     def order(self) -> list[str]:
@@ -223,13 +229,10 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
     with workshop.locked(query) as database:
         link = link_of(database, keys)
         check_cases(database, query, link)
-        case, text = sql_name(query.case or ROW), as_texts([query.case or ROW])
         database.execute("BEGIN")  # closing the database undoes it: nothing is written to disk
-        database.execute(
-            f"CREATE TABLE {ALL} AS FROM {LOG} SEMI JOIN (SELECT DISTINCT {case} FROM {LOG} "
-            f"ORDER BY md5({text}) LIMIT {CASES}) USING ({case})"
-        )
-        cases = database.execute(f"SELECT DISTINCT {text} FROM {ALL} ORDER BY ALL").fetchall()
+        cases = choose_cases(database, query, link)
+        hidden = known_after(database, query, keys, link)
+        without = f" but {named(hidden)} of the last, known only after its decision" * bool(hidden)
         for (name,) in cases:
             so_far(database, query, name)
             raw = database.execute(f"SELECT {as_texts(link)} FROM {LOG}").fetchall()
@@ -241,16 +244,93 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
             check_same(alone, whole, keys, f"the rows of {query.case or ROW} {name!r} alone")
             check_same(whole, alone, keys, "all rows of the log")
             known = {of for _, of in alone.values()}
-            for cut in sorted({len(raw) * (cut + 1) // (CUTS + 1) for cut in range(CUTS)} | {1}):
-                if not 0 < cut < len(raw):
-                    continue
+            cuts = {len(raw) * (cut + 1) // (CUTS + 1) for cut in range(CUTS + 1)}
+            for cut in sorted(cuts - {0} | {1}):
                 so_far(database, query, name, cut)
-                before = query_rows(database, f"({query.rows()}){most}", keys, link)
-                check_same(before, alone, keys, f"the first {cut:,} rows of {name!r}")
                 last = raw[cut - 1]
+                hide(database, hidden, link, last)
+                before = query_rows(database, f"({query.rows()}){most}", keys, link)
+                check_same(before, alone, keys, f"the first {cut:,} rows of {name!r}{without}")
                 if last in known and last not in {of for _, of in before.values()}:
-                    late = f"it makes a row of the log's {where_of(link, last)} only when later "
-                    raise looks_ahead(f"{late}rows are there")
+                    late = f"it makes no row of the log's {where_of(link, last)} with the rows up "
+                    raise looks_ahead(f"{late}to it{without}")
+
+
+def choose_cases(database: Any, query: Query, link: Sequence[str]) -> list[tuple[str]]:
+    """Makes the table of the cases that are tried; returns their names.
+
+    Half of them are such that the query leaves out rows of them, where there are so many.
+    """
+    case, text = sql_name(query.case or ROW), as_texts([query.case or ROW])
+    lost = f"bool_or({sql_name(ROW)} IN (SELECT {sql_name(ROW)} FROM {left_out(link)}))"
+    turn = f"row_number() OVER (PARTITION BY {lost} ORDER BY md5({text}))"
+    chosen = f"SELECT {case} FROM {LOG} GROUP BY {case} ORDER BY {turn} LIMIT {CASES}"
+    database.execute(f"CREATE TABLE {ALL} AS FROM {LOG} SEMI JOIN ({chosen}) USING ({case})")
+    names: list[tuple[str]] = database.execute(
+        f"SELECT DISTINCT {text} FROM {ALL} ORDER BY ALL"
+    ).fetchall()
+    return names
+
+
+def left_out(link: Sequence[str]) -> str:
+    """Returns SQL: the rows of the log of which the query makes none."""
+    return f"{LOG} ANTI JOIN {RESULT} USING ({named(link)})"
+
+
+def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) -> list[str]:
+    """Returns the columns of the log that nobody knows when a row is decided.
+
+    They have the name of a reward, an end or a next state. Or they change one of their own row, and
+    neither state nor action: one row of each case gets another value of the column.
+    """
+    case, row = sql_name(query.case or ROW), sql_name(ROW)
+    made = f"{ALL} SEMI JOIN {RESULT} USING ({named(link)})"
+    fixed = {ROW, query.case, query.order, *link, *keys.order, *keys.decided}
+    both, hidden = keys._replace(decided=keys.decided + keys.after), list[str]()
+    for name in (name for name in columns_of(database, ALL) if name not in fixed):
+        column, changed = sql_name(name), set[bool]()
+        for place, value in product(PLACES, ("min", "max")):
+            tried = f"{row} IN (SELECT {place} FROM {made} GROUP BY {case})"
+            other = f"CASE WHEN {tried} THEN (SELECT {value}({column}) FROM {made})"
+            database.execute(
+                f"CREATE OR REPLACE TABLE {LOG} AS SELECT * "
+                f"REPLACE ({other} ELSE {column} END AS {column}) FROM {ALL}"
+            )
+            where = f"SEMI JOIN (FROM {ALL} WHERE {tried}) USING ({named(link)})"
+            then = query_rows(database, f"{RESULT} {where}", both, link)
+            now = query_rows(database, f"({query.rows()}) {where}", both, link)
+            for key in then.keys() & now.keys():
+                values = enumerate(zip(then[key][0], now[key][0], strict=True))
+                changed |= {i < len(keys.decided) for i, pair in values if not alike(*pair)}
+        hidden += [name] if name in keys.after or changed == {False} else []
+    return hidden
+
+
+def hide(database: Any, columns: Sequence[str], link: Sequence[str], row: Texts) -> None:
+    """Takes values of a row of `log` away."""
+    if columns:
+        nothing = ", ".join(f"{sql_name(name)} = NULL" for name in columns)
+        same = " AND ".join(f"{as_texts([name])} = ?" for name in link)
+        database.execute(f"UPDATE {LOG} SET {nothing} WHERE {same}", [*row])
+
+
+def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:
+    """Returns the least and greatest reward of the rows that a query leaves out, if any.
+
+    Nothing is known of them where the query makes another reward than the files have.
+    """
+    if reward not in made.types:
+        return {}
+    with made.workshop.locked(made.query) as database:
+        link = link_of(database, made.keys)
+        values = as_texts([*link, reward])
+        other = f"SELECT {values} FROM {RESULT} EXCEPT SELECT {values} FROM {LOG} LIMIT 1"
+        number = f"TRY_CAST({sql_name(reward)} AS DOUBLE)"
+        ((low, high),) = database.execute(
+            f"SELECT min({number}), max({number}) FROM {left_out(link)} WHERE isfinite({number})"
+        ).fetchall()
+        changed = database.execute(other).fetchall()
+    return {} if changed or low is None else {LEFT_OUT: (low, high)}
 
 
 def check_cases(database: Any, query: Query, link: Sequence[str]) -> None:

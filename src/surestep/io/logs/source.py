@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -153,8 +153,10 @@ class LogSource:
                 f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
                 "log that chooses a policy; expected `surestep improve`"
             )
+        lost = dict[str, tuple[float, float]]()
         if (made := self.table.made) is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
+            lost = queries.left_out_rewards(made, self.columns.reward)
         with connected(self.table, self.memory_limit) as database:
             sources = (self.table.raw or self.table).sources(database)
             roles = self.roles(database)
@@ -162,6 +164,7 @@ class LogSource:
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = counts_of(database, roles, scale)
+        counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
         counts = negated(counts) if self.cost else counts
         return replace(counts, sources=sources or (counts_digest(counts),))
 
@@ -377,7 +380,10 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
         rule = description.bins.get(name)
         decided += several(None if rule is None else rule.columns) or (name,)
     told_by = (None, None) if single else (mapping.episode, mapping.step)
-    keys = queries.Keys(*told_by, tuple(decided))
+    signals = [rule.column for rule in description.signals.values()]
+    ends = (mapping.terminated, mapping.truncated, *mapping.next_state)
+    after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
+    keys = queries.Keys(*told_by, tuple(decided), after)
     rows, digest = queries.finish(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     name, parquet = f"the query of {raw.name}", FORMATS["parquet"]
@@ -425,9 +431,14 @@ def steps_are_stamps(
     return description.reader.timestampformat is not None or reads_stamp(text)
 
 
-def check_bins(bins: Iterable[str], mapping: ColumnMapping, columns: Sequence[str]) -> None:
-    """Refuses rules for columns that are no labels."""
-    for column in bins:
+def check_bins(bins: Mapping[str, Bin], mapping: ColumnMapping, columns: Sequence[str]) -> None:
+    """Refuses rules for columns that are no labels, and states that are learnt of rewards."""
+    for column, rule in bins.items():
+        if mapping.reward in several(rule.columns):
+            raise InvalidLog(
+                f"{column!r} is learnt from column {mapping.reward!r}, the reward, which nobody "
+                "knows when deciding; expected other columns"
+            )
         if column not in (*mapping.state, *mapping.action):
             raise InvalidLog(
                 f"column {column!r} is binned, but is neither of the state nor of the action; "
