@@ -71,6 +71,10 @@ def terminal(**settings: Any) -> Console:
                 plain = piece.control is not None
                 yield piece if plain else Segment(lines(piece.text), piece.style)
 
+        def on_broken_pipe(self) -> None:
+            """Leaves it to `main`, where rich would end the process without a word."""
+            raise
+
     return Shown(**settings)
 
 
