@@ -113,13 +113,14 @@ def test_no_tasks_give_no_answers(workers):
     assert list(map_in_order(tasks.whereabouts, [], workers=workers)) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGHUP])
 def test_workers_end_with_their_parent(number):
     """All of them have the pipe open that is read here, which ends when the last one has."""
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"sys.path.insert(0, {str(Path(tasks.__file__).parent)!r})\n"
         "import tasks; from surestep.parallel import map_in_order\n"
+        "signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))\n"
         "list(map_in_order(tasks.never_done, range(4), workers=2))"
     )
     process = subprocess.Popen(
@@ -130,10 +131,12 @@ def test_workers_end_with_their_parent(number):
         start_new_session=True,
     )
     begun = [process.stdout.readline() for _ in range(2)]
-    os.killpg(process.pid, number) if number == signal.SIGINT else process.kill()
+    process.kill() if number == signal.SIGKILL else os.killpg(process.pid, number)
     _, said = process.communicate(timeout=120)
     assert begun == ["begun\n"] * 2
-    assert process.returncode in (-number, 130)
+    assert process.returncode in (-number, 128 + number)
+    if number == signal.SIGHUP:  # nor does the process by which Python cleans up
+        assert said == ""
     if number == signal.SIGINT:  # one traceback, the parent's; workers say nothing
         assert said.count("Traceback") == 1
         assert said.endswith("KeyboardInterrupt\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
@@ -217,3 +218,17 @@ def harmless(text: str, most: int = SHORTENED) -> str:
     """
     shown = text.translate(HARMLESS) or "(empty)"
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+FORMULA = re.compile(r"[=+\-@\t\r\n']")
+PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def escaped_cell(label: str) -> str:
+    """A label that no spreadsheet takes for a formula.
+
+    >>> [escaped_cell(label) for label in ("ward", "-3", "=A1", "'quoted'")]
+    ['ward', '-3', "'=A1", "''quoted'"]
+    """
+    harmless = not FORMULA.match(label) or PLAIN_NUMBER.fullmatch(label)
+    return label if harmless else f"'{label}"

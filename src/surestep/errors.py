@@ -36,6 +36,7 @@ __all__ = [
     "UnsupportedPolicy",
 ]
 
+LONGEST = 4_000  # letters of a message
 OF_OPTIONS: ContextVar[bool] = ContextVar("of_options", default=False)
 
 
@@ -67,6 +68,11 @@ def speaking_of_options() -> Iterator[None]:
 
 class SurestepError(Exception):
     """Something the caller can act on; the message says what, where, and what to do."""
+
+    def __str__(self) -> str:
+        """Returns the message; one with megabytes of a file in it is shortened in the middle."""
+        text = super().__str__()
+        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
 
 
 class InvalidModel(SurestepError):

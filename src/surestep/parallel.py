@@ -45,6 +45,7 @@ RETRIES = 3  # of a task on Ray whose worker or machine is lost
 TASKS_A_CORE = 2  # that Ray has at a time: one runs, and one waits; each holds a copy of its data
 LEAST_SHARE = 1 / 16  # of a GPU: with more tasks than that on one, its memory becomes too small
 SECONDS_TO_ANSWER = 10  # for a cluster
+OF_TERMINALS = [each for each in signal.Signals if each.name in ("SIGINT", "SIGHUP")]
 SOON = 10.0  # seconds of one core that are over before more processes are of any use
 
 
@@ -242,9 +243,10 @@ def in_workers(
     check_importable((f"{SINGULAR[each.sort]} {each.name!r}", each.thing) for each in extensions)
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
-    executor = ProcessPoolExecutor(
-        workers, mp_context=context, initializer=begin_work, initargs=(lifeline,)
-    )
+    with signals_wait():  # beside it begins a process of Python's own, which cleans up
+        executor = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=begin_work, initargs=(lifeline,)
+        )
     try:
         with signals_wait():
             answers = deque(
@@ -271,17 +273,17 @@ def in_workers(
 def signals_wait() -> Iterator[None]:
     """Lets processes be started undisturbed: a signal meanwhile reaches this one afterwards.
 
-    Those that are started never see Ctrl-C, which a terminal sends to all of a command's processes:
-    it is for this one to end them.
+    Those that are started never see what a terminal sends to all of a command's processes, as for
+    Ctrl-C, or when it closes: it is for this one to end them.
     """
     came: list[int] = []
     before = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (*OF_TERMINALS, signal.SIGTERM):
             if signal.getsignal(number) is not None:  # None: not Python's to put back
                 before[number] = signal.signal(number, lambda number, frame: came.append(number))
     if hasattr(signal, "pthread_sigmask"):
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, OF_TERMINALS)
     try:
         yield
     finally:

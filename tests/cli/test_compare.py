@@ -28,6 +28,18 @@ def test_tables_are_printed_with_what_their_intervals_are(tmp_path):
     assert latex.stdout.count(r"\begin{tabular}") == 2
 
 
+def test_names_are_neither_formulas_nor_orders(tmp_path):
+    """Of a spreadsheet, and of LaTeX, in which a control character is an error."""
+    methods = (("=cmd|'/c calc'!A1", "", None), ("-a\x1b[31m\u202e\x00b", "", None))
+    run = made_run(tmp_path / "run", methods, repetitions=4, episodes=(10,))
+    rows = list(csv.DictReader(compare(run, "--format", "csv").stdout.splitlines()))
+    assert [row["algorithm"][:6] for row in rows] == ["'=cmd|", "'-a\\x1"]
+    assert {row["against"][:6] for row in rows} == {"'=cmd|"}
+    latex = compare(run, "--format", "latex").stdout
+    assert "-a [31m b" in latex
+    assert r"\x" not in latex
+
+
 def test_csv_is_one_table_of_all_numbers(tmp_path):
     made_run(tmp_path / "run")
     told = compare(tmp_path / "run", "--format", "csv", "--metric", "worse", "--against", "spibb")

@@ -1,13 +1,17 @@
 """How a command ends that is told to, or that has nowhere to print to: with one line."""
 
+import contextlib
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
 from surestep.cli import main as ending
 from surestep.cli.main import VERBS, Ended, main, signals_end
+
+PUMPS = Path(__file__).parents[2] / "examples" / "pumps.toml"
 
 
 def ended(capfd, *arguments):
@@ -29,6 +33,19 @@ def test_standard_output_on_a_full_device_is_told_in_one_line(arguments, monkeyp
         code, said = ended(capfd, *arguments)
     assert code == 2
     assert said == "Error: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [*TOLD, ["inspect", str(PUMPS)]], ids=" ".join)
+def test_a_pipe_that_nobody_reads_is_told_in_one_line(arguments, monkeypatch, capfd):
+    # Exit code 1 of `verify` would mean that a result is refuted.
+    read, write = os.pipe()
+    os.close(read)
+    with contextlib.suppress(BrokenPipeError), open(write, "w", encoding="utf-8") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        code, said = ended(capfd, *arguments)
+    assert code == 2
+    last = said.removeprefix("looking at the log\n")
+    assert last == "Error: standard output cannot be written: Broken pipe\n"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +86,26 @@ def test_a_second_signal_is_the_same_wish_or_an_impatient_one(monkeypatch):
     assert came == [signal.SIGTERM]
 
 
+def test_a_signal_waits_until_duckdb_is_imported(monkeypatch):
+    # In 1 of 61 moments of that time an exception aborted the process in DuckDB's binding.
+    later = []
+    monkeypatch.setattr(ending.threading, "Timer", lambda *asked: later.append(asked) or Begun())
+    with signals_end() as came:
+        exec("import signal; signal.raise_signal(signal.SIGTERM)", {"__name__": "duckdb"})
+        assert came == []
+        ((_, again, arguments),) = later
+        with pytest.raises(Ended):
+            again(*arguments)
+    assert came == [signal.SIGTERM]
+
+
+class Begun:
+    """A timer that never comes to its end."""
+
+    def start(self):
+        """Begins."""
+
+
 def test_signals_that_the_caller_ignores_stay_ignored():
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
@@ -77,6 +114,15 @@ def test_signals_that_the_caller_ignores_stay_ignored():
         assert came == []
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_what_the_system_says_of_a_file_is_told_in_one_line(monkeypatch, capfd):
+    def listed():
+        raise PermissionError(13, "Permission denied", "a folder\nof mine")
+
+    monkeypatch.setattr("surestep.experiments.catalog", listed)
+    line = "Error: a folder\\nof mine: Permission denied\n"
+    assert ended(capfd, "run", "--list") == (2, line)
 
 
 def test_other_errors_are_not_taken_for_a_full_device(monkeypatch):

@@ -44,6 +44,7 @@ def home(tmp_path_factory):
 
 IMPROVE = f"improve log.csv {PUMP} --discount 0.95 -o out"
 CERTIFY, EXPLAIN = "certify result log.csv", "explain result"
+LONG, TOO_LONG = "x" * 300, "File name too long"
 OWN_LOG = "the policy was chosen from this very log"
 MISTAKES = [  # a command, and parts of what it says
     ("bounds", "No such command 'bounds'. Did you mean 'bound'?"),
@@ -61,6 +62,11 @@ MISTAKES = [  # a command, and parts of what it says
     ),
     ("count log.csv --address auto -o c.parquet", "--address is for --engine ray"),
     ("merge ward.csv -o c.parquet", "ward.csv"),
+    (f"merge {LONG}.parquet -o c.parquet", TOO_LONG),
+    (f"describe {LONG}.csv", TOO_LONG),
+    (f"inspect {LONG}.csv", TOO_LONG),
+    (f"compare run --from {LONG}", TOO_LONG),
+    (f"explain {LONG} --state a", TOO_LONG),
     ("inspect actionless.csv -o page.html", "no column says what the action is"),
     ("inspect none.csv -o page.html", "is no file"),
     (f"inspect log.csv {PUMP} --behavior ward.csv -o page.html", "there is no column 'condition'"),
@@ -94,6 +100,8 @@ MISTAKES = [  # a command, and parts of what it says
     (f"{IMPROVE} --set epsilon", "--set is 'epsilon', expected KEY=VALUE such as"),
     (f"{IMPROVE} --set stakes.discont=1", "no key 'discont' in [stakes]; did you mean discount"),
     (f"{IMPROVE} --behavior nothing.csv", "nothing.csv is no file"),
+    (f"{IMPROVE} --behavior {LONG}", TOO_LONG),
+    (f"{IMPROVE} --set limits.allowed={LONG}", TOO_LONG),
     (f"{IMPROVE} --behavior propensities", "name it with --propensity"),
     (f"rehearse log.csv {PUMP} --sizes 1,x", "'1,x' is no list of numbers"),
     (f"rehearse log.csv {shlex.join(PUMPS)} --behavior policy.csv --sizes 0", "sizes"),

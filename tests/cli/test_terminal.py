@@ -1,11 +1,14 @@
 """What reaches a terminal: labels are shown, whatever they hold, and never obeyed."""
 
+import contextlib
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
+import termios
 import unicodedata
 from pathlib import Path
 
@@ -17,8 +20,10 @@ from rich.text import Text
 
 import surestep.cli
 from support.pump_commands import run_surestep
+from surestep import sections
 from surestep._words import harmless
 from surestep.cli.terminal import Lines, task_progress, terminal, visible
+from surestep.report.terminal import print_sections
 
 EVIL = [
     "\x1b[31mred\x1b[0m",  # colours
@@ -160,6 +165,58 @@ def test_the_first_line_comes_before_anything_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "reading the log False\n"
+
+
+def in_terminal(code, columns=80):
+    """What a terminal of so many columns shows of a script, each line as it was last written."""
+    shown, at = os.openpty()
+    termios.tcsetwinsize(at, (24, columns))
+    where = {"COLUMNS": "", "TERM": "xterm", "NO_COLOR": ""}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=at, stderr=at, env=os.environ | where
+    ) as process:
+        os.close(at)
+        read = b""
+        with contextlib.suppress(OSError):  # so a terminal ends
+            while piece := os.read(shown, 4096):
+                read += piece
+        os.close(shown)
+    assert process.returncode == 0, read
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read.decode())
+    return [line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n")]
+
+
+def test_a_terminal_shows_what_is_said_apart_from_the_bar_and_whole_words():
+    said = " ".join(["incomprehensibilities"] * 5)
+    seen = in_terminal(
+        "from surestep.cli.terminal import say, say_sentences, task_progress\n"
+        "with task_progress() as tell:\n"
+        "    tell('reading the log', 0, 1)\n"
+        "    say('saved it')\n"
+        "    tell('stress [red] test\\\\n', 5, 10)\n"
+        f"say_sentences({said!r})\n"
+    )
+    assert [line for line in seen if "saved" in line] == ["saved it"]
+    (bar,) = (line for line in seen if line.startswith(r"stress [red] test\n"))
+    assert re.search(r"5/10 0:00:0. so far -:--:-- left$", bar)
+    assert [*filter(str.strip, seen)][-2:] == [said[:65], said[:43]]
+
+
+def test_sections_end_their_lines_without_spaces():
+    columns = sections.Column("a name"), sections.Column("text")
+    section = sections.Section(
+        "name",
+        "title",
+        sentences=("so many words " * 20,),
+        items=(sections.Item("item", "a " * 90),),
+        facts=(("term", "meaning " * 30),),
+        tables=(sections.Table("words", "caption", columns, (("x", "y"), ("long", ""))),),
+    )
+    file = io.StringIO()
+    print_sections([section], terminal(file=file, width=60))
+    lines = file.getvalue().split("\n")
+    assert len(lines) > 20
+    assert not [line for line in lines if line != line.rstrip()]
 
 
 def test_nothing_is_told_where_nobody_reads(monkeypatch):

@@ -202,6 +202,10 @@ def test_a_condition_reads_no_files(tmp_path):
         f"ward in (from '{tmp_path}/secret.csv')",
         f"exists (from read_csv('{tmp_path}/secret.csv'))",
         "getenv('HOME') is not null",
+        "ward = 'a' or random() < 0.5",
+        """ward = 'a' or main."random" () < 0.5""",
+        "ward = 'a' or current_date < DATE '2026-01-01'",
+        "ward = 'a' or now() is null",
     ):
         with pytest.raises(InvalidParameter):
             unsafe_states(condition, words)

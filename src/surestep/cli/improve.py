@@ -10,7 +10,7 @@ import click
 from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
-from surestep.cli.terminal import say, say_json, task_progress, terminal
+from surestep.cli.terminal import say, say_json, say_sentences, task_progress, terminal
 from surestep.description import ASKING, IMPROVING, READING, Description, several
 
 if TYPE_CHECKING:
@@ -120,16 +120,18 @@ def print_answer(findings: Findings) -> None:
     if findings.awaits_stress_test:
         say(UNFINISHED, fg="yellow", bold=True)
     elif rehearsal is None:
-        say(no_rehearsal_words(findings.no_rehearsal))
+        say_sentences(no_rehearsal_words(findings.no_rehearsal))
     else:
-        say(found_words(rehearsal)[0])
+        say_sentences(found_words(rehearsal)[0])
     read, named = findings.record.data, findings.record.parameters.columns
     columns = ", ".join(name for names in named.values() for name in names)
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
-    say(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
+    say_sentences(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     if findings.record.defaults:
         one, *rest = findings.record.defaults
-        say(f"By default: {one} and {len(rest)} more (“How to repeat it” in the report)", dim=True)
+        say_sentences(
+            f"By default: {one} and {len(rest)} more (“How to repeat it” in the report)", dim=True
+        )
 
 
 USUAL_WORLDS = 100  # of each kind

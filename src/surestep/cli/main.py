@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
+from traceback import walk_stack
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -44,15 +45,17 @@ class Verbs(click.Group):
 
     def main(self, *args: Any, **settings: Any) -> Any:
         """Runs the command line; a signal, or nowhere to print to, ends it with one line."""
+        stdout = sys.stdout  # click puts one in its place that keeps a closed pipe to itself
         with signals_end() as came:
             try:
                 try:
                     return super().main(*args, **settings)
                 finally:
-                    if sys.stdout is not None:  # None where the caller closed it
-                        sys.stdout.flush()
+                    if stdout is not None:  # None where the caller closed it
+                        stdout.flush()
             except BaseException as problem:
-                broken = broken_output() if isinstance(problem, OSError) else ""
+                doubt = isinstance(problem, OSError) or sys.stdout is not stdout
+                broken = broken_output(stdout) if doubt else ""
                 if not (came or broken):
                     raise
             # Whatever was raised after a signal, was raised because of it.
@@ -83,7 +86,11 @@ class Verbs(click.Group):
                 warnings.showwarning = print_note
                 return super().invoke(ctx)
         except SurestepError as problem:
-            raise Mistake(visible(str(problem).replace("\n", " "))) from None
+            raise Mistake(visible(str(problem))) from None
+        except OSError as problem:
+            if problem.filename is None:
+                raise
+            raise Mistake(visible(f"{problem.filename}: {problem.strerror}")) from None
 
 
 def told(number: int) -> str:
@@ -96,14 +103,14 @@ def print_note(message: Warning | str, *where: object, **places: object) -> None
     click.echo(f"Note: {visible(str(message))}", err=True)
 
 
-def broken_output() -> str:
+def broken_output(stdout: TextIO) -> str:
     """Returns what is wrong with standard output, or nothing; it is then out of the way."""
     try:
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+        stdout.write("\n")
+        stdout.flush()
     except OSError as problem:
         with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
         return f"standard output cannot be written: {problem.strerror}"
     return ""
 
@@ -124,6 +131,7 @@ main.commands = dict.fromkeys(VERBS, main)  # click looks there for what may hav
 # ---- The end of a command that is told to: by Ctrl-C, by the system, or by a terminal that closes
 
 SIGNALS = [each for each in signal.Signals if each.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+LATER = 0.1  # seconds
 PATIENCE = 1.0  # seconds in which another signal is the same wish: some senders send two
 
 
@@ -143,6 +151,10 @@ def signals_end() -> Iterator[list[int]]:
 
     def end(number: int, frame: FrameType | None) -> None:
         nonlocal first
+        if any(each.f_globals.get("__name__") == "duckdb" for each, _ in walk_stack(frame)):
+            # Raised while it is imported, it would abort the process in DuckDB's binding.
+            threading.Timer(LATER, signal.raise_signal, [number]).start()
+            return
         if not came:
             came.append(number)
             first = time.monotonic()

@@ -13,6 +13,9 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from shutil import get_terminal_size
+from textwrap import fill
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -50,6 +53,15 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
             click.secho(lines(str(text)), file=stream, color=plain, **style)
 
 
+def say_sentences(*texts: str, **style: Any) -> None:
+    """Prints texts, in a terminal broken between words."""
+    wide = get_terminal_size().columns if is_terminal(sys.stdout) else sys.maxsize
+    say(
+        *(fill(text, wide, break_long_words=False, break_on_hyphens=False) for text in texts),
+        **style,
+    )
+
+
 def say_json(content: object) -> None:
     """Prints JSON, which has escapes of its own for what would be obeyed."""
     text = json.dumps(content, indent=2, ensure_ascii=False)
@@ -71,6 +83,10 @@ def terminal(**settings: Any) -> Console:
                 plain = piece.control is not None
                 yield piece if plain else Segment(lines(piece.text), piece.style)
 
+        def on_broken_pipe(self) -> None:
+            """Leaves it to `main`, where rich would end the process without a word."""
+            raise
+
     return Shown(**settings)
 
 
@@ -88,11 +104,16 @@ Tell = Callable[[str, int, int], None]  # what is being done, done, of how many
 @contextmanager
 def task_progress() -> Iterator[Tell]:
     """Yields a function that moves the bar, or tells by lines where there is none."""
-    if sys.stderr.isatty():
+    if is_terminal(sys.stderr):
         with bar() as tell:
             yield tell
     else:
         yield Lines() if is_open_file(sys.stderr) else lambda what, done, total: None
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tells whether a stream, which may have been closed, leads to a terminal."""
+    return stream is not None and stream.isatty()
 
 
 def is_open_file(stream: TextIO) -> bool:
@@ -109,21 +130,23 @@ def bar() -> Iterator[Tell]:
     from rich import progress as parts
     from rich.console import Console
 
-    columns = (
-        *(parts.TextColumn("{task.description}"), parts.BarColumn(), parts.MofNCompleteColumn()),
-        *(parts.TimeElapsedColumn(), parts.TextColumn("left"), parts.TimeRemainingColumn()),
-    )
-    # What is said meanwhile goes to standard output, wherever that leads.
-    console = Console(stderr=True)
-    with parts.Progress(*columns, console=console, redirect_stdout=False) as drawn:
+    text = partial(parts.TextColumn, markup=False)
+    begun = text("{task.description}"), parts.BarColumn(16), parts.MofNCompleteColumn()
+    times = parts.TimeElapsedColumn(), text("so far"), parts.TimeRemainingColumn()
+    # What is said meanwhile goes to standard output, wherever that leads; in a terminal, above.
+    console, above = Console(stderr=True), is_terminal(sys.stdout)
+    columns = *begun, *times, text("{task.fields[of]}")
+    with parts.Progress(*columns, console=console, redirect_stdout=above) as drawn:
 
         def tell(what: str, done: int, total: int) -> None:
+            what = visible(what)
             for task in drawn.tasks:
                 if task.description != what:  # its time is its own
                     drawn.remove_task(task.id)
-            now = drawn.task_ids[0] if drawn.task_ids else drawn.add_task(what, total=None)
+            now = drawn.task_ids[0] if drawn.task_ids else drawn.add_task(what, total=None, of="")
             # The last step of several is no end of what is being done with it.
-            drawn.update(now, completed=done, total=total if total > 1 else None)
+            known, of = (total, "left") if total > 1 else (None, "")
+            drawn.update(now, completed=done, total=known, of=of)
 
         yield tell
 
@@ -147,4 +170,4 @@ class Lines:
         if done > self.first:
             left = (time - self.began) / (done - self.first) * (total - done)
             words += f", about {duration(left)} left"
-        click.echo(words, err=True)
+        click.echo(visible(words), err=True)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from surestep._words import escaped_cell
 from surestep.experiments.comparison import Comparison
 from surestep.experiments.experiment import (
     CONTENT,
@@ -260,9 +261,9 @@ def cells_of(row: Row) -> Iterator[tuple[str, object]]:
 
 
 def cell(value: Any) -> object:
-    """Returns a number with nine digits, nothing for NaN, several words as one text."""
+    """Returns a number with nine digits, nothing for NaN, several words as one harmless text."""
     if isinstance(value, tuple):
-        return " or ".join(value)
+        value = " or ".join(value)
     if not isinstance(value, float):
-        return value
+        return escaped_cell(value) if isinstance(value, str) else value
     return "" if math.isnan(value) else float(f"{value:.9g}")

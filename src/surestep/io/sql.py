@@ -17,6 +17,7 @@ from typing import Any
 from surestep._files import check_utf8, temporary_folder
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
 
+LONGEST = 300  # letters of a line of DuckDB's, which may hold a row of megabytes
 BETWEEN_INTERRUPTS = 0.05  # seconds
 ROW = '"surestep row"'  # the number of a row in its log, where a query carries it
 IDLE: list[Any] = []  # databases that wait for who needs one next
@@ -187,7 +188,7 @@ def first_lines(problem: Exception) -> str:
     number = errno_of(problem)
     if number is not None:
         return os.strerror(number)
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    lines = [line.strip()[:LONGEST] for line in str(problem).splitlines() if line.strip()]
     kept = lines[: next((i for i, x in enumerate(lines) if x.startswith("Possible")), 3)][:3]
     return "; ".join([*kept, *(line for line in lines if line.startswith("file = "))])
 

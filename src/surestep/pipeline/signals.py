@@ -25,6 +25,13 @@ from surestep.pipeline.refuting import check_declared
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
 
+# What asks for other tables, or comes out otherwise another time.
+NO_CONDITION = re.compile(
+    r"\bselect\b|;|--|/\*|\b(current_(date|time|timestamp)|localtime(stamp)?)\b|"
+    r'\b(random|\w*uuid\w*|now|today|\w*current_\w+|transaction_timestamp)"?\s*\(',
+    re.IGNORECASE,
+)
+
 
 def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
     """Returns the problem under the terms; what was taken for granted goes into its premises."""
@@ -118,7 +125,7 @@ def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
     somebody else's result.
     """
     expected = f"expected a condition on {', '.join(map(repr, words.state_columns))}"
-    if re.search(r"\bselect\b|;|--|/\*", condition, re.IGNORECASE):
+    if NO_CONDITION.search(condition):
         raise InvalidParameter(f"unsafe.states is {condition!r}, {expected} alone")
     columns = dict(zip(words.state_columns, zip(*words.states, strict=True), strict=True))
     table = {name: np.array(labels, object) for name, labels in columns.items()}

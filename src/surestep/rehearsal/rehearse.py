@@ -190,9 +190,11 @@ def run_blocks(
     outcomes = [None if kept is None else kept.read(block) for block in blocks]
     missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
     made = mapped([blocks[place] for place in missing])
+    worlds = np.array([block.last - block.first for block in blocks])
     for left in range(len(missing), -1, -1):
         if progress is not None:
-            progress(len(blocks) - left, len(blocks))
+            done = [outcome is not None for outcome in outcomes]
+            progress(int(worlds[done].sum()), int(worlds.sum()))
         if left == 0 or monotonic() >= until:
             break
         number, outcome = next(made)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -31,8 +33,17 @@ def print_sections(sections: Sequence[Section], console: Console) -> None:
             if isinstance(part, Text) and part.no_wrap:  # a command, to be copied whole
                 console.print(Text("  ").append_text(part), soft_wrap=True)
             else:
-                console.print(Padding(part, (0, 0, 0, 2), expand=False))
+                padded = Padding(part, (0, 0, 0, 2), expand=False)
+                console.print(Segments(trimmed(console.render_lines(padded, pad=False))), end="")
         console.print()
+
+
+def trimmed(lines: Iterable[list[Segment]]) -> Iterator[Segment]:
+    """Yields lines without the spaces at their ends."""
+    for line in lines:
+        text = "".join(piece.text for piece in line).rstrip(" ")
+        yield from Segment.adjust_line_length(line, cell_len(text), pad=False)
+        yield Segment.line()
 
 
 def parts_of(section: Section) -> Iterator[RenderableType]:
@@ -91,7 +102,7 @@ def small(picture: Picture) -> Text:
         return Text()
     values = [sum(times) for times in zip(*(one.times for one in picture.layers), strict=True)]
     largest = max(values, default=0) or 1
-    signs = "".join(LEVELS[-(-8 * value // largest) - 1] if value else " " for value in values)
+    signs = "".join(LEVELS[-(-8 * value // largest) - 1] if value else "·" for value in values)
     return Text(f" ▕{signs}▏", style="cyan")
 
 

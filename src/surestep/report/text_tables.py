@@ -40,6 +40,9 @@ IN_LATEX = {  # what would be obeyed, and what a font of LaTeX may not have
     "\u202f": r"\,", "<": "$<$", ">": "$>$", "|": r"\textbar{}",
 }  # fmt: skip
 OBEYED = re.compile(r"[\\|*`<>~$]|(?<!\w)_|_(?!\w)|\((?<=\]\()|&(?=#?\w+;)")  # by Markdown
+BREAKS = re.compile(
+    r"[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+"
+)  # no letters
 SIGNS = re.compile("|".join(map(re.escape, [*MATHEMATICS, *IN_LATEX])))
 
 
@@ -127,7 +130,7 @@ def in_markdown(text: str) -> str:
     >>> print(in_markdown("0.5 [0.4, 0.6] a|b *c* π_b"))
     0.5 [0.4, 0.6] a\|b \*c\* π_b
     """
-    return OBEYED.sub(r"\\\g<0>", re.sub(r"[\t\r\n]+", " ", text))
+    return OBEYED.sub(r"\\\g<0>", BREAKS.sub(" ", text))
 
 
 def as_latex(table: TextTable) -> str:
@@ -170,4 +173,4 @@ def in_latex(text: str) -> str:
     50 \% below $\pi_b$ \& $N_\wedge$ = 5
     """
     signs = MATHEMATICS | IN_LATEX
-    return SIGNS.sub(lambda match: signs[match[0]], re.sub(r"[\t\r\n]+", " ", text))
+    return SIGNS.sub(lambda match: signs[match[0]], BREAKS.sub(" ", text))

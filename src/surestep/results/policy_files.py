@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray
 from surestep._files import read_whole, temporary_folder
+from surestep._words import escaped_cell
 from surestep.errors import InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label, Vocabulary, in_order
@@ -48,8 +48,6 @@ READ: dict[str, Callable[[str], Any]] = {
     "DOUBLE": float, "BIGINT": int, "BOOLEAN": {"true": True, "false": False}.__getitem__,
 }  # fmt: skip
 DTYPES = {"DOUBLE": np.float64, "BIGINT": np.int64, "BOOLEAN": np.bool_}
-FORMULA = re.compile(r"[=+\-@\t\r\n']")
-PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def file_columns(
@@ -105,16 +103,6 @@ def number_cell(value: object) -> str:
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def escaped_cell(label: str) -> str:
-    """A label that no spreadsheet takes for a formula.
-
-    >>> [escaped_cell(label) for label in ("ward", "-3", "=A1", "'quoted'")]
-    ['ward', '-3', "'=A1", "''quoted'"]
-    """
-    harmless = not FORMULA.match(label) or PLAIN_NUMBER.fullmatch(label)
-    return label if harmless else f"'{label}"
 
 
 def policy_parquet(table: PolicyTable) -> bytes:

@@ -1,6 +1,9 @@
 """Counts as files: a log cut into pieces, counted in any order and merged, gives the same bytes."""
 
 import dataclasses
+import json
+import random
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -130,13 +133,37 @@ def test_forged_rows_are_refused(tmp_path):
             read_counts(tmp_path / "forged.parquet")
 
 
+def test_counts_that_were_changed_are_refused_by_name(tmp_path):
+    """Every flipped bit is one."""
+    good, path = tmp_path / "good.parquet", tmp_path / "changed.parquet"
+    write_counts(counts_of("0.5", "2"), good)
+    data, rng = good.read_bytes(), random.Random(41)
+    for place in [rng.randrange(len(data)) for _ in range(40)]:
+        changed = bytearray(data)
+        changed[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(changed)
+        with pytest.raises(InvalidCounts, match=r"changed\.parquet"):
+            read_counts(path)
+    path.write_bytes(data.replace(b'"rows_read": 2', b'"rows_read": 1'))
+    with pytest.raises(InvalidCounts, match="it was damaged or changed after it was written; coun"):
+        read_counts(path)
+
+
+def test_counts_of_an_older_version_are_read():
+    counts = read_counts(Path(__file__).parents[2] / "data" / "counts-6.parquet")
+    assert (counts.rows_read, counts.states) == (4, (("a", "< 50"), ("a", ">= 50"), ("b", "< 50")))
+    assert counts.transitions.reward_sum.tolist() == [50, -25, 200, 100]
+    assert counts.signals["harm"].transitions.reward_sum.tolist() == [0, 0, 0, -1]
+
+
 def with_values(good, column, value, path):
-    """A file of counts whose column has other values."""
+    """A file of counts whose column has other values, as older versions wrote it: undigested."""
     with duckdb.connect() as database:
         key = "SELECT value FROM parquet_kv_metadata(?) WHERE key = 'surestep'"
-        manifest = bytes(database.execute(key, [str(good)]).fetchone()[0]).decode()
+        manifest = json.loads(bytes(database.execute(key, [str(good)]).fetchone()[0]))
+        del manifest["digest"]
         source = f"SELECT * REPLACE ({value} AS \"{column}\") FROM '{good}'"
-        told = manifest.replace("'", "''")
+        told = json.dumps(manifest | {"version": 6}).replace("'", "''")
         form = f"(FORMAT parquet, KV_METADATA {{surestep: '{told}'}})"
         database.execute(f"COPY ({source}) TO '{path}' {form}")
 
@@ -183,7 +210,7 @@ def test_shards_without_rows_are_no_logs(kind, tmp_path):
 
 GONE = "this field is not there"
 MANIFESTS = {
-    "of version 5, expected 6; count the log again": {"version": 5},
+    "of version 5, expected 7; count the log again": {"version": 5},
     r"rows_read: expected int >= 0, found -1": {"rows_read": -1},
     r"reward_scale: expected int <= 37, found 38": {"reward_scale": 38},
     r"rows_dropped\[...\]: expected int >= 0": {"rows_dropped": {"why": -1}},

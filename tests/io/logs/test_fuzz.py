@@ -197,7 +197,8 @@ def forged_counts(data, folder):
         ((text,),) = database.execute(
             f"SELECT value FROM parquet_kv_metadata('{good}') WHERE key = 'surestep'"
         ).fetchall()
-        manifest = json.loads(bytes(text))
+        manifest = json.loads(bytes(text)) | {"version": 6}  # whose files have no digest
+        del manifest["digest"]
         if data.draw(st.booleans()):
             name = data.draw(st.sampled_from(sorted(manifest)))
             manifest[name] = data.draw(WORDS)

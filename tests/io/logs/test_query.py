@@ -244,6 +244,17 @@ def test_memory_and_what_is_spilled_have_limits(workshop, monkeypatch):
     )  # fmt: skip
 
 
+def test_a_query_has_a_limit_of_memory_of_its_own(workshop, monkeypatch):
+    asked = Query("SELECT 1")
+    with workshop.locked(asked) as database:
+        limit = "SELECT parse_formatted_bytes(current_setting('memory_limit')) BETWEEN 3e9 AND 4e9"
+        assert database.execute(limit).fetchall() == [(True,)]
+    monkeypatch.setattr(module, "MEMORY", "40MB")
+    assert "too little room for it (memory_limit='8GB')" in refused(
+        "SELECT list(i) FROM range(1000000000000) AS t(i)", workshop
+    )
+
+
 def test_a_query_may_spill(workshop):
     sql = (
         "SELECT count(*), min(y) FROM (SELECT hash(i) AS y FROM range(3000000) AS t(i) ORDER BY y)"

@@ -1,5 +1,7 @@
 """Tables that cannot be counted: each refused in one sentence that says where and what to do."""
 
+import os
+
 import numpy as np
 import pandas
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.log_tables import write_table
+from support.pump_commands import write_lines
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, SurestepError
 from surestep.io import read_log
 from surestep.io.logs.columns import ROLES, resolve
@@ -102,11 +105,20 @@ def test_a_bad_header_is_explained(header, message, folder):
         counting(folder, header=header)
 
 
+LINE = "1,0,a,x,1,1,0"
+WIDE = ("utf-16", "utf-16-le", "utf-16-be")
+
+
 def test_files_that_are_no_tables(folder, tmp_path):
     for name, content, error, message in (
         ("empty.csv", b"", InvalidLog, "is empty, expected a first line"),
         ("latin.csv", HEADER.encode() + b"\n1,0,\xe9\xff,x,1,0,0\n", InvalidLog, "(?i)not utf-8"),
-        ("latin1.csv", b"\xff\xfe", InvalidLog, "(?i)not utf-8"),
+        ("latin1.csv", b"\xff", InvalidLog, "(?i)not utf-8"),
+        *(
+            (f"{utf}.csv", HEADER.encode(utf), InvalidLog, "is UTF-16, expected UTF-8")
+            for utf in WIDE
+        ),
+        ("head.csv", b"state," * 200_000, InvalidLog, "does not end within its first megabyte"),
         ("broken.parquet", b"PAR1 and nothing else", InvalidLog, "cannot be read"),
         ("empty.parquet", b"", InvalidLog, "cannot be read"),
         ("broken.jsonl", b'{"state": ', InvalidLog, "cannot be read|no column"),
@@ -119,6 +131,16 @@ def test_files_that_are_no_tables(folder, tmp_path):
         assert name in str(refusal.value)
     with pytest.raises(FileFailure, match="is no file"):
         read_log(tmp_path / "missing.csv")
+    for address in ("s3://bucket/log.csv", "https://example.org/log.parquet"):
+        with pytest.raises(FileFailure, match=r"log\.\w+ is an address, and those are not read"):
+            read_log(address)
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "nothing.csv")
+    for odd in ("/dev/zero", tmp_path / "pipe.csv", tmp_path / "g*.csv", tmp_path):
+        with pytest.raises(FileFailure, match="is a pipe, a device or a link to nothing; expected"):
+            read_log(odd)
+    (tmp_path / "pipe.csv").unlink()
+    (tmp_path / "gone.csv").unlink()
     with pytest.raises(InvalidParameter, match="of different kinds"):
         read_log([tmp_path / "empty.csv", tmp_path / "broken.parquet"])
     write_table(tmp_path / "fine.parquet", [ROW], tuple(ROW))
@@ -133,6 +155,49 @@ def test_files_that_are_no_tables(folder, tmp_path):
     for junk in (None, 3, object(), {"state": 3}, {1: 2}, {}, {"a": []}, b"log.csv", "a\0b"):
         with pytest.raises(SurestepError):
             read_log(junk)
+
+
+@pytest.mark.parametrize("sign", ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/x"])
+def test_tables_that_keep_deleted_rows_in_their_files_are_refused(sign, tmp_path):
+    for name in (f"table/{sign}", "table/data/log.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write_lines(tmp_path / name, [HEADER, LINE])
+    for path in ("table", "table/data", "table/data/log.csv", "table/data/*.csv", "."):
+        with pytest.raises(FileFailure, match=r"table is a table of .* rows that were deleted"):
+            read_log(tmp_path / path)
+    (tmp_path / "table" / sign).unlink()
+    (tmp_path / "table" / sign).parent.rmdir()
+    assert read_log(tmp_path / "table").counts().rows_read == 1
+
+
+def test_a_folder_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    """Not passed over, since its rows would be missing; the superuser may read all of them."""
+    (tmp_path / "log" / "closed").mkdir(parents=True)
+    write_lines(tmp_path / "log" / "log.csv", [HEADER, LINE])
+    scandir = os.scandir
+
+    def refusing(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(PermissionError, match="closed"):
+        read_log(tmp_path / "log")
+
+
+def test_a_message_holds_a_few_letters_of_a_cell_of_megabytes(tmp_path):
+    big = "q" * 1_500_000
+    for name, cells, message in (
+        ("reward", f"1,0,a,x,{big},0,0", r"row 1, column 'reward': found 'q{20,80}…, expected a"),
+        ("quote", f'1,0,"{big},x,1,0,0', "Value with unterminated quote found"),
+        ("label", f"1,0,{big},,1,0,0", "row 1, column 'action': found nothing"),
+    ):
+        write_lines(tmp_path / f"{name}.csv", [HEADER, cells])
+        with pytest.raises(InvalidLog, match=message) as refused:
+            read_log(tmp_path / f"{name}.csv").counts()
+        assert len(str(refused.value)) < 1_000
+    assert len(str(InvalidLog(big))) == 4_001
 
 
 def test_a_missing_number_is_not_called_a_label(tmp_path):

@@ -16,7 +16,7 @@ from support.pump_commands import run_surestep
 from support.strategies import decision_logs
 from surestep.errors import InvalidLog
 from surestep.io import read_log
-from surestep.io.logs.formats import OWN
+from surestep.io.logs.formats import OWN, PIECE
 from surestep.pipeline.verify import verify_result
 
 BEGIN = '<?xml version="1.0" encoding="UTF-8"?>\n<log xmlns="http://www.xes-standard.org/">'
@@ -111,6 +111,29 @@ def test_what_is_no_event_log_is_refused(content, message, folder):
     with pytest.raises(InvalidLog, match=message) as refused:
         read_log(path)
     assert str(refused.value).startswith(str(path))
+
+
+LAUGHS = '<!DOCTYPE l [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><log>&c;</log>'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LAUGHS.encode("utf-16"),
+        f'<?xml version="1.0" encoding="utf-16"?>{LAUGHS}'.encode("utf-16"),
+        *((f"<!--{' ' * (PIECE - most)}-->{LAUGHS}".encode()) for most in range(8, 18)),
+    ],
+)
+def test_document_types_are_refused_in_any_encoding_and_anywhere(content, folder):
+    (folder / "bad.xes").write_bytes(content)
+    with pytest.raises(InvalidLog, match=r"bad\.xes, trace 0: found a document type \(DTD\)"):
+        read_log(folder / "bad.xes")
+
+
+def test_words_about_document_types_are_none(folder):
+    path = folder / "fine.xes"
+    path.write_text(TWO.replace("<log", "<!-- <!DOCTYPE log> --><log", 1))
+    assert read_log(path, ends="complete").counts().rows_read == 2
 
 
 def test_a_packed_log_that_is_cut_short_is_refused(folder):

@@ -433,7 +433,31 @@ REFUSED = [
         "2 states (0, 1, …) are marked as 'init', expected one initial state; initial='uniform'",
     ),
     (RATES, {}, "the model is of type 'ctmc', expected 'mdp' or 'dtmc'"),
+    (f"{BODY} dtmc", {}, "Storm says: WrongFormatException: Parsing error at 1:"),
+    (
+        "const int N; mdp module m x : [0..N] init 0; [] x<N -> (x'=x+1); endmodule",
+        {"constants": {"N": 10**9}},
+        "Storm says: ",
+    ),
+    (
+        "mdp const int N; module m x : [1..N] init 1; [] x<N -> (x'=x+1); endmodule",
+        {"constants": {"N": 10**9}},
+        "variable x has 1,000,000,000 values, expected at most 100,000,000",
+    ),
+    (
+        f"mdp global y : [-5..2000000000] init 0; {BODY}",
+        {},
+        "variable y has 2,000,000,006 values, expected at most 100,000,000",
+    ),
 ]
+
+
+@pytest.mark.parametrize("before", ["", "// mdp or dtmc\n", "\n const int N = 1; // dtmc\n"])
+def test_a_program_without_a_type_is_an_mdp(tmp_path, before):
+    program = f"{before}{BODY.replace('[] true', '[stay] true -> true; [go] true')}"
+    untyped = from_prism(write(tmp_path, program), 0.9)
+    assert untyped.pairs.num_pairs == 4  # in a chain they would be one choice
+    assert untyped == from_prism(write(tmp_path, f"mdp {program}"), 0.9)
 
 
 @pytest.mark.parametrize(("program", "arguments", "words"), REFUSED)

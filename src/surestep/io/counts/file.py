@@ -3,13 +3,15 @@
 A row of kind 'state' counts the starts in a state and says whether somebody decides there, one of
 kind 'action' lists an action, and one of kind 'transition' says how often a step led where, what
 that earned, and how likely the logged behavior was to take it, if that is known. A next state of
-nothing is the end of an episode.
+nothing is the end of an episode. From version 7 on, the manifest has the digest of the whole file,
+in which the digest itself is written as zeros.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,8 +39,9 @@ from surestep.io.labels.vocabulary import Label
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 
 FORMAT = "surestep counts"
-VERSION = 6
-CHUNK = 1 << 20
+VERSION = 7
+READ = (6, VERSION)
+UNSEALED = "0" * 64
 LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 
 
@@ -57,7 +60,7 @@ def write_counts(
     ):
         written = folder / "counts.parquet"
         manifest = Manifest.of(counts)
-        content = asdict(manifest)
+        content = {**asdict(manifest), "digest": UNSEALED}
         if not counts.signals:
             del content["signals"]
         metadata = sql_text(json.dumps(content, ensure_ascii=False))
@@ -74,7 +77,8 @@ def write_counts(
             f"COPY ({rows_sql(manifest)}) TO {sql_text(str(written))} "
             f"(FORMAT parquet, KV_METADATA {{surestep: {metadata}}})"
         )
-        write_together({target: chunks_of(written)})
+        data = written.read_bytes()
+        write_together({target: [resealed(data, UNSEALED, hashlib.sha256(data).hexdigest())]})
 
 
 def read_counts(path: str | Path) -> LabelledCounts:
@@ -94,6 +98,12 @@ def read_counts(path: str | Path) -> LabelledCounts:
             raise InvalidCounts(
                 f"{source} is no file of counts as `surestep count` writes them ({problem})"
             ) from None
+
+
+def resealed(data: bytes, digest: str, other: str) -> bytes:
+    """Returns a file with another digest; the manifest stands at its end."""
+    before, _, after = data.rpartition(f'"digest": "{digest}"'.encode())
+    return b"".join([before, f'"digest": "{other}"'.encode(), after])
 
 
 def is_counts_file(path: str | Path) -> bool:
@@ -149,6 +159,7 @@ class Manifest:
     sources: tuple[str, ...]
     edges: tuple[str, ...]
     signals: Mapping[str, SignalManifest] = field(default_factory=dict)  # further ones
+    digest: str = ""
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> Manifest:
@@ -202,11 +213,15 @@ def read_manifest(database: Any, path: Path) -> Manifest:
     if not entries:
         raise ValueError("it has no manifest")
     content = read_json(bytes(entries[0][0]))
-    if content["format"] != FORMAT or content["version"] != VERSION:
+    if content["format"] != FORMAT or content["version"] not in READ:
         raise ValueError(
             f"it is of version {content['version']!r}, expected {VERSION}; count the log again"
         )
-    manifest = typed({"signals": {}, **content}, Manifest)
+    manifest = typed({"signals": {}, "digest": "", **content}, Manifest)
+    if manifest.version > 6:
+        unsealed = resealed(path.read_bytes(), manifest.digest, UNSEALED)
+        if hashlib.sha256(unsealed).hexdigest() != manifest.digest:
+            raise ValueError("it was damaged or changed after it was written; count the log again")
     if [*manifest.sources] != sorted(set(manifest.sources)):
         raise ValueError("its sources are no rising texts")
     return manifest
@@ -246,13 +261,6 @@ def rows_sql(manifest: Manifest) -> str:
     names = ["part", "number", "kind", *map(sql_name, manifest.columns)]
     union = f"({' UNION ALL '.join(parts)}) AS rows({', '.join(names)})"
     return f"SELECT * EXCLUDE (part, number) FROM {union} ORDER BY part, number"
-
-
-def chunks_of(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, piece by piece."""
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            yield chunk
 
 
 SUM_SLACK = 1e-12  # relative: doubles are compared

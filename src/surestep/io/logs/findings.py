@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from surestep._arrays import shown
 from surestep._words import counted
 from surestep.errors import InvalidLog
 from surestep.io.logs.roles import FLAGS, Check, LabelCode, RewardSql, RoleSql, Units
@@ -65,7 +66,7 @@ def failures(
 def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
     """Returns the error for the first of so many rows that fail a check."""
     place, text = first_where(table, database, check.condition, check.column)
-    found, hint = "nothing" if text is None else repr(text), check.hint
+    found, hint = "nothing" if text is None else shown(text), check.hint
     if text is None or text.strip().lower() in ("", "nan"):
         hint = " (leave such rows out, or give them a value, in the query of a description)"
     elif not hint and re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):

@@ -12,13 +12,14 @@ import gzip
 import re
 import sys
 import zlib
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+from xml.parsers.expat import ExpatError, ParserCreate
 
 import msgspec
 
@@ -36,7 +37,7 @@ from surestep.io.sql import columns_of, file_list, sql_name, sql_text
 DELIMITERS = (",", ";", "|", "\t")
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
 COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".zst": zstd.open}
-PIECE = 1 << 16  # bytes
+PIECE = 1 << 20  # bytes
 
 
 class Header(NamedTuple):
@@ -116,9 +117,17 @@ def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
 
 def first_line(file: Path, reader: Reader) -> str:
     """Returns the line with the names of the columns; it stands among the first bytes."""
-    lines = re.split(b"\r\n|\r|\n", next(pieces(file), b"").removeprefix(BOM_UTF8))
+    beginning, skip = next(pieces(file), b""), reader.skip or 0
+    marked = beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    if marked or b"\0\0" in (beginning[:4:2], beginning[1:4:2]):
+        raise InvalidLog(f"{file} is UTF-16, expected UTF-8; save it so (in Excel: CSV UTF-8)")
+    lines = re.split(b"\r\n|\r|\n", beginning.removeprefix(BOM_UTF8))
+    if len(lines) <= skip + 1 and len(beginning) == PIECE:
+        raise InvalidLog(
+            f"{file}: the line with the names of columns does not end within its first megabyte"
+        )
     try:
-        return b"".join(lines[reader.skip or 0 :][:1]).decode(reader.encoding or "utf-8")
+        return b"".join(lines[skip:][:1]).decode(reader.encoding or "utf-8")
     except UnicodeError:
         how = said("reader={'encoding': 'latin-1'}", "--set reader.encoding=latin-1")
         raise InvalidLog(f"{file}, line 1 is not UTF-8; save it so, or say {how}") from None
@@ -220,12 +229,18 @@ def events_of(file: Path, columns: dict[str, str]) -> Iterator[dict[str, str]]:
 
     One trace is held in memory at a time.
     """
+
+    def refuse_type(*declared: object) -> None:
+        raise refused(file, 0, "found a document type (DTD), expected XES without")
+
     parser: Any = XMLPullParser(("start", "end"))
+    prolog = ParserCreate()  # reads all encodings, and across the borders of pieces
+    prolog.StartDoctypeDeclHandler = refuse_type
     root, number = None, 0
     try:
         for piece in pieces(file):
-            if root is None and b"<!DOCTYPE" in piece:
-                raise refused(file, number, "found a document type (DTD), expected XES without")
+            if root is None:
+                prolog.Parse(piece)
             parser.feed(piece)
             for kind, element in parser.read_events():
                 root = element if root is None else root
@@ -237,7 +252,7 @@ def events_of(file: Path, columns: dict[str, str]) -> Iterator[dict[str, str]]:
                     raise refused(file, number, "found events outside of traces, or another log")
                 root.clear()
         parser.close()
-    except ParseError as problem:
+    except (ParseError, ExpatError) as problem:
         raise refused(file, number, f"found {problem}; copy or export it again") from None
     if not number:
         raise refused(file, number, "found no trace, expected at least one")

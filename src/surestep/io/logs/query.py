@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import surestep.io.sql as duck
 from surestep._files import temporary_folder
 from surestep._names import unknown
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.sql import as_texts, columns_of, first_lines, named, sql_name, sql_text
 
 LOG, RESULT = "log", '"surestep result"'
@@ -34,6 +34,7 @@ ROW = "row"  # the place of a row in the files
 WHOLE_ROW = '"surestep whole row"'
 ALL = '"surestep all"'  # the whole log, while `log` is a part of it
 SECONDS = 600.0
+MEMORY = "4GB"  # unless somebody gives another limit
 SPILL = 20  # times the size of the tables, and a gigabyte
 CASES, CUTS = 20, 6  # that are tried, and where each is cut
 FIRST_ROWS = 10_000  # of each case
@@ -112,7 +113,7 @@ class Workshop:
         spill = SPILL * self.file.stat().st_size + 2**30
         try:
             with (
-                self.loading(query.memory_limit) as connection,
+                self.loading(query.memory_limit or MEMORY) as connection,
                 duck.interruptible(connection, query.seconds) as database,
             ):
                 for setting in (
@@ -131,7 +132,8 @@ class Workshop:
                 f"the query takes longer than {query.seconds:g} seconds; expected one that ends"
             ) from None
         except duckdb.Error as problem:
-            room = "there is too little room for it" if duck.lacks_room(problem) else ""
+            more = said("memory_limit='8GB'", "--memory-limit 8GB")
+            room = f"there is too little room for it ({more})" if duck.lacks_room(problem) else ""
             raise InvalidLog(f"the query failed: {room or first_lines(problem)}") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -147,19 +148,44 @@ def find_table(description: Description, frame: object = None) -> Table:
 
 def matching(path: Path) -> list[Path]:
     """The files that a path means, in the order of their names."""
-    if path.is_file():
-        return [path]
     if path.is_dir():
         matches = [
-            file
-            for file in path.rglob("*")
-            if formats.has_format(file) and not file.name.startswith((".", "_"))
+            Path(folder, name)
+            for folder, _, names in os.walk(path, onerror=hand_on)
+            for name in names
+            if formats.has_format(Path(name)) and not name.startswith((".", "_"))
         ]
     else:
-        matches = [Path(file) for file in glob.glob(str(path), recursive=True)]
+        found = [path] if path.exists() else glob.glob(str(path), recursive=True)
+        matches = [file for file in map(Path, found) if not file.is_dir()]
     if not matches:
-        raise FileFailure(f"{path} is no file, and no folder or pattern that any table matches")
-    return sorted(file for file in matches if file.is_file())
+        what = "no file, and no folder or pattern that any table matches"
+        address = "an address, and those are not read; save its files here and name them"
+        raise FileFailure(f"{path} is {address if ':/' in str(path) else what}")
+    for file in matches:
+        if not file.is_file():
+            raise FileFailure(f"{file} is a pipe, a device or a link to nothing; expected a file")
+    check_unmanaged(matches)
+    return sorted(matches)
+
+
+def hand_on(problem: OSError) -> None:
+    """Raises it: rows in a folder that may not be read would be missing without a word."""
+    raise problem
+
+
+MANAGED = {"_delta_log": "Delta", "metadata/*.metadata.json*": "Iceberg", ".hoodie": "Hudi"}
+
+
+def check_unmanaged(files: Sequence[Path]) -> None:
+    """Refuses files of a table that says elsewhere which of their rows still count."""
+    for folder in {parent for file in files for parent in file.absolute().parents}:
+        for sign, kind in MANAGED.items():
+            if any(folder.glob(sign)):
+                raise FileFailure(
+                    f"{folder} is a table of {kind}, whose files still have rows that were "
+                    "deleted; export its rows to a file of their own and name that"
+                )
 
 
 @contextmanager

@@ -48,6 +48,7 @@ def from_prism(
 ) -> FiniteMDP:
     """Builds the model of a program in the PRISM language, an `mdp` or a `dtmc`; needs stormpy.
 
+    A program without a type is an MDP, as in PRISM.
     `constants` are those that the program leaves open, as a dict or as text ("N=3,p=0.1").
     `reward` names the reward structure that counts ('' one without a name); it may be left out if
     there is only one, or none. `initial` is needed where a program has several initial states:
@@ -130,7 +131,7 @@ def built_by_storm(
         )
     answer = json.loads((folder / ANSWER).read_text())
     if "complaint" in answer:
-        raise InvalidModel(f"Storm says: {answer['complaint']}")
+        raise InvalidModel(answer["complaint"])
     kind, undefined, structures = answer["kind"], answer["undefined"], answer["structures"]
     if kind not in KINDS:
         raise InvalidModel(f"the model is of type {kind!r}, expected 'mdp' or 'dtmc'")

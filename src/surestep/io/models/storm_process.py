@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ KINDS = ("mdp", "dtmc")
 OUT_OF_BOUNDS = "out_of_bounds"  # Storm's label of the state in which variables leave their range
 LOOP = " [] true -> true; "
 FEW_STATES = 10_000  # states of more are named when somebody asks, which Storm takes long for
+MOST_VALUES = 10**8  # of a variable: Storm would try to hold a state for each
+# Without a type, a program is an MDP (PRISM's manual, "Model Type"); Storm wants to be told.
+UNTYPED = re.compile(r"(\s|//[^\n]*+)*+(module|const|formula|global|label|rewards|init|system)\b")
 COMMENT_OR_END = re.compile(r"//[^\n]*|\b(?P<end>endmodule)\b")
 
 
@@ -30,6 +34,9 @@ def answer_to(folder: Path) -> dict[str, Any]:
 
     stormpy.developer.set_log_level(stormpy.developer.LogLevel.OFF)
     request = json.loads((folder / REQUEST).read_text())
+    text = (folder / PROGRAM).read_bytes().decode("latin-1")
+    if UNTYPED.match(text):
+        (folder / PROGRAM).write_bytes(f"mdp {text}".encode("latin-1"))
     program = read_program(stormpy, folder / PROGRAM, request["constants"])
     structures = [structure.name for structure in program.reward_models]
     facts = {
@@ -43,6 +50,10 @@ def answer_to(folder: Path) -> dict[str, Any]:
     known = reward in structures or (reward is None and not structures)
     if facts["kind"] not in KINDS or facts["undefined"] or not known:
         return facts
+    for name, size in sizes_of(program.substitute_constants()):
+        if size > MOST_VALUES:
+            words = f"variable {name} has {size:,} values, expected at most {MOST_VALUES:,}"
+            return facts | {"complaint": words}
     named = request["named"]
     built = build(stormpy, program, named)
     # Storm takes long to find several initial states, too long for a second time.
@@ -59,12 +70,21 @@ def answer_to(folder: Path) -> dict[str, Any]:
     dead = marked.contains_label("deadlock") and marked.get_states("deadlock")
     # A set of states is true even if it is empty.
     if dead and dead.get_number_of_set_bits() and rewards is not None and rewards.has_state_rewards:
-        text = (folder / PROGRAM).read_bytes()
-        (folder / PROGRAM).write_bytes(lively(text.decode("latin-1")).encode("latin-1"))
+        text = (folder / PROGRAM).read_bytes().decode("latin-1")
+        (folder / PROGRAM).write_bytes(lively(text).encode("latin-1"))
         program = read_program(stormpy, folder / PROGRAM, request["constants"])
         earned = build(stormpy, program, False).reward_models[reward].state_rewards
         (folder / STATE_REWARDS).write_bytes(array("d", earned).tobytes())
     return facts | {"structure": reward}
+
+
+def sizes_of(program: Any) -> Iterator[tuple[str, int]]:
+    """Yields the variables with a range, and how many values it has."""
+    parts = (program.global_integer_variables, *(x.integer_variables for x in program.modules))
+    for each in (variable for part in parts for variable in part):
+        ends = each.lower_bound_expression, each.upper_bound_expression
+        low, high = (end.evaluate_as_int() for end in ends)
+        yield each.name, high - low + 1
 
 
 def read_program(storm: Any, path: Path, constants: Any) -> Any:
@@ -131,7 +151,7 @@ def main(folder: Path) -> None:
         answer = answer_to(folder)
     except Exception as problem:  # Storm's own errors come as RuntimeError and in other classes
         words = " ".join(str(problem).split()).replace(str(folder / PROGRAM), "the program")
-        answer = {"complaint": words[:400]}
+        answer = {"complaint": f"Storm says: {words[:400]}"}
     (folder / ANSWER).write_text(json.dumps(answer))
 
 
