@@ -71,7 +71,7 @@ from surestep.kernels.stitched import (
 
 Figures = TypeVar("Figures", float, FloatArray)
 
-ONE_OF = 3  # q: one of so many series has to reach q/δ
+ONE_OF = 8  # q: one of so many series has to reach q/δ
 LARGEST_SHARE = 0.99  # c: of all that may be lost, the part that a bet may lose
 HALVINGS = 60  # of the bisection
 HALVINGS_IN_TURN = 16  # of the one through pairs of means, whose cells are coarser than 2⁻¹⁵
