@@ -240,7 +240,8 @@ def draft_with(
         estimates["gain_of_all"] = performance(model, policy) - before
     if question.judging is not None:
         with suppress(NeverEnds, NotConverged):
-            held_out = gain_interval(question.judging, policy, terms.level)
+            behind = part.counts if problem.behavior_is_estimated else None
+            held_out = gain_interval(question.judging, policy, terms.level, behind)
             estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
     if problem.log is not None and not is_proved(claims[0]):
         estimates |= proof_expected(certifiers[0], part, policy, problem.log.num_episodes)
