@@ -25,14 +25,15 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import Stitched, stitched
+from surestep.certificates import Posterior, Stitched, stitched
 from surestep.certificates.bets import BetPlan
 from surestep.certificates.certifying import verify
-from surestep.certificates.episodes import held_out_part, training_for
-from surestep.certificates.practice import ReturnsBet, paid_returns
+from surestep.certificates.episodes import held_out_part, training_for, training_part
+from surestep.certificates.practice import BehaviorDoubt, ReturnsBet, paid_returns
 from surestep.environments import make
 from surestep.model import Statement
 from surestep.model.counts import Counts
+from surestep.results.advantage_intervals import gain_interval
 
 LEARNS = Stitched(series=96)
 SAID = Statement("practice-as-recorded")
@@ -399,3 +400,84 @@ def test_a_known_start_is_not_that_of_returns_unless_all_begin_there(always):
     assert certifier.planned_returns(moved, elsewhere) is None
     assert LEARNS.planned_returns(moved, elsewhere) is not None
     assert LEARNS.planned_returns(problem, log.episodes([0])) is None  # as of a stream
+
+
+# ---- what is done now, estimated from too little ------------------------------------------------
+
+
+def two_arms(rng, episodes=3_000):
+    """Practice tosses a coin between an arm that pays 1 and one that pays nothing."""
+    action = rng.integers(2, size=episodes)
+    problem = logged_problem(one_step_log(TWO, action, action.astype(float)), 0.9, (0.0, 1.0))
+    return problem, Policy.deterministic(TWO, [1, 0]), 0.5
+
+
+def against_practice(number, certifier):
+    """How often L is above the gain over what was done, which a part of the log estimates."""
+    wrong = 0
+    for seed in range(number):
+        problem, policy, truth = two_arms(np.random.default_rng(seed))
+        claim = certify(estimated(problem, certifier), policy, replace(certifier, seed=seed))
+        wrong += claim.lower > truth
+    return wrong
+
+
+def test_an_estimate_from_thirty_episodes_is_not_what_is_done(always):
+    few = replace(LEARNS, train_share=0.01)
+    assert against_practice(30, replace(few, practice=0.0)) >= 6
+    assert against_practice(30, few) <= allowed_failures(30, 0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("episodes", [300, 1000])
+def test_claims_of_gridworld_hold_against_what_was_really_done(episodes):
+    benchmark, number = make("gridworld"), 40
+    wrong = 0
+    for seed in range(number):
+        problem, policy = grid_of(seed, episodes)
+        truth = performance(benchmark.mdp, policy) - benchmark.performance_of_behavior()
+        wrong += certify(problem, policy, LEARNS).lower > truth
+    assert wrong <= allowed_failures(number)
+
+
+def test_what_an_estimate_may_be_off_has_the_variance_of_its_draws():
+    """And it is that of ρ over policies drawn from Dirichlet distributions, where it is linear."""
+    pairs = Pairs.full(3, 2)
+    log = log_of(pairs, *([[(0, a, 2.0 * a, 1), (1, 0, 1.0, 2)] for a in (0, 0, 1, 0)] * 3))
+    problem = logged_problem(log, 0.5, (0.0, 4.0), estimate_behavior(log.counts()))
+    doubt = BehaviorDoubt.of(problem, problem.counts)
+    drawn = doubt.draws(20_000, 1)
+    assert drawn.mean() == pytest.approx(0.0, abs=5 * math.sqrt(doubt.variance() / drawn.size))
+    assert drawn.var() == pytest.approx(doubt.variance(), rel=0.05)
+    # State 0: action 1 pays 2 more; of state 1 nobody knows what the other action is worth.
+    first = 2.0**2 * (9.5 / 13) * (3.5 / 13) / 14
+    second = (0.5 * 1.0) ** 2 * (12.5 / 13) * (0.5 / 13) / 14
+    assert doubt.variance() == pytest.approx(first + second)
+    assert np.array_equal(doubt.draws(7, 1), drawn[:7])
+
+
+def test_a_belief_counts_what_an_estimate_may_be_off():
+    problem, policy, _ = two_arms(np.random.default_rng(0), 200)
+    known = certify(problem, policy, Posterior())
+    guessed = problem.with_behavior(estimate_behavior(problem.counts))
+    believed = certify(guessed, policy, Posterior())
+    told = guessed.with_behavior(Policy(TWO, guessed.behavior.probability))
+    assert Statement("behavior-drawn") in believed.assumptions
+    assert Statement("behavior-known") in known.assumptions
+    assert believed.lower < certify(told, policy, Posterior()).lower - 0.02
+    same = certify(guessed, guessed.behavior, Posterior())
+    assert same.lower == 0.0
+
+
+def test_the_interval_of_the_best_guess_holds_what_was_really_done():
+    """Sixty episodes estimate what is done, and three times as many judge."""
+    number, missed = 150, {"as exact": 0, "as estimated": 0}
+    for seed in range(number):
+        problem, policy, truth = two_arms(np.random.default_rng(seed), 240)
+        counts = training_part(problem, 0.25, None).counts
+        judging = held_out_part(problem.with_behavior(estimate_behavior(counts)), 0.25, None)
+        for name, behind in (("as exact", None), ("as estimated", counts)):
+            _, low, high = gain_interval(judging, policy, 0.1, behind)
+            missed[name] += not low <= truth <= high
+    assert missed["as estimated"] <= allowed_failures(number)
+    assert missed["as exact"] >= 2 * allowed_failures(number)
