@@ -233,5 +233,6 @@ def test_the_number_to_count_on_says_if_it_compares_with_an_estimate():
     recorded = claim("proved", 0.2, Statement("practice-as-recorded"))
     for each in (PROOF, recorded):
         assert "estimate" not in counted_on([each], verdict([each], changed=True)).meaning
-    findings = with_certificate(maintenance_findings(), recorded)
+    guessed = maintenance_findings(estimated=True)
+    findings = with_certificate(guessed, assumptions=recorded.assumptions)
     assert "compares with what episodes returned" in str(answer_section(findings))
