@@ -18,6 +18,7 @@ from support.problems import uniform_problem
 from surestep import Counts
 from surestep.certificates import Stitched, stitched
 from surestep.certificates.bets import (
+    ONE_OF,
     Bet,
     BetPlan,
     Fold,
@@ -47,19 +48,19 @@ UNPLANNED = BetPlan(Way(BOTH), 0.1)
 
 
 def is_refuted(series, complete, stake, mean):
-    """Whether, betting on more, a third of the first t series reach 3/δ, t from half of all on."""
+    """Whether, betting on more, one in q of the first t series reach q/δ, t from half of all on."""
     capped, won = min(stake, 0.99 / (mean - LEAST)), 0
     for t, (values, number) in enumerate(zip(series, complete, strict=True), 1):
         capitals = np.cumprod(1 + capped * (values[:number] - mean))
-        won += bool((capitals >= 3 / DELTA * (1 + 1e-9)).any())
-        if 2 * t >= len(series) and won >= t / 3:
+        won += bool((capitals >= ONE_OF / DELTA * (1 + 1e-9)).any())
+        if 2 * t >= len(series) and won >= t / ONE_OF:
             return True
     return False
 
 
 @pytest.mark.parametrize("runs", [1, 4, 5, 8])
 @pytest.mark.parametrize("stake", [0.2, 5.0])
-def test_the_limit_is_where_a_third_of_the_first_series_reaches_its_goal(runs, stake):
+def test_the_limit_is_where_one_in_some_first_series_reaches_its_goal(runs, stake):
     rng = np.random.default_rng(runs)
     series = rng.normal(1.0, 0.5, (runs, 80)).clip(LEAST)
     complete = rng.integers(40, 81, runs)
@@ -110,15 +111,15 @@ def capital_of(values, turns, ours, theirs, number=float):
 
 
 def all_splits_refuted(series, complete, gain):
-    """Whether for every mean of π_b of a grid a third of some first series reach 3/δ."""
+    """Whether for every mean of π_b of a grid one in q of some first series reach q/δ."""
     for theirs in np.linspace(*LIMITS, 400)[:-1]:
         won = 0
         if theirs + gain <= LIMITS[0]:
             continue
         for t, (values, number) in enumerate(zip(series, complete, strict=True), 1):
             course = capital_of(values[:number], TURNS, theirs + gain, theirs)
-            won += max(course, default=0.0) >= 3 / DELTA * (1 + 1e-9)
-            if 2 * t >= len(series) and won >= t / 3:
+            won += max(course, default=0.0) >= ONE_OF / DELTA * (1 + 1e-9)
+            if 2 * t >= len(series) and won >= t / ONE_OF:
                 break
         else:
             return False
@@ -210,21 +211,21 @@ def test_the_capital_in_turn_has_the_mean_1_against_the_truth_and_falls_with_the
 
 
 def test_claims_in_turn_are_seldom_above_the_truth_and_not_never():
-    # Two-point values in one series, which has to reach 3/δ = 6: one claim in 6 may be wrong.
-    rng, number, wrong = np.random.default_rng(0), 100, 0
+    # Two-point values in one series, which has to reach 8/δ = 16: one claim in 16 may be wrong.
+    rng, number, wrong = np.random.default_rng(0), 300, 0
     turns = Turns(2, 0.8, 0.4, 0.4, 0.8, 0.8, 0.99, (0.0, 1.0))
     for _ in range(number):
         ours, theirs = rng.random((2, 50)) < np.array([[0.6], [0.4]])
         values = np.stack([ours, -1.0 * theirs], axis=1).reshape(1, 100)
         wrong += lower_limit_in_turn(values, np.array([100]), turns, 0.5) > 0.2
-    # More than 36 of 100 at 1/6 have a chance of 10⁻⁶.
-    assert 3 < wrong <= 36
+    # More than 42 of 300 at 1/16 have a chance of 10⁻⁶.
+    assert 3 < wrong <= 42
 
 
 def test_stakes_in_turn_weigh_both_means_alike():
     ours, theirs = usual_stakes((10.0, 40.0), (4.0, 1.0), log_goal(0.1))
     assert ours * 10 == pytest.approx(theirs * 40)
-    assert ours * 10 == pytest.approx(math.sqrt(2 * math.log(30.0) / (0.4 + 0.025)))
+    assert ours * 10 == pytest.approx(math.sqrt(2 * math.log(ONE_OF / 0.1) / (0.4 + 0.025)))
 
 
 def rounds_of(values):
@@ -254,7 +255,7 @@ def planned(values, ratio, who=BOTH):
 
 def test_the_limit_to_be_expected_is_that_of_the_stake():
     bet = planned([[0.0, 1.0] * 500, [1.0, 0.0] * 500], 1.5)
-    number, variance, goal = 1500.0, 0.25, math.log(30.0)
+    number, variance, goal = 1500.0, 0.25, math.log(ONE_OF / 0.1)
     stake = math.sqrt(2 * goal / (number * variance))
     assert bet.stake == pytest.approx(stake)
     assert bet.score == pytest.approx(0.5 - goal / (stake * number) - stake * variance / 2)
@@ -263,7 +264,7 @@ def test_the_limit_to_be_expected_is_that_of_the_stake():
 def test_a_stake_is_no_larger_than_what_may_be_lost_and_a_spread_no_smaller():
     # Equal values count as spread by 1e-3 of the range.
     bet = planned([[1.0] * 20], 1.0)
-    goal, capped = math.log(30.0), 0.99 / 3.0
+    goal, capped = math.log(ONE_OF / 0.1), 0.99 / 3.0
     assert bet.stake == pytest.approx(math.sqrt(2 * goal / (20 * 2e-3**2)))
     assert bet.score == pytest.approx(1.0 - goal / (capped * 20) - capped * 2e-3**2 / 2, rel=1e-8)
 
@@ -292,7 +293,7 @@ def test_the_limit_to_be_expected_in_turn_is_that_of_both_stakes():
     assert (turns.ours_alone, turns.theirs_alone) == pytest.approx(alone)
     assert turns.limits == (pytest.approx(-2e-9), pytest.approx(2.0 + 2e-9))
     factor, spread = stakes[0] * 400, 0.25 / 400 + 0.01 / 800
-    goal = math.log(30.0 / 0.8)
+    goal = math.log(ONE_OF / 0.1 / 0.8)
     assert plan.score == pytest.approx(1.0 - 0.5 - goal / factor - factor * spread / 2)
 
 

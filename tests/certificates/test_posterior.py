@@ -151,7 +151,7 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
     assert part == Statement("chosen-from-part", {"share": 0.25, "seed": None})
     assert "no exact posterior" in assumed(problem, prior="pooled")
     guessed = replace(problem, behavior=estimate_behavior(problem.counts))
-    assert "relative to the estimate" in assumed(guessed)
+    assert "what else it may be counts in the draws" in assumed(guessed)
     observed = with_sums(problem, "transition")
     assert "no exact posterior" in assumed(observed, prior="weight")
     ranged = assumed(observed, **BOUNDS)

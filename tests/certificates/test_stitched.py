@@ -338,7 +338,7 @@ def test_a_claim_tells_its_bounds_and_what_must_hold():
 def test_what_must_hold_depends_on_the_settings():
     problem, _ = arms(3)
     fixed = Stitched(logger="fixed", seed=7, train_share=0.0, reward_low=-1.0, reward_high=2.0)
-    assumed = fixed.assumptions(problem, robust=True)
+    assumed = fixed.assumptions(problem, {"robust_tails": True})
     for assumption in (
         Statement("part-only-planned", {"share": 0.2, "seed": 7}),
         Statement("logger-never-learnt"),
@@ -347,9 +347,9 @@ def test_what_must_hold_depends_on_the_settings():
         assert assumption in assumed
     # A value is a return, and has its bounds.
     assert "values-bounded" not in [assumption.code for assumption in assumed]
-    alone = [assumption.code for assumption in fixed.assumptions(problem, robust=False)]
+    alone = [assumption.code for assumption in fixed.assumptions(problem, {})]
     assert "rewards-bounded" not in alone
-    assert Statement("rewards-known") in Stitched().assumptions(problem, robust=True)
+    assert Statement("rewards-known") in Stitched().assumptions(problem, {"robust_tails": True})
 
 
 @pytest.mark.parametrize(("share", "steps"), [(0.3, 120), (0.0, 80)])
@@ -462,7 +462,7 @@ def test_an_estimate_from_the_whole_log_is_refused():
         certify(replace(problem, behavior=estimate_behavior(problem.counts)), better, Stitched())
     training = training_for(problem, Stitched())
     usable = replace(problem, behavior=estimate_behavior(training.counts))
-    claim = certify(usable, better, Stitched())
+    claim = certify(usable, better, Stitched(practice=0.0))
     assert Statement("behavior-estimated-apart") in claim.assumptions
 
 

@@ -23,7 +23,7 @@ from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Statement
 from surestep.model.numbering import by_appearance, places
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improve import draft
+from surestep.pipeline.improve import check_share, draft
 from surestep.pipeline.terms import Terms
 
 DISCOUNTS = st.sampled_from([0.3, 0.9])
@@ -419,6 +419,17 @@ def test_bad_terms_are_refused(terms, message):
         improve(without_propensities(world(1).rows), **({"discount": 0.9} | terms))
 
 
+def test_a_small_part_is_not_enough_to_estimate_what_is_done_now():
+    rows = world(1).rows
+    terms = {"discount": 0.9, "certificates": ["stitched"]}
+    with pytest.raises(InvalidParameter, match=r"train_share is 0\.2, and what is done now is est"):
+        improve(without_propensities(rows), train_share=0.2, **terms)
+    known = improve(source_of(rows), train_share=0.2, **terms)
+    assert known.certificate.parameters["train_share"] == 0.2
+    check_share(0.3, 10)
+    check_share(0.1, 1_000)
+
+
 def test_episodes_are_asked_for_where_an_algorithm_needs_them():
     counts = without_propensities(world(1).rows).counts()
     with pytest.raises(InvalidParameter, match="hcpi looks at whole episodes"):
@@ -472,7 +483,7 @@ def test_renaming_states_and_actions_changes_nothing(kinds):
 
 
 def test_renaming_changes_no_stress_test_either():
-    each = world(5, states=3, actions=2, episodes=60)
+    each = world(2, states=3, actions=2, episodes=60)
     first = results(each, 0, worlds=1)
     assert first[-1] is not None
     assert results(each, 30, worlds=1) == first

@@ -29,6 +29,7 @@ from surestep.results.plots import tone_of
 PROOF, NO_PROOF = claim("proved", 0.2), claim("proved", -0.1)
 BELIEF = claim("posterior", 0.3, train_share=0.3)
 KEEP = "Keep what you do"
+ESTIMATED = Statement("behavior-estimated-apart")
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,10 @@ KEEP = "Keep what you do"
         ([PROOF], {}, "proved better", "good", "Adopt it", "gains at least 0.2 per episode"),
         ([claim("proved", 0.2, MARKOV, SEEN)], {}, "proved within the rewards seen", "caution",
          "Answer one question first", "earn less than −140 or more than 160, or the last step"),
+        ([claim("proved", 0.2, ESTIMATED)], {}, "proved better", "good", "Adopt it",
+         "at least 0.2 per episode more than an estimate of what is done now, if"),
+        ([claim("proved", 0.2, ESTIMATED, SEEN)], {}, "proved within the rewards seen", "caution",
+         "Answer one question first", "0.2 per episode more than an estimate of what is done now"),
         ([NO_PROOF, BELIEF], {}, "believed better", "caution", "Pilot it", "not measured"),
         ([NO_PROOF, BELIEF], {"rehearsal": rehearsal_of([-1.0] * 18 + [0.1])}, "believed better",
          "caution", "Pilot it", "In 1 of 19 simulated worlds with nothing to gain it wrongly"),
@@ -219,3 +224,15 @@ def test_the_table_has_every_situation_the_changed_ones_first():
     assert len({row[:2] for row in map(tuple, table.rows)}) == findings.table.num_deciding
     shares = [row[-2].key for row in table.rows[: len(findings.changes)]]
     assert shares == sorted(shares, reverse=True)
+
+
+def test_the_number_to_count_on_says_if_it_compares_with_an_estimate():
+    compared = claim("proved", 0.2, ESTIMATED)
+    key = counted_on([compared], verdict([compared], changed=True))
+    assert "per episode more than an estimate of what is done now, with 90" in key.meaning
+    recorded = claim("proved", 0.2, Statement("practice-as-recorded"))
+    for each in (PROOF, recorded):
+        assert "estimate" not in counted_on([each], verdict([each], changed=True)).meaning
+    guessed = maintenance_findings(estimated=True)
+    findings = with_certificate(guessed, assumptions=recorded.assumptions)
+    assert "compares with what episodes returned" in str(answer_section(findings))

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -69,9 +69,12 @@ from surestep.kernels.stitched import (
     last_refuted_of,
 )
 
+if TYPE_CHECKING:
+    from surestep.certificates.practice import ReturnsBet
+
 Figures = TypeVar("Figures", float, FloatArray)
 
-ONE_OF = 3  # q: one of so many series has to reach q/δ
+ONE_OF = 8  # q: one of so many series has to reach q/δ
 LARGEST_SHARE = 0.99  # c: of all that may be lost, the part that a bet may lose
 HALVINGS = 60  # of the bisection
 HALVINGS_IN_TURN = 16  # of the one through pairs of means, whose cells are coarser than 2⁻¹⁵
@@ -185,12 +188,20 @@ class BetPlan(NamedTuple):
     turns: Turns | None = None  # the stakes where policies take turns
     score: float = 0.0  # the lower limit to be expected
     robust: bool = False  # with robust tails
+    baseline: ReturnsBet | None = None  # on returns of practice, beside rounds of π_I alone
 
     def bet(self, rounds: Rounds, course: Course, at_least: float | None) -> Bet:
         """Returns the bet on rounds that were made this way."""
         series, complete, _ = rounds
+        if self.baseline is not None:  # L is less than what is asked for here, by U
+            at_least = None
         least = 0.0 if self.turns is not None else least_of(self.way.who, course)
         return Bet(series, complete, self.delta, least, self.stake, self.turns, at_least)
+
+    def like(self, fold: Fold) -> BetPlan:
+        """Returns the plan with what its fold compares with, and expects of that."""
+        upper = 0.0 if fold.baseline is None else fold.baseline.expected
+        return self._replace(robust=fold.robust, baseline=fold.baseline, score=self.score - upper)
 
 
 class Fold(NamedTuple):
@@ -201,6 +212,8 @@ class Fold(NamedTuple):
     ratio: float  # the size of the second fold relative to this one
     delta: float
     alone: bool = False  # rounds are of π_I alone
+    robust: bool = False  # with robust tails
+    baseline: ReturnsBet | None = None  # which takes the place of rounds of π_b
 
 
 class ExpectedBets(NamedTuple):

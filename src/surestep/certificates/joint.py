@@ -108,6 +108,7 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
     judges = [certifier, *(certifier_for(certifier, signal) for signal in problem.signals)]
     if isinstance(certifier, Stitched):  # the worst returns are those of the first
         judges[1:] = [replace(judge, worst_share=0.0) for judge in judges[1:]]
+        judges = [replace(judge, practice=0.0) for judge in judges]  # all have one baseline
     jointly = by_draws if isinstance(certifier, Posterior) else at_levels
     first, tested, lower, together = jointly(judges, parts, policy)
     if isinstance(first, CertificateRefused):

@@ -7,6 +7,9 @@ in models M_1 … M_n drawn from there, Δ_k = ρ(π_I, M_k) − ρ(π_b, M_k), 
 So P(Δ < L) ≤ r/(n + 1) ≤ δ exactly, for any n of at least 1/δ − 1, whatever the policy and however
 it was chosen from the data.
 
+Where π_b is estimated, each Δ_k is less by what a draw of it is worth more than the estimate (see
+`practice`).
+
 Both policies meet the same model, so much of what is unknown about it cancels. What was never seen
 is not taken to be harmless: unseen successors have the weight that the prior gives them, and a pair
 never visited is a draw from the prior itself. Rows of many states are drawn sparsely, and vary by a
@@ -35,7 +38,8 @@ from surestep.certificates.drawn import (
     drawn_gains_each,
     expected_cells,
 )
-from surestep.certificates.episodes import held_out_part, split_of
+from surestep.certificates.episodes import held_out_part, log_of, parts_of_log, split_of
+from surestep.certificates.practice import BehaviorDoubt
 from surestep.certificates.prior import (
     ADVERSE,
     OF_A_WEIGHT,
@@ -230,6 +234,21 @@ class Posterior:
         """Returns the part of the problem that is looked at: all that chose no policy."""
         return problem if self.train_share == 0 else held_out_part(problem, *split_of(self))
 
+    def doubted(
+        self, problem: Problem, policies: Sequence[Policy], gains: FloatArray
+    ) -> FloatArray:
+        """Returns gains [P, draws] over what π_b may be, where it is estimated."""
+        if not problem.behavior_is_estimated or problem.alone:
+            return gains
+        counts, part = problem.counts, stopped(self.judging(problem))
+        if self.train_share > 0:
+            first, _ = parts_of_log(log_of(problem), *split_of(self))
+            counts = counts if first is None else first.counts()
+        drawn = BehaviorDoubt.of(part, counts).draws(self.draws, self.seed)
+        low, high = part.value_bounds
+        same = [[(p.probability == part.behavior.probability).all()] for p in policies]
+        return np.where(same, gains, np.maximum(gains - drawn, low - high))
+
     def priors_for(self, problem: Problem) -> tuple[Prior, ...]:
         """Returns the priors of the problem's rows and starts; the claim holds under each."""
         return priors_of(problem, self.prior, float(self.prior_weight))
@@ -240,9 +259,11 @@ class Posterior:
             "states": int(priors[0].startable.sum()),
             "weight": priors[0].start_alpha,
         }
+        *about_log, behavior = common.log_statements(problem)
         statements = [
             *prior_statements(problem, priors),
-            *common.log_statements(problem),
+            *about_log,
+            Statement("behavior-drawn") if problem.behavior_is_estimated else behavior,
             *reward_statements(problem, self.rewards, self.ranges, self.extreme_weight),
             Statement("starts-as-logged")
             if self.starts == "known"
@@ -379,7 +400,8 @@ def drawn_each(
                 answers[place] = drawn_each(*single, memory)[0]
         else:
             for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
-                answers[place] = Gains(least.lower[rows], least.error)
+                doubted = every[place].doubted(problems[place], policies[place], least.lower[rows])
+                answers[place] = Gains(doubted, least.error)
     return [answers[place] for place in range(len(problems))]
 
 

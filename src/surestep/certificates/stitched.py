@@ -52,6 +52,20 @@ and this is no cut. At a pair that fold 1 never saw, what is left lies between �
 count as reached for π_I, and as not reached for π_b. Where the chance under π_I alone is asked for,
 all rounds are of π_I, each with a mean of at most ρ(π_I) given those before, and L bounds that.
 
+**Returns of practice.** Where π_b is estimated, all of the above is about the estimate. But fold 2
+shows what was really done. Let L_I be the limit of rounds of π_I alone at the level δ_I (with
+robust tails or without), and U_b the upper bound that `practice` puts at the level δ_b on ρ_b, the
+mean of what episodes of fold 2 could be expected to return: P(L_I > ρ(π_I)) ≤ δ_I, and
+P(U_b < ρ_b) ≤ δ_b. With δ_I + δ_b = δ (or what robust tails leave of it), L = L_I − U_b is above
+ρ(π_I) − ρ_b with a chance of at most δ: a union, whatever rows both have read. Both are about
+starts by the same law, that of fold 2. Fold 1 expects L_I − U_b as it expects all other limits, and
+takes the largest: that is a rule of fold 1. The claim then is about what was done, of a logger who
+learns about the mean of what was done on the way, and no longer about π_b. So it is offered where
+π_b is an estimate of what was done, and where π_b is known, if nobody learnt: then ρ_b = ρ(π_b).
+Where π_I does as before, it draws from the estimate, which is part of what π_I is. It is not
+offered for chances to reach states, nor beside a `worst_share`, which compares with π_b, nor for a
+single stream, which has no episodes, nor with a known start unless all episodes begin there.
+
 **Foreseen tails.** The robust set that certifies comes from all of the log, and knows more than one
 of fold 1 alone. Plans foresee it by fold 1 with all counts as many times as large; whether that
 comes true changes what is claimed, and not how often it is wrong.
@@ -64,7 +78,7 @@ earlier steps); to estimate π_b from fold 2; to leave out rollouts that are cut
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -90,6 +104,7 @@ from surestep.certificates.bets import (
 )
 from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
 from surestep.certificates.downside import worst_figures
+from surestep.certificates.practice import ReturnsBet, paid_returns
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
@@ -128,13 +143,15 @@ class Stitched:
     first one in the order of the log. A log of one episode is split by its steps, and needs a known
     start. With `known_start`, the start distribution is exactly that of the counts.
 
-    With 768 `series` of rounds over fold 2, another seed moves L by less than a tenth of its
+    With 1,024 `series` of rounds over fold 2, another seed moves L by less than a tenth of its
     distance to the estimate; fewer are as valid, and faster.
 
     `return_low` and `return_high` bound the return of every single episode; by default the value
     bounds are taken for that. `tails` is the share of δ that a robust set may take to bound what is
     left where rollouts are cut, if fold 1 expects more of that; it needs known rewards, or
-    `reward_low` and `reward_high`, and γ below 1. With a `worst_share`, the mean of that share of
+    `reward_low` and `reward_high`, and γ below 1. `practice` is the share of δ that a bound on what
+    episodes of fold 2 return may take, where fold 1 expects more of comparing with that than with
+    rollouts of π_b; 0: never. With a `worst_share`, the mean of that share of
     returns, the lowest, is claimed about as well, in the figures and at a δ of its own; see
     `downside`.
     """
@@ -143,7 +160,7 @@ class Stitched:
     train_share: Share = 0.3
     logger: Logger = "adaptive"
     seed: Seed = 0
-    series: Annotated[int, Meta(ge=1, le=100_000)] = 768
+    series: Annotated[int, Meta(ge=1, le=100_000)] = 1024
     known_start: bool = False
     return_low: End = None
     return_high: End = None
@@ -151,10 +168,12 @@ class Stitched:
     reward_low: End = None
     reward_high: End = None
     worst_share: Share = 0.0
+    practice: Share = 0.3
 
     name: ClassVar = "stitched"
     value_figures: ClassVar = frozenset(
-        {"estimate", "expected", "worst_lower", "worst_policy", "worst_behavior"}
+        {"estimate", "expected", "policy_lower", "practice_upper"}
+        | {"worst_lower", "worst_policy", "worst_behavior"}
     )
     needs: ClassVar = Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
@@ -164,9 +183,11 @@ class Stitched:
         check_settings(self)
         common.check_ranges(self, "return", "reward")
 
-    def level(self, *, robust: bool) -> float:
-        """Returns what is left of δ for bets."""
-        return (1 - self.tails) * self.delta if robust else self.delta
+    def levels(self, *, robust: bool, returns: bool) -> tuple[float, float]:
+        """Returns what is left of δ for bets on rounds, and for one on returns of practice."""
+        left = (1 - self.tails) * self.delta if robust else self.delta
+        share = self.practice if returns else 0.0
+        return (1 - share) * left, share * left
 
     def expected_bounds(
         self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
@@ -204,13 +225,13 @@ class Stitched:
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
         foreseen = grown(training, 1 + ratio) if self.may_have_tails(training, log) else training
-        folds: dict[int, Planning] = {}
+        folds, returns = dict[int, Planning](), self.planned_returns(training, log)
         for p, policy in enumerate(policies):
             if (policy.probability == behavior).all() and not training.alone:
                 continue
             course = course_of(training, policy, self.limits(training), self.initial(training))
             tails = self.robust_tails(foreseen, policy)
-            folds[p] = Planning(self, stacks, course, ratio, tails, training.alone)
+            folds[p] = Planning(self, stacks, course, ratio, tails, training.alone, returns)
         return folds
 
     def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
@@ -292,7 +313,19 @@ class Stitched:
             over = over | problem.reach.states
         course = course_of(problem, policy, self.limits(problem), self.initial(problem))
         course = course._replace(over=over)
-        return Planning(self, stacks_of(folds.first), course, folds.ratio, None, problem.alone)
+        returns = self.planned_returns(problem, folds.first)
+        stacks = stacks_of(folds.first)
+        return Planning(self, stacks, course, folds.ratio, None, problem.alone, returns)
+
+    def planned_returns(self, problem: Problem, first: DecisionLog) -> FloatArray | None:
+        """Returns what episodes of fold 1 return, where such may be compared with; else None."""
+        known, whole = problem.counts.starts, first.whole()
+        done = problem.behavior_is_estimated or self.logger == "fixed"
+        alike = not self.known_start or np.count_nonzero(known) == 1
+        claimed = problem.reach is None and self.worst_share == 0 and self.practice > 0
+        if not (done and alike and claimed) or whole is None or whole.num_episodes < 2:
+            return None
+        return paid_returns(problem, whole, self.limits(problem)[1])
 
     def planned_tails(self, problem: Problem, policy: Policy, folds: Folds) -> Tails | None:
         """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
@@ -353,14 +386,20 @@ class Stitched:
             raise episodes.too_few(what, whole, train, test, FEWEST[what])
         return Folds(first, second, test / train)
 
-    def assumptions(self, problem: Problem, robust: bool) -> tuple[Statement, ...]:
-        """Returns what must hold for the claim, with robust tails or without."""
+    def assumptions(
+        self, problem: Problem, of_rounds: Mapping[str, Scalar]
+    ) -> tuple[Statement, ...]:
+        """Returns what must hold for the claim, by the figures of its rounds."""
+        robust, returns = (of_rounds.get(name) for name in ("robust_tails", "returns_of_practice"))
         low, high = self.limits(problem)
         part = dict(zip(("share", "seed"), self.split(), strict=True))
         *about_log, behavior = common.log_statements(problem)
+        baseline = [Statement("practice-as-recorded")] if returns else []
+        if not problem.behavior_is_estimated:
+            baseline.insert(0, behavior)
         statements = [
             *about_log,
-            Statement("behavior-estimated-apart") if problem.behavior_is_estimated else behavior,
+            *(baseline or (Statement("behavior-estimated-apart"),)),
             *(
                 (Statement("chosen-without-log"), Statement("part-only-planned", part))
                 if self.train_share == 0
@@ -392,15 +431,25 @@ class Planning(NamedTuple):
     ratio: float  # the size of the second fold relative to the first
     tails: Tails | None  # those of a robust set
     alone: bool = False  # rounds are of π_I alone
+    returns: FloatArray | None = None  # of practice, where they may be compared with
 
     def folds(self) -> list[Fold]:
-        """Returns the fold as it plans without a robust set, and with one if there is any."""
-        settings, (_, stacks, course, ratio, tails, alone) = self.certifier, self
-        plain = Fold(stacks, course, ratio, settings.delta, alone)
-        if tails is None:
-            return [plain]
-        level = settings.level(robust=True)
-        return [plain, Fold(stacks, course._replace(tails=tails), ratio, level)]
+        """Returns the fold as it plans without a robust set, and with one if there is any.
+
+        Both come again for rounds of π_I alone, where these may be held against returns.
+        """
+        settings, (_, stacks, course, ratio, tails, alone, returns) = self.certifier, self
+        folds = [Fold(stacks, course, ratio, settings.delta, alone)]
+        if tails is not None:
+            level, _ = settings.levels(robust=True, returns=False)
+            course = course._replace(tails=tails)
+            folds.append(Fold(stacks, course, ratio, level, alone, robust=True))
+        if returns is not None:
+            for fold in [*folds]:
+                level, rest = settings.levels(robust=fold.robust, returns=True)
+                bet = ReturnsBet.of(returns, ratio, rest, course)
+                folds.append(fold._replace(delta=level, alone=True, baseline=bet))
+        return folds
 
 
 class Judging(NamedTuple):
@@ -424,6 +473,21 @@ class Judging(NamedTuple):
         """Tells whether there is something to find out: π_b itself gains nothing over π_b."""
         return bool(self.figures["changed_pairs"] or self.problem.alone)
 
+    def against_returns(
+        self, plan: BetPlan, lower: float, figures: dict[str, Scalar]
+    ) -> tuple[float, dict[str, Scalar]]:
+        """Returns a limit of π_I alone less U_b, where returns of practice are compared with."""
+        certifier, problem, _, folds, *_ = self
+        if plan.baseline is None:
+            return lower, figures
+        high, found = certifier.limits(problem)[1], figures["estimate"]
+        returns = paid_returns(problem, folds.second, high)
+        _, level = certifier.levels(robust=plan.robust, returns=True)
+        upper = min(plan.baseline.upper(returns, returns.size, level), high)
+        estimate = None if found is None else float(found) - float(returns.mean())
+        more = {"estimate": estimate, "policy_lower": lower, "practice_upper": upper}
+        return lower - upper, figures | more
+
     def certificate(self, lower: float, of_rounds: dict[str, Scalar]) -> Certificate:
         """Returns the claim of a lower limit, with the figures of its rounds, if there are any."""
         certifier, problem, _, _, figures, *_ = self
@@ -433,7 +497,7 @@ class Judging(NamedTuple):
             problem,
             lower,
             "proved",
-            certifier.assumptions(problem, bool(of_rounds.get("robust_tails"))),
+            certifier.assumptions(problem, of_rounds),
             figures | of_rounds,
             () if self.is_open else (Statement("nothing-changed"),),
             most - least,
@@ -444,12 +508,10 @@ def plans_of(planning: Sequence[Planning], runs: int = REHEARSALS) -> list[BetPl
     """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
     folds = [one.folds() for one in planning]
     plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
-    chosen = []
-    for several in folds:
-        plain, *robust = (next(plans) for _ in several)
-        better = [plan for plan in robust if plan.score > plain.score]
-        chosen.append(better[0]._replace(robust=True) if better else plain)
-    return chosen
+    return [
+        max((next(plans).like(fold) for fold in several), key=lambda plan: plan.score)
+        for several in folds
+    ]
 
 
 def lower_limits(
@@ -483,7 +545,8 @@ def lower_limits(
         certifier, problem, policy, folds, *_ = one
         key = id(folds), one.planner
         plan, fold = found[key], planning[key]
-        plans[place] = plan._replace(delta=certifier.level(robust=plan.robust))
+        level, _ = certifier.levels(robust=plan.robust, returns=plan.baseline is not None)
+        plans[place] = plan._replace(delta=level)
         course, stacks = fold.course, same[id(folds)][1]
         whole = certifier.robust_tails(problem, policy) if plan.robust else None
         if whole is not None:
@@ -504,14 +567,14 @@ def lower_limits(
     ]
     for (place, rounds), lower in zip(rolled.items(), limits_of(bets), strict=True):
         plan, (low, high) = plans[place], cases[place].course.limits
-        answers[place] = (
-            max(lower, low - high),
-            {
-                "robust_tails": plan.robust,
-                "expected": plan.score,
-                **figures_of(plan.way, rounds),
-            },
-        )
+        figures: dict[str, Scalar] = {
+            "robust_tails": plan.robust,
+            "returns_of_practice": plan.baseline is not None,
+            "expected": plan.score,
+            **figures_of(plan.way, rounds),
+        }
+        lower, figures = judging[place].against_returns(plan, lower, figures)
+        answers[place] = max(lower, low - high), figures
     return [answers[place] for place in range(len(judging))]
 
 

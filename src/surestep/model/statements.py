@@ -133,6 +133,12 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "estimate.",
     "behavior-estimated-apart": "The behavior policy is only estimated, without the part of the "
     "log that certifies: the claim is relative to the estimate.",
+    "behavior-drawn": "The behavior policy is only estimated: what else it may be counts in the "
+    "draws, by a Dirichlet distribution for each state and to the first order.",
+    "practice-as-recorded": "The claim is relative to what was done in the part of the log that "
+    "certifies: to the mean of what its episodes could be expected to return, each given those "
+    "before it. Where the new policy does as before, and that is estimated, it acts by the "
+    "estimate.",
     "behavior-of-result": "The behavior policy is the one in the result, also for this log, which "
     "the policy was not made from.",
     "propensities-completed": "Where logged probabilities leave something, the actions never "

@@ -171,11 +171,17 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
     said = {"proved": f"With {sure} confidence", "posterior": f"With {sure} belief"}
     start = said.get(kind, f"By a claim that {STANDINGS[kind]}")
     if claim.lower > 0:
-        gained = f"gains at least {amount(claim.lower)} {unit}"
+        gained = f"gains at least {amount(claim.lower)} {unit}{than_estimated(claim)}"
         return f"{start} the new policy {gained}, if the assumptions of its certificate hold."
     if claim.says_nothing:
         return f"No useful guarantee: {ANY_LOSS.lower()}"
     return f"{start} the new policy loses at most {at_most(claim.lower)} {unit}."
+
+
+def than_estimated(claim: Certificate) -> str:
+    """Returns what a gain is more than, where that is only an estimate; else nothing."""
+    compares = claim.assumes("behavior-estimated-apart", "behavior-estimated")
+    return " more than an estimate of what is done now" if compares else ""
 
 
 def open_question(claim: Certificate, unit: str) -> str:
@@ -189,8 +195,9 @@ def open_question(claim: Certificate, unit: str) -> str:
         f"Can one step ever earn less than {a} or more than {b}, or the last step of an episode "
         f"less than {c} or more than {d}? It never happened in the log. If it cannot happen: "
         f"declare these ranges (`running` and `ending`); then a gain of at least "
-        f"{amount(claim.lower or 0.0)} {unit} is proved, with {percent(1 - claim.delta)} "
-        "confidence. If it can: declare wider ones, and repeat the analysis."
+        f"{amount(claim.lower or 0.0)} {unit}{than_estimated(claim)} is proved, with "
+        f"{percent(1 - claim.delta)} confidence. If it can: declare wider ones, and repeat the "
+        "analysis."
     )
 
 
@@ -272,7 +279,7 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, unit: str = PER_E
         return Key("Believed, at least", value, f"{unit}, {sure} by a model; no proof")
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"
-    meaning = f"{unit}, with {sure} {sort}{standing}"
+    meaning = f"{unit}{than_estimated(claim)}, with {sure} {sort}{standing}"
     mood: Mood = "good" if judged.mood == "good" else "caution"
     name = "You may count on" if rung.startswith("proved") else "Claimed, but not proved"
     if rung == "proved within the rewards seen":
@@ -310,6 +317,8 @@ def opposed(findings: Findings) -> list[Item]:
         items.append(Item("Contradicted changes", text, sign="✗", mood="bad"))
     if findings.behavior_is_estimated:
         text = "Gains compare with what the log shows was done, which is only an estimate of it."
+        if findings.certificate.assumes("practice-as-recorded"):
+            text = "The guarantee compares with what episodes returned, all else with an estimate."
         items.append(Item("The current policy was estimated", text, sign="!", mood="caution"))
     return items
 

@@ -21,7 +21,8 @@ the mean of
 
     d_I(k) (r + γ V_I(s')) − d_b(k) (r + γ V_b(s')),
 
-so the variances of these means add up over pairs; where episodes start adds that of V_I − V_b.
+so the variances of these means add up over pairs; where episodes start adds that of V_I − V_b. An
+estimated π_b adds what it may be off (`certificates.practice`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from scipy.special import ndtri
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
+from surestep.certificates.practice import BehaviorDoubt
 from surestep.model import Counts, Policy, Problem
 from surestep.planning import evaluate, occupancy
 
@@ -82,8 +84,13 @@ class GainInterval(NamedTuple):
     high: float
 
 
-def gain_interval(problem: Problem, policy: Policy, delta: float) -> GainInterval:
-    """Returns the gain that the model of the data estimates, with an interval."""
+def gain_interval(
+    problem: Problem, policy: Policy, delta: float, estimated_from: Counts | None = None
+) -> GainInterval:
+    """Returns the gain that the model of the data estimates, with an interval.
+
+    Where π_b is estimated from other counts, the interval is for the gain over what was done.
+    """
     counts, model, both = problem.counts, problem.estimate(), (policy, problem.behavior)
     ours, theirs = (evaluate(model, each) for each in both)
     our_visits, their_visits = (occupancy(model, each) for each in both)
@@ -109,6 +116,8 @@ def gain_interval(problem: Problem, policy: Policy, delta: float) -> GainInterva
     start, begun = model.initial @ (ours - theirs), max(int(counts.starts.sum()), 1)
     of_starts = float(model.initial @ (ours - theirs - start) ** 2) / begun
     total = np.array([float((variance / number).sum()) + of_starts])
+    if estimated_from is not None and (policy.probability != problem.behavior.probability).any():
+        total += BehaviorDoubt.of(problem, estimated_from).variance()
     low, high = around(np.array([float(start)]), total, delta)
     return GainInterval(float(start), float(low[0]), float(high[0]))
 

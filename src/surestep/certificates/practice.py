@@ -1,0 +1,140 @@
+"""Returns of practice: an upper bound on what episodes of the log earn as they were made.
+
+Stitched rollouts of π_b tell what *that* policy is worth, which is an estimate where nobody wrote
+down what is done. What is really done is in fold 2 itself: its episodes.
+
+**What is bounded.** Let episodes 1, …, n be those that *begin* in fold 2, in the order of their
+starts, and G_e the return of episode e. Let μ_e = E[G_e | fold 1, Y_1, …, Y_{e−1}], with Y as
+below, and ρ_b = (μ_1 + … + μ_n)/n. Where whoever acted did so in all episodes alike, all μ_e are
+ρ(π_b), whatever π_b looked at. Of a logger who learns, ρ_b is the mean of what was done on the way.
+
+**What is paid.** Y_e = G_e where the episode was recorded until it was over. Where a clock cut it
+after t steps, Y_e is what it had earned and γ^t times the upper bound of values, and no more than
+h, the greatest return: given all that was recorded, the mean of what is left is a value. Where
+nobody knows why it stopped, or it is pending, Y_e = h, whatever the reason is. So
+E[Y_e | fold 1, Y_1, …, Y_{e−1}] ≥ μ_e, and Y_e ≤ h.
+
+**Theorem.** Let c and λ > 0 come from fold 1, with λ (h − c) < 1, and K = Π_e (1 + λ (c − Y_e)).
+With m_e the conditional mean of Y_e, Π_{e ≤ t} (1 + λ (c − Y_e)) / (1 + λ (c − m_e)) is a
+nonnegative martingale that starts at 1, as every factor is above 0. So K ≥ (1/δ) Π_e (1 + λ (c −
+m_e)) has a chance of at most δ (Markov; and by Ville's inequality for any n). Numbers above 0 have
+a product of at most their mean to the power n, so that this is at most (1 + λ (c − m̄))^n, with m̄
+the mean of the m_e. Hence, but for a chance of δ, 1 + λ (c − m̄) > (δK)^{1/n}, which is
+
+    ρ_b ≤ m̄ < U = c + (1 − (δK)^{1/n}) / λ. ∎
+
+The capital at the end counts, not the largest on the way: that would be about the first of the
+episodes only. c is not what is bounded, so that no mean has to be tried, and none to be constant.
+
+**What an estimate may be off.** Beliefs, and intervals for readers, compare with π̂_b, and count
+what it may be off. By the visits behind it, π_b(·|s) has a Dirichlet distribution with a prior of
+weight 1, centred at π̂_b. To the first order, an action that is taken more often by x changes ρ(π_b)
+by x d(s) Q(s,a), with the visits d and the values Q of π̂_b in the model of the data.
+
+What is *not* valid: to take whole episodes alone (those that last are left out, a selection by
+length); to leave out lost or pending ones; to multiply K with the capital of rounds, which read the
+same rows; to fix c or λ by fold 2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
+from surestep.certificates.bets import LARGEST_SHARE, SMALLEST_SPREAD, least_of, span_of, stake_for
+from surestep.kernels.runs import discounted_returns
+from surestep.kernels.stitched import THEIRS, Course
+from surestep.model.counts import Counts
+from surestep.model.log import UNKNOWN, DecisionLog
+from surestep.model.problem import Problem
+from surestep.planning.evaluation import evaluate, occupancy, q_values
+
+AT_ONCE = 2**22  # numbers that are drawn at a time
+BEHAVIOR = 5  # beside a seed: the numbers that draw π_b
+
+
+class ReturnsBet(NamedTuple):
+    """A bet on returns of practice, as fold 1 plans it."""
+
+    centre: float  # c
+    stake: float  # λ
+    expected: float  # U, by the returns of fold 1
+
+    @classmethod
+    def of(cls, returns: FloatArray, ratio: float, delta: float, course: Course) -> ReturnsBet:
+        """Plans by returns of fold 1; fold 2 is so many times as large."""
+        centre, closest = float(returns.mean()), SMALLEST_SPREAD * span_of(course)
+        number, variance = ratio * returns.size, max(float(returns.var()), closest**2)
+        largest = LARGEST_SHARE / max(-least_of(THEIRS, course) - centre, closest)
+        stake = min(stake_for(-math.log(delta), number * variance), largest)
+        bet = cls(centre, stake, 0.0)
+        return bet._replace(expected=bet.upper(returns, number, delta))
+
+    def upper(self, returns: FloatArray, number: float, delta: float) -> float:
+        """Returns U of returns [n], or of as many times as large a `number` of such."""
+        grown = float(np.log1p(self.stake * (self.centre - returns)).mean())
+        return self.centre - math.expm1(grown + math.log(delta) / number) / self.stake
+
+
+def paid_returns(problem: Problem, log: DecisionLog, high: float) -> FloatArray:
+    """Returns Y of every episode that begins in the log; `high` is the greatest return."""
+    offsets, last = log.episode_offsets, log.episode_offsets[1:] - 1
+    pairs, earned = problem.counts.pairs, np.empty(log.num_steps)
+    discounted_returns(offsets, log.reward, problem.single_discount, earned)
+    at_end = np.maximum.reduceat(problem.counts.unseen_reward(), pairs.offsets[:-1])
+    over, led = log.terminated[last], log.next_state[last]
+    left = problem.single_discount ** arrays.run_lengths(offsets)
+    paid = earned[offsets[:-1]] + left * np.where(over, at_end[led], problem.value_bounds[1])
+    paid = np.where(over, paid, np.minimum(paid, high))
+    paid = np.where(led == UNKNOWN, high, paid)
+    return paid if log.continued is None else paid[~log.continued]
+
+
+class BehaviorDoubt(NamedTuple):
+    """The distribution of ρ(π_b) around ρ(π̂_b), to the first order."""
+
+    offsets: IntArray  # [S+1] of the pairs of each state
+    alpha: FloatArray  # [K] of the Dirichlet distributions
+    worth: FloatArray  # [K] d(s) Q(s,a)
+
+    @classmethod
+    def of(cls, problem: Problem, counts: Counts) -> BehaviorDoubt:
+        """Returns it in the model of a problem, by the counts that π̂_b comes from."""
+        model, offsets = problem.estimate(), problem.counts.pairs.offsets
+        visits = occupancy(model, problem.behavior)
+        often = arrays.run_sums(visits, offsets)[problem.counts.pairs.state]
+        actions = arrays.run_lengths(offsets)[problem.counts.pairs.state]
+        worth = often * q_values(model, evaluate(model, problem.behavior))
+        return cls(offsets, counts.visits + 1 / actions, worth)
+
+    @property
+    def state(self) -> IntArray:
+        """Returns the state of each pair [K]."""
+        return arrays.run_owners(self.offsets)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Returns the mean chances [K]."""
+        return self.alpha / arrays.run_sums(self.alpha, self.offsets)[self.state]
+
+    def variance(self) -> float:
+        """Returns the variance of ρ(π_b)."""
+        middle = arrays.run_sums(self.mean * self.worth, self.offsets)
+        squares = self.mean * (self.worth - middle[self.state]) ** 2
+        total = arrays.run_sums(self.alpha, self.offsets)
+        return float((arrays.run_sums(squares, self.offsets) / (total + 1)).sum())
+
+    def draws(self, number: int, seed: int) -> FloatArray:
+        """Draws by how much ρ(π_b) is more than that of the estimate; alike for all signals."""
+        rng, drawn = np.random.default_rng((seed, BEHAVIOR)), np.empty(number)
+        several = max(AT_ONCE // self.alpha.size, 1)
+        for first in range(0, number, several):
+            pieces = rng.standard_gamma(self.alpha, (min(several, number - first), self.alpha.size))
+            whole = np.add.reduceat(pieces, self.offsets[:-1], axis=1)[:, self.state]
+            chances = pieces / np.maximum(whole, np.finfo(float).tiny)
+            drawn[first : first + several] = (chances - self.mean) @ self.worth
+        return drawn
