@@ -6,8 +6,11 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import surestep
+from support.claims import claim
 from support.problems import uniform_problem
 from surestep import (
     Counts,
@@ -138,3 +141,12 @@ def test_what_is_printed():
 )
 def test_values_are_brief(value, text):
     assert brief(value) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300))
+def test_a_lower_bound_is_never_shown_above_itself(lower):
+    bound = claim("proved", lower)
+    shown = float(re.search(r"lower=([^,]+)", repr(bound))[1])
+    assert shown <= lower
+    assert lower - shown <= 1e-5 * abs(lower) + 1e-300
+    assert f"<th>lower</th><td>{brief(shown)}</td>" in bound._repr_html_()

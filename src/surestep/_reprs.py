@@ -6,6 +6,7 @@ And tables in memory, for whoever wants all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import ROUND_FLOOR, Context
 from enum import Enum
 from html import escape
 from importlib import import_module
@@ -17,6 +18,8 @@ import numpy as np
 
 from surestep.errors import MissingExtra
 
+DIGITS = 6  # of numbers
+DOWN = Context(DIGITS, ROUND_FLOOR)
 LONGEST = 40  # characters of one value
 LONGEST_CELL = 200  # characters of a text in a notebook
 MOST = 4  # values of a tuple
@@ -31,7 +34,7 @@ def short_repr(*names: str) -> Callable[[object], str]:
     attributes = {name.rpartition(".")[2]: attrgetter(name) for name in names}
 
     def __repr__(self: object) -> str:
-        values = {name: attribute(self) for name, attribute in attributes.items()}
+        values = {name: rounded(name, attribute(self)) for name, attribute in attributes.items()}
         words = [f"{name}={brief(value)}" for name, value in values.items() if value is not None]
         return f"{type(self).__name__}({', '.join(words)})"
 
@@ -46,12 +49,19 @@ def short_html(*names: str) -> Callable[[object], str]:
     attributes = {name.rpartition(".")[2]: attrgetter(name) for name in names}
 
     def _repr_html_(self: object) -> str:
-        values = {name: attribute(self) for name, attribute in attributes.items()}
+        values = {name: rounded(name, attribute(self)) for name, attribute in attributes.items()}
         cells = {name.replace("_", " "): in_cell(value) for name, value in values.items()}
         rows = [(name, cell) for name, cell in cells.items() if cell]
         return html_table(type(self).__name__, rows)
 
     return _repr_html_
+
+
+def rounded(name: str, value: object) -> object:
+    """Returns a lower bound rounded down, so that it stays one, and anything else as it is."""
+    if name != "lower" or not isinstance(value, float):
+        return value
+    return float(DOWN.create_decimal_from_float(value))
 
 
 def in_cell(value: object) -> str:
@@ -87,7 +97,7 @@ def brief(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"[{value.size}]"
     if isinstance(value, float | np.floating):
-        return f"{value:.6g}"
+        return f"{value:.{DIGITS}g}"
     if isinstance(value, Enum):
         return brief(value.value)
     if isinstance(value, tuple):

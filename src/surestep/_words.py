@@ -144,6 +144,16 @@ def percent(share: float) -> str:
     return f"{text}{THIN_SPACE}%".replace("-", "−")
 
 
+def ceiled(share: float) -> float:
+    """Returns an upper bound of a share with as many digits as `percent` shows, rounded up.
+
+    >>> ceiled(0.0341), ceiled(0.341), ceiled(0.9341), ceiled(1.2)
+    (0.035, 0.35, 0.935, 1.0)
+    """
+    digits = 100 if 0.1 <= share <= 0.9 else 1000
+    return min(math.ceil(share * digits) / digits, 1.0)
+
+
 def duration(seconds: float) -> str:
     """Returns a time, roughly.
 

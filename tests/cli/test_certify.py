@@ -39,7 +39,7 @@ def test_claims_of_several_kinds_name_their_standing_and_assumptions(home):
     said = re.sub("[ \n]+", " ", result.stdout)
     for words in (
         "robust, two-successor, strict: not shown to be better Not shown to be better. Proved: at",
-        "a-priori, beta: not shown to be better No useful guarantee: the data allow any loss.",
+        "a-priori, beta: not shown to be better No useful guarantee: this log cannot rule out",
         "Proved: holds for every size of the log, if its assumptions hold.",
         "As-published: taken from the papers, with known gaps.",
         "Every reward lies between -400.0 and 500.0, as given.",

@@ -558,3 +558,17 @@ def test_a_policy_of_another_model_is_refused():
     mdp = FiniteMDP.from_dense([[[1.0]]], [[0.0]], 0.5)
     with pytest.raises(ShapeMismatch):
         reachability(mdp, [0], Policy.uniform(Pairs.full(2, 1)))
+
+
+def test_states_of_nearly_one_chance_are_not_merged_where_nothing_hides():
+    # From the first state the target is entered once in 10¹⁴ steps, else the second one, which is
+    # worth as little. As one state, they would enter the target whenever they leave it.
+    P = np.zeros((4, 1, 4))
+    P[0, 0, [1, 2]], P[1, 0, [2, 3]] = [1 - 1e-14, 1e-14], [2e-14, 1 - 2e-14]
+    mdp = FiniteMDP.from_dense(P, np.zeros((4, 1)), 0.9)
+    for goal in ("most", "least", Policy.uniform(mdp)):
+        found = reachability(mdp, [2], goal)
+        np.testing.assert_allclose(found.lower[:2], [3e-14, 2e-14], atol=1e-9)
+        assert (found.upper - found.lower).max() <= 1e-9
+        assert (found.lower[:2] <= [3e-14, 2e-14]).all()
+        assert (found.upper[:2] >= [3e-14, 2e-14]).all()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from surestep.report.answer import (
     answer_section,
     claim_sentence,
     counted_on,
+    proof_words,
     speaks_against,
     verdict,
 )
@@ -53,9 +55,15 @@ ESTIMATED = Statement("behavior-estimated-apart")
         ([claim("none", None)], {}, "not shown to be better", "bad", KEEP,
          "There is no guarantee: The log is too small."),
         ([claim("proved", -1.0)], {}, "not shown to be better", "bad", KEEP,
-         "No useful guarantee: the data allow any loss."),
+         "No useful guarantee: this log cannot rule out a large loss."),
         ([claim("proved", 0.2, STOPPING)], {}, "not shown to be better", "caution", KEEP,
-         "Say how they ended (`ends`)."),
+         "find out why they stopped."),
+        ([claim("proved", -0.1, SEEN)], {}, "not shown to be better", "caution", KEEP,
+         "Proved within the rewards seen: at worst it loses 0.1 per episode."),
+        ([claim("proved", -0.1, STOPPING)], {}, "not shown to be better", "caution", KEEP,
+         "better. With 90\u202f% confidence the new policy loses at most 0.1 per episode."),
+        ([NO_PROOF, replace(BELIEF, assumptions=(STOPPING,))], {}, "believed better", "caution",
+         "Pilot it", "It takes the lost cases for like the others in the same situation."),
         ([PROOF], {"named": False}, "not shown to be better", "caution", KEEP,
          "who keeps the best of several has proved nothing"),
         ([BELIEF], {"named": False}, "believed better", "caution", "Pilot it", "a model puts"),
@@ -149,6 +157,57 @@ def test_a_failed_check_comes_first_and_a_belief_is_no_green():
     for weaker in (BELIEF, NO_PROOF, claim("asymptotic", 0.2), claim("proved", 0.2, SEEN)):
         assert tone_of(weaker) != "green"
     assert tone_of(replace(PROOF, assumptions=(STOPPING,))) == "blue"
+
+
+def test_a_loss_of_all_that_can_be_lost_is_no_useful_guarantee():
+    findings = gridworld_findings()
+    today = findings.record.estimates["behavior"]
+    for room, mood in ((0.0, "bad"), (1e-6, "caution")):
+        claimed = {"standing": "proved", "lower": -today + room, "span": 9.0}
+        figures = {"value_low": 0.0}
+        shown = answer_section(with_certificate(findings, **claimed, figures=figures))
+        useless = mood == "bad"
+        assert (shown.mood, shown.sentences[0].startswith("No useful")) == (mood, useless)
+        assert (shown.keys[0].value == "nothing") == useless
+    seen = {"standing": "proved", "lower": -today / 2, "assumptions": (SEEN,)}
+    shown = answer_section(with_certificate(findings, **seen))
+    assert shown.keys[0].meaning.endswith("confidence within the rewards seen")
+
+
+def test_hidden_causes_are_named_whatever_else_speaks_against_it():
+    for findings in (gridworld_findings(), with_checks(maintenance_findings())):
+        for estimated in ("table", "estimate"):
+            parameters = msgspec.structs.replace(findings.record.parameters, behavior=estimated)
+            record = replace(findings.record, parameters=parameters)
+            against = answer_section(replace(findings, record=record)).parts[0]
+            assert "decided by what the log does not record" in against.sentences[-1]
+
+
+def test_changes_that_rows_set_aside_contradict_are_named():
+    findings = maintenance_findings()
+    wrong = findings.changes[0]._replace(evidence="contradicted")
+    others = (change._replace(evidence="open") for change in findings.changes[1:])
+    against = answer_section(replace(findings, changes=(wrong, *others))).parts[0]
+    (named,) = (item for item in against.items if item.title.startswith("Contradicted change: "))
+    assert all(text in named.title for text in findings.table.vocabulary.state_name(wrong.state))
+    assert named.text == moves_words(findings.table, [wrong.state])
+    assert (named.sign, named.mood) == ("✗", "bad")
+
+
+def test_what_would_settle_it_is_a_range_and_no_word_where_cases_stopped():
+    def words(wanted, *assumed):
+        found = replace(
+            maintenance_findings().record,
+            estimates={"behavior": 0.0, "policy": 1.0, "episodes_for_proof": wanted},
+            data={"episodes": 574},
+        )
+        return proof_words(found, [NO_PROOF, claim("posterior", 0.1, MARKOV, *assumed)])
+
+    assert words(2_900).startswith("The log has 574 episodes; about 2,900 to 8,700 in all may")
+    assert words(574).startswith("A proof was within reach: another log of this size")
+    assert all("looking until it turns green proves nothing" in words(n) for n in (574, 2_900))
+    assert words(None) == "More episodes like these alone would not settle it."
+    assert words(2_900, STOPPING) is words(2_900, Statement("stopped-by-clock")) is None
 
 
 # Policies that look alike once they are rounded, and are not.

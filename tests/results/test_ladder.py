@@ -53,10 +53,11 @@ STOPPED = claim("posterior", 0.3, STOPPING, train_share=0.3)
         ([claim("proved", 0.2, claim="performance")], True, "proved better"),
         ([claim("proved", 0.2, SEEN)], False, "proved within the rewards seen"),
         ([claim("proved", 0.0, SEEN)], False, "not shown to be better"),
-        # What leaves out rows of unknown outcome neither proves nor believes.
+        # What leaves out rows of unknown outcome proves nothing, and may be believed.
         ([claim("proved", 0.2, STOPPING)], False, "not shown to be better"),
-        ([NO_PROOF, STOPPED], False, "not shown to be better"),
-        ([STOPPED], False, "not shown to be better"),
+        ([NO_PROOF, STOPPED], False, "believed better"),
+        ([STOPPED], False, "believed better"),
+        ([claim("proved", 0.2, STOPPING), STOPPED], False, "believed better"),
     ],
 )
 def test_every_rung(certificates, fresh, rung):
@@ -73,7 +74,7 @@ def test_the_first_held_out_posterior_is_the_belief():
     assert belief_in([PROOF, ALL_DATA, HELD_OUT, other]) is HELD_OUT
     assert belief_in([PROOF, ALL_DATA, HELD_OUT], fresh=True) is ALL_DATA
     assert belief_in([PROOF, ALL_DATA]) is None
-    assert belief_in([NO_PROOF, STOPPED]) is None
+    assert belief_in([NO_PROOF, STOPPED]) is STOPPED
 
 
 # The luck of 19 worlds at δ = 0.1 is that of the 18th: ⌈0.9 · 20⌉.
@@ -126,7 +127,7 @@ def test_a_proof_does_not_wait_for_the_stress_test_that_may_undo_a_belief():
     nothing = replace(HELD_OUT, lower=-0.1)
     assert "still to come" not in verdict([NO_PROOF, nothing], changed=True, awaited=True).why
     # Where no gain is claimed, there is none to take back.
-    assert "ended" not in verdict([claim("proved", -0.1, STOPPING)], changed=True).why
+    assert "stopped" not in verdict([claim("proved", -0.1, STOPPING)], changed=True).why
 
 
 @pytest.mark.parametrize("code", CHECKS)

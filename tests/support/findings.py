@@ -29,6 +29,7 @@ from surestep.checks import Check, Mark
 from surestep.environments.gridworld import gridworld
 from surestep.errors import CertificateRefused
 from surestep.io.labels.vocabulary import Vocabulary
+from surestep.planning import performance as performance_of
 from surestep.rehearsal import rehearse
 from surestep.results.advantage_intervals import advantage_intervals
 from surestep.results.findings import DataSummary, Findings, StateChange, WantedPair
@@ -261,7 +262,9 @@ def record(problem, n_wedge):
         defaults=("delta", "unseen"),
         vocabulary={},
         data={},
-        estimates={},
+        estimates=dict.fromkeys(
+            ("behavior", "policy"), performance_of(problem.estimate(), problem.behavior)
+        ),
         command="surestep improve decisions.csv --set method.n_wedge=20 --discount 0.95 -o OUT",
     )
 

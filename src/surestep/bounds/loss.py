@@ -35,6 +35,7 @@ from surestep.model.problem import Problem
 LN2 = math.log(2.0)
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 KNOT_BITS = 16  # knots of the beta width have this many binary digits
+MOST_EXACT = 1e6  # visits: beyond, ends of credible intervals are so near that digits cancel
 LAST_KNOT = 2.0**49  # up to here, 10¹⁵ visits, the inverse beta function is accurate
 SURELY_ABOVE_ROUNDING = 1e-11  # far above the last digits of a library, far below a step of knots
 SMALLEST_LOG = -700.0  # below it, e^x is no normal double
@@ -274,13 +275,19 @@ def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1
     """Returns the largest width of the central 1 − δ credible interval of one split (Corollary 3).
 
     1 − 2·I⁻¹(δ/2; (N+α₁+α₂)/2, (N+α₁+α₂)/2) under the prior Beta(α₁, α₂): for any outcome of N
-    visits, the interval is no wider. It comes without a ζ: the corollary has none.
+    visits, the interval is no wider. Where no whole number of successes makes both parameters
+    equal, as for odd N and equal α, the nearest ones have the widest interval (the paper's footnote
+    to Theorem 4). It comes without a ζ: the corollary has none.
     """
     check_setting("delta", delta, Delta)
     above_0 = Annotated[float, Meta(gt=0)]
     check_setting("prior", prior, tuple[above_0, above_0])
-    width = symmetric_beta_width(read_visits(visits) + (sum(prior) - 2.0), math.log(delta))
-    return float(width)
+    number = read_visits(visits)
+    first = np.clip(np.rint((number + prior[1] - prior[0]) / 2), 0, number) + prior[0]
+    second = number + sum(prior) - first
+    if first != second and number < MOST_EXACT and float(number).is_integer():
+        return float(betainccinv(first, second, delta / 2) - betaincinv(first, second, delta / 2))
+    return float(symmetric_beta_width(number + (sum(prior) - 2.0), math.log(delta)))
 
 
 def read_visits(visits: object) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surestep._words import number
+from surestep._words import floored, number
 from surestep.cli import options
 from surestep.cli.terminal import say, say_json, terminal
 from surestep.sections import Column, Section, Table, numbers
@@ -131,4 +131,4 @@ def says(answer: BoundAnswer) -> list[str]:
     if answer.zeta is None:
         return ["–", ""]
     meaning = "limits loss" if answer.zeta >= 0 else "claims gain"
-    return [number(answer.zeta), "NOTHING" if answer.says_nothing else meaning]
+    return [number(0.0 - floored(-answer.zeta)), "NOTHING" if answer.says_nothing else meaning]

@@ -27,6 +27,7 @@ from surestep.io.labels.vocabulary import with_names
 from surestep.io.logs.source import given_as
 from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.known import Logger
+from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
 from surestep.pipeline.certifiers import certified, splitting, with_algorithm
@@ -40,7 +41,7 @@ from surestep.pipeline.stress_test import ALONE, Assignment, Effort, Progress, p
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.report.result import result_page
-from surestep.results.advantage_intervals import gain_interval
+from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, NoRehearsal, is_proved
 from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record, baseline_of
 from surestep.results.result import Result
@@ -258,6 +259,7 @@ def draft_with(
             behind = part.counts if problem.behavior_is_estimated else None
             held_out = gain_interval(question.judging, policy, terms.level, behind)
             estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
+    estimates |= lost_expected(question.judging or problem, policy, terms, evidence)
     if problem.log is not None and not is_proved(claims[0]):
         estimates |= proof_expected(certifiers[0], part, policy, problem.log.num_episodes)
     value = evaluate(estimate, part.behavior)
@@ -302,6 +304,17 @@ def draft_with(
         findings = findings.renumbered(assembly.vocabulary, question.numbering)
     least = min(terms.least_worlds, max(how.worlds, 1))
     return Draft(findings, question, how, record, least)
+
+
+def lost_expected(judging: Problem, policy: Policy, terms: Terms, evidence: Evidence) -> Any:
+    """Returns the gain if cases that nobody saw again fared otherwise than others, if any did."""
+    log = judging.log
+    if log is None or not (log.next_state == UNKNOWN).any():
+        return {}
+    with suppress(NeverEnds, NotConverged):
+        gains = gains_of_lost(judging, log, policy, terms.ranges(evidence.facts).ending)
+        return {f"lost_{name}": value for name, value in gains._asdict().items()}
+    return {}
 
 
 def proof_expected(certifier: Certifier, part: Problem, policy: Policy, recorded: int) -> Any:

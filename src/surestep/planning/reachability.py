@@ -65,7 +65,8 @@ PATIENT = Horizon(1.0, 25.0, uniform=False)  # 1,000 sweeps, where nothing else 
 PRICES = (2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step, in ε; dear ones find short ways
 MOST_ROUNDS = 50  # of policy iteration, which may come to no end where policies hide
 LARGEST = 2.0  # values beyond it say nothing about chances
-WIDTHS = (1e-13, 1e-11, 1e-9, 1e-7)  # how near values are that are taken for one, where some hide
+# How near values are that are taken for one, where some hide; at first none are.
+WIDTHS = (-1.0, 1e-13, 1e-11, 1e-9, 1e-7)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from typing import NamedTuple, get_args
 from surestep._words import about, counted, floored, number, percent, signed
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import Check, against, failed, says, title
+from surestep.io.logs.loading import UNFINISHED
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
@@ -29,12 +30,18 @@ STANDINGS = {
 PER_EPISODE = "per episode"
 EXPLAIN = "First find out why a check failed"
 DIGITS = 3  # of what readers may count on
-ANY_LOSS = "The data allow any loss."
+HOW_STOPPED = (STOPPING.code, "stopped-by-clock")
+AT_MOST_TIMES = 3  # the episodes that fold 1 expects: its policy is the one that looked best
+ANY_LOSS = "This log cannot rule out a large loss."
+NO_USE = f"No useful guarantee: {ANY_LOSS[0].lower()}{ANY_LOSS[1:]}"
 UNKNOWN_ENDS = (
-    "The claim leaves out rows whose episodes ended nobody knows how, and these may be the worst. "
-    "Say how they ended (`ends`)."
+    "The claim leaves out cases that stopped for unknown reasons, and these may be the worst: find "
+    "out why they stopped."
 )
 COUNTS_ALONE = "Counts alone cannot show it; give rows of some episodes, which may prove a gain."
+HIDDEN = "If people decided by what the log does not record, the gain may not exist."
+LOOK_AGAIN = "Fix now when to look again: looking until it turns green proves nothing."
+LIKE_OTHERS = "It takes the lost cases for like the others in the same situation."
 
 
 class Verdict(NamedTuple):
@@ -58,12 +65,16 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     )
     doubted = any(speaks_against(check, claims[0]) for check in failed(record.checks))
     mood: Mood = "bad" if doubted else "plain"
-    least = counted_on(claims, judged, record.unit)
+    least = counted_on(claims, judged, record)
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items, changed = opposed(findings), changed_items(findings)[:most]
     speaking = Section(
-        *("against", "What speaks against it", [] if items else [nothing_against(record.checks)]),
+        *(
+            "against",
+            "What speaks against it",
+            [HIDDEN if items else nothing_against(record.checks)],
+        ),
         items=items,
         mood=mood,
     )
@@ -129,15 +140,15 @@ def verdict(
         return Verdict(rung, "good", "Adopt it", f"{claimed}{joint}")
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
-    settling = None if record is None else proof_words(record, first)
+    settling = None if record is None else proof_words(record, certificates)
     if believed is not None:
         pilot = "Try it on some cases, go on as before with others, and compare."
         said = belief_words(believed, rehearsal, unit)
         why = " ".join(filter(None, (pilot, said, settling)))
         return Verdict(rung, "caution", "Pilot it", why)
-    said = not_shown(certificates, rehearsal, awaited, fresh, unit)
+    said = not_shown(certificates, rehearsal, awaited, fresh, record)
     why = " ".join(filter(None, (doubts, said, settling)))
-    mood: Mood = "bad" if first.lower is None or first.says_nothing else "caution"
+    mood: Mood = "bad" if is_useless(first, record) else "caution"
     return Verdict(rung, mood, keep, why)
 
 
@@ -163,6 +174,19 @@ def at_most(lower: float) -> str:
     return number(0.0 - floored(lower, DIGITS), DIGITS)
 
 
+def is_useless(claim: Certificate, record: Record | None) -> bool:
+    """Tells whether a claim allows every loss that there can be: down to the least value."""
+    least = claim.figures.get("value_low")
+    if record is None or claim.lower is None or not isinstance(least, float):
+        return claim.says_nothing
+    return claim.says_nothing or claim.lower <= least - record.estimates["behavior"]
+
+
+def within_seen(claim: Certificate) -> str:
+    """Returns that a loss is bounded within the rewards seen; empty where ranges were declared."""
+    return " within the rewards seen" if claim.assumes(WITHIN_SEEN) else ""
+
+
 def claim_sentence(claim: Certificate, unit: str) -> str:
     """Returns what a certificate says of the difference of both policies."""
     if claim.lower is None:
@@ -174,8 +198,9 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
         gained = f"gains at least {amount(claim.lower)} {unit}{than_estimated(claim)}"
         return f"{start} the new policy {gained}, if the assumptions of its certificate hold."
     if claim.says_nothing:
-        return f"No useful guarantee: {ANY_LOSS.lower()}"
-    return f"{start} the new policy loses at most {at_most(claim.lower)} {unit}."
+        return NO_USE
+    lost = f"loses at most {at_most(claim.lower)} {unit}{within_seen(claim)}"
+    return f"{start} the new policy {lost}."
 
 
 def than_estimated(claim: Certificate) -> str:
@@ -209,6 +234,7 @@ def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) ->
         worlds = counted(wrong.total, "simulated world")
         measured = f"In {wrong.happened:,} of {worlds} with nothing to gain it wrongly saw a gain."
     kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
+    measured = f"{LIKE_OTHERS} {measured}" if belief.assumes(STOPPING.code) else measured
     return (
         f"Believed{kind}, not proved: a model puts the chance of gaining at least "
         f"{amount(belief.lower or 0.0)} {unit} at {percent(1 - belief.delta)}. {measured}"
@@ -220,21 +246,22 @@ def not_shown(
     rehearsal: Rehearsal | None,
     awaited: bool,
     fresh: bool,
-    unit: str,
+    record: Record | None,
 ) -> str:
     """Returns why a policy is not shown to be better."""
     first, belief = claims[0], belief_in(claims, fresh=fresh)
+    unit = PER_EPISODE if record is None else record.unit
     if first.lower is None:
         return claim_sentence(first, unit)
     words = "The data do not show that the new policy is better."
     if first.lower > 0 and not first.none_worse:
         words = f"{claim_sentence(first, unit)} {broken_words(first)}"
-    if first.says_nothing:
-        words = claim_sentence(first, unit)
+    if is_useless(first, record):
+        words = NO_USE
     elif first.lower <= 0:
-        proved = f"Proved: at worst it loses {at_most(first.lower)} {unit}."
-        said = proved if standing_of(first) == "proved" else claim_sentence(first, unit)
-        words = f"Not shown to be better. {said}"
+        loss = f"Proved{within_seen(first)}: at worst it loses {at_most(first.lower)} {unit}."
+        proved = standing_of(first) == "proved" and not first.assumes(STOPPING.code)
+        words = f"Not shown to be better. {loss if proved else claim_sentence(first, unit)}"
     if belief is None and any(c.assumes(STOPPING.code) for c in claims if (c.lower or 0.0) > 0):
         return f"{words} {UNKNOWN_ENDS}"
     if belief is None or (belief.lower or 0.0) <= 0:
@@ -247,30 +274,35 @@ def not_shown(
     return words
 
 
-def proof_words(record: Record, claim: Certificate) -> str | None:
-    """Returns what would settle it; None where nobody can say."""
-    lost = record.estimates.get("held_out_gain", 1.0) <= 0 or bool(claim.signals)
-    if "episodes_for_proof" not in record.estimates or lost or claim.lower is None:
+def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
+    """Returns what would settle it; None where nobody can say, as where it hangs on stops."""
+    claim, found = claims[0], record.estimates
+    stops = any(each.assumes(*HOW_STOPPED) for each in claims)
+    lost = found.get("held_out_gain", 1.0) <= 0 or bool(claim.signals) or stops
+    if "episodes_for_proof" not in found or lost or claim.lower is None:
         return None
-    wanted, there = record.estimates["episodes_for_proof"], record.data["episodes"]
+    wanted, there = found["episodes_for_proof"], record.data["episodes"]
     ranges = " Declared `returns` may do with less." if claim.assumes(WITHIN_SEEN) else ""
     if wanted is None:
         return f"More episodes like these alone would not settle it.{ranges}"
+    size = f"{about(wanted)} to {about(AT_MOST_TIMES * wanted).removeprefix('about ')} in all"
+    said = f"The log has {there:,} episodes; {size} may settle it.{ranges}"
     if wanted <= there:
-        return f"A proof was within reach: another log of this size may settle it.{ranges}"
-    return f"The log has {there:,} episodes; {about(wanted)} in all should settle it.{ranges}"
+        said = f"A proof was within reach: another log of this size may settle it.{ranges}"
+    return f"{said} {LOOK_AGAIN}"
 
 
 # ---- the numbers --------------------------------------------------------------------------------
 
 
-def counted_on(claims: Sequence[Certificate], judged: Verdict, unit: str = PER_EPISODE) -> Key:
+def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | None = None) -> Key:
     """Returns the number that one may count on, with its confidence."""
     belief, rung = belief_in(claims), judged.rung
+    unit = PER_EPISODE if record is None else record.unit
     claim = belief if rung == "believed better" and belief is not None else claims[0]
     if rung == "nothing changed":
         return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
-    if claim.lower is None or claim.says_nothing:
+    if claim.lower is None or is_useless(claim, record):
         none = "No guarantee covers this policy." if claim.lower is None else ANY_LOSS
         return Key("You may count on", "nothing", none, "bad")
     sure = percent(1 - claim.delta)
@@ -284,7 +316,8 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, unit: str = PER_E
     name = "You may count on" if rung.startswith("proved") else "Claimed, but not proved"
     if rung == "proved within the rewards seen":
         name = "If the answer is no, you may count on"
-    name = name if claim.lower > 0 else "At worst"
+    if claim.lower <= 0:
+        name, meaning = "At worst", f"{meaning}{within_seen(claim)}"
     return Key(name, signed(floored(claim.lower, DIGITS), DIGITS), meaning, mood)
 
 
@@ -308,13 +341,12 @@ def opposed(findings: Findings) -> list[Item]:
         Item(title(check), says(check), sign="✗", mood="bad")
         for check in failed(findings.record.checks)
     ]
-    evidence = [change.evidence for change in findings.changes]
-    if contradicted := evidence.count("contradicted"):
-        text = (
-            f"{contradicted:,} of {counted(len(evidence), 'change')} "
-            f"{'is' if contradicted == 1 else 'are'} contradicted by the rows set aside."
-        )
-        items.append(Item("Contradicted changes", text, sign="✗", mood="bad"))
+    items += [
+        item._replace(title=f"Contradicted change: {item.title}")
+        for item in changed_items(findings, contradicted=True)
+    ]
+    if lost := findings.data.dropped.get(UNFINISHED):
+        items.append(lost_item(lost, findings))
     if findings.behavior_is_estimated:
         text = "Gains compare with what the log shows was done, which is only an estimate of it."
         if findings.certificate.assumes("practice-as-recorded"):
@@ -323,13 +355,30 @@ def opposed(findings: Findings) -> list[Item]:
     return items
 
 
+def lost_item(lost: int, findings: Findings) -> Item:
+    """Returns how many cases stopped for an unknown reason, and what they may change."""
+    found, many = findings.record.estimates, findings.data.episodes
+    of_all = "" if many is None else f" of {many:,}"
+    said = f"{lost:,}{of_all} cases stopped for unknown reasons."
+    if "lost_worst" not in found:
+        what_if = "What they may change cannot be told without their rows."
+    else:
+        worst, opposed = (signed(found[name], DIGITS) for name in ("lost_worst", "lost_opposed"))
+        what_if = (
+            f"If all of them went as badly as can be, the best guess is {worst}; if only those of "
+            f"the new policy did, and those of today went as well as can be, {opposed}."
+        )
+    mood: Mood = "bad" if found.get("lost_worst", 0.0) <= 0 else "caution"
+    return Item("Lost cases", f"{said} {what_if}", "Find out why they stopped.", "!", mood)
+
+
 def nothing_against(checks: Sequence[Check]) -> str:
     """Returns that no test failed, and what none can see."""
     tested = sum(check.outcome == "passed" for check in checks)
     found = "Nothing could be tested."
     if tested:
         found = f"{counted(tested, 'test')} looked for faults in the data, and found none."
-    return f"{found} If people decided by what the log does not record, the gain may not exist."
+    return f"{found} {HIDDEN}"
 
 
 def how_many(findings: Findings) -> str:

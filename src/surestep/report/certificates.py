@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from surestep._words import counted, floored, number, percent, signed
+from surestep._words import ceiled, counted, floored, number, percent, signed
 from surestep.certificates.registry import standing_name, standing_of
 from surestep.model import Certificate
 from surestep.report.answer import STANDINGS
@@ -142,7 +142,7 @@ def claims_table(findings: Findings, claims: Sequence[Certificate], names: Seque
                 f"{standing_name(claim)}{', says nothing' if claim.says_nothing else ''}",
                 Amount(signed(floored(claim.lower)), claim.lower),
                 Amount(number(claim.delta), claim.delta),
-                Amount(percent(share) if share else "none", share),
+                Amount(percent(1 - ceiled(1 - share)) if share else "none", share),
             ]
         )
     columns = [

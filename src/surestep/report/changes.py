@@ -31,15 +31,15 @@ def gain_of(advice: Advice) -> float:
     return math.fsum(change.contribution for change in advice.changes)
 
 
-def changed_items(findings: Findings) -> list[Item]:
+def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Item]:
     """Returns the changes with the largest share in the gain, equal advice shown together.
 
-    What the rows set aside contradict is not among them.
+    What the rows set aside contradict is not among them: that is asked for alone.
     """
     table = findings.table
     items = []
-    standing = [change for change in findings.changes if change.evidence != "contradicted"]
-    advised = sorted(together(table, standing), key=lambda advice: -gain_of(advice))
+    asked = [c for c in findings.changes if (c.evidence == "contradicted") == contradicted]
+    advised = sorted(together(table, asked), key=lambda advice: -gain_of(advice))
     for advice in advised[:MOST_MATTER]:
         first, many = advice.changes[0], [gaining_action(table, c.state) for c in advice.changes]
         chose, check = int(table.visits[many].sum()), int(table.held_out_visits[many].sum())

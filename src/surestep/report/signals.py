@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 
-from surestep._words import counted, floored, listed, number, percent
+from surestep._words import ceiled, counted, floored, listed, number, percent
 from surestep.certificates.registry import standing_of
 from surestep.model import Certificate, SignalClaim
 from surestep.sections import Column, Section, Table
@@ -100,12 +99,6 @@ def bound_words(part: SignalClaim) -> str:
     if lower > 0:
         return f"{better} by at least {number(lower, DIGITS)}"
     return f"{worse} by at most {number(0.0 - lower, DIGITS)}"
-
-
-def ceiled(chance: float) -> float:
-    """Returns a chance of as many digits as per cent are shown with, rounded up to stay a bound."""
-    digits = 100 if 0.1 <= chance <= 0.9 else 1000
-    return min(math.ceil(chance * digits) / digits, 1.0)
 
 
 def limit_words(part: SignalClaim, *, first: bool) -> str:

@@ -23,10 +23,17 @@ the mean of
 
 so the variances of these means add up over pairs; where episodes start adds that of V_I − V_b. An
 estimated π_b adds what it may be off (`certificates.practice`).
+
+**Lost cases.** A step of which nobody knows where it led is left out of the model, as if it had
+led where others did. At the worst it ended with the least that an end may earn, or went on to the
+situation that is worth least; at the best the other way round. A pair with n known and l lost
+steps, which are worth x in all, then has Q = (n (r + γ V) + x) / (n + l): it earns a mean and goes
+on with the discount γ n / (n + l).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +42,9 @@ from scipy.special import ndtri
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.certificates.practice import BehaviorDoubt
-from surestep.model import Counts, Policy, Problem
-from surestep.planning import evaluate, occupancy
+from surestep.model import Counts, DecisionLog, Policy, Problem
+from surestep.model.log import UNKNOWN
+from surestep.planning import evaluate, occupancy, performance
 
 SMALLEST_TAIL = 1e-300  # below, quantiles are not finite
 
@@ -120,6 +128,43 @@ def gain_interval(
         total += BehaviorDoubt.of(problem, estimated_from).variance()
     low, high = around(np.array([float(start)]), total, delta)
     return GainInterval(float(start), float(low[0]), float(high[0]))
+
+
+class LostGains(NamedTuple):
+    """The gain that the model of the data estimates if lost cases fared otherwise than others."""
+
+    worst: float  # all of them as badly as can be
+    opposed: float  # those of π_I as badly as can be, and those of π_b as well as can be
+
+
+def gains_of_lost(
+    problem: Problem, log: DecisionLog, policy: Policy, ending: tuple[float, float]
+) -> LostGains:
+    """Returns the gain under two suppositions about the steps that led nobody knows where.
+
+    `ending` is the range of what a step may earn that ends its episode.
+    """
+    model, lost = problem.estimate(), log.next_state == UNKNOWN
+    pair, reward, visits = log.pair[lost], log.reward[lost], problem.counts.visits
+    lost_steps = np.bincount(pair, minlength=visits.size)
+    steps, owner = np.maximum(visits + lost_steps, 1), arrays.run_owners(model.offsets)
+    known = np.where(lost_steps > 0, visits / steps, 1.0)
+    never, situations = visits == 0, problem.counts.pairs.state[visits > 0]
+
+    def supposed(each: Policy, *, best: bool) -> float:
+        value, pick = evaluate(model, each)[situations], np.maximum if best else np.minimum
+        worth = pick(ending[best], reward + problem.single_discount * pick.reduce(value))
+        added = np.bincount(pair, weights=worth, minlength=visits.size) / steps
+        filled = replace(
+            model,
+            reward=known[owner] * model.reward + added[owner],
+            discount=known * model.discount,
+            ending_reward=np.where(never, known * model.ending_reward + added, 0.0),
+        )
+        return performance(filled, each)
+
+    worst, today = supposed(policy, best=False), problem.behavior
+    return LostGains(worst - supposed(today, best=False), worst - supposed(today, best=True))
 
 
 def step_means(problem: Problem, value: FloatArray) -> Ends:

@@ -96,7 +96,9 @@ class Estimates(TypedDict):
     """ρ of π_b and of the new policy in the estimated MDP of what chose the policy.
 
     Where that is only a part of the log, `gain_of_all` is the gain in the MDP of all of it, and
-    `held_out_gain` that in the MDP of the rest, with an interval of about 1 − δ.
+    `held_out_gain` that in the MDP of the rest, with an interval of about 1 − δ. Where cases were
+    lost, `lost_worst` is the gain if all fared as badly as can be, `lost_opposed` if those of π_I
+    did and those of π_b fared as well as can be.
     `episodes_for_proof` is about how many episodes like these would prove a gain where these do
     not, as that part expects; None where a hundred times as many would not.
     """
@@ -107,6 +109,8 @@ class Estimates(TypedDict):
     held_out_gain: NotRequired[float]
     held_out_low: NotRequired[float]
     held_out_high: NotRequired[float]
+    lost_worst: NotRequired[float]
+    lost_opposed: NotRequired[float]
     episodes_for_proof: NotRequired[int | None]
 
 

@@ -235,24 +235,15 @@ class SplitMDP(Split):
     """An MDP in two-successor (k-successor) form, and the map back to the model it was made of."""
 
     mdp: FiniteMDP
-    original_reward: FloatArray  # [T] a split row holds only means of them
+    made_of: FiniteMDP
 
     __repr__ = short_repr("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
 
     def original(self) -> FiniteMDP:
-        """Returns the original MDP; probabilities are products along paths, up to rounding."""
-        states, pairs = self.trees.original.num_states, self.trees.original.num_pairs
-        return FiniteMDP(
-            self.trees.original,
-            self.original_offsets,
-            self.original_successor,
-            self.trees.products(self.mdp.probability, self.original_successor.size),
-            self.original_reward,
-            self.mdp.discount[:pairs],
-            self.mdp.initial[:states],
-            self.mdp.ending_reward[:pairs],
-            endless=self.mdp.endless,
-        )
+        """Returns the original MDP, exactly: products along paths have its probabilities but for
+        rounding, and a split row holds only means of its rewards.
+        """
+        return self.made_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -329,9 +320,10 @@ def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
         trees.extended(mdp.discount, 1.0),
         trees.extended(mdp.initial, 0.0),
         trees.extended(mdp.ending_reward, 0.0),
+        marks={label: trees.extended(states, False) for label, states in mdp.marks.items()},
         endless=mdp.endless,
     )
-    return SplitMDP(trees, mdp.offsets, mdp.successor, split, mdp.reward)
+    return SplitMDP(trees, mdp.offsets, mdp.successor, split, mdp)
 
 
 def split_counts(counts: Counts, k: int) -> SplitCounts:
