@@ -511,9 +511,8 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
             name: converted(table.get(name), type_of, name, InvalidParameter)
             for name, type_of in aside.items()
         }
-        name, own = table["name"], dict[str, Any]()
-        if kind is not EnvironmentSpec:
-            name, own = read_settings(name)  # such as spibb:n_wedge=50
+        called, plain = table["name"], kind is EnvironmentSpec
+        name, own = (called, {}) if plain else read_settings(called)  # spibb:n_wedge=50
         settings = own | {name: x for name, x in table.items() if name not in ("name", *aside)}
         choices = [choices_of(name, value) for name, value in settings.items()]
         for chosen in itertools.product(*choices):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,13 +51,11 @@ class Column(NamedTuple):
     rows: int  # that have a value
 
     @property
-    def spacing(self) -> int:
-        """Returns by how much the numbers go up, 1 where that is no whole number above it."""
-        low, high = self.least, self.greatest
-        if not self.numbers or low is None or high is None or not 1 < self.distinct < self.rows:
-            return 1
-        gap = (high - low) / (self.distinct - 1)
-        return int(gap) if gap > 1 and gap.is_integer() else 1
+    def gap(self) -> float:
+        """Returns by how much its numbers go up on average; infinite where it has others."""
+        if not self.numbers or self.least is None or self.greatest is None:
+            return math.inf
+        return (self.greatest - self.least) / max(self.distinct - 1, 1)
 
 
 class Guess(NamedTuple):
@@ -152,9 +151,7 @@ def fits(role: str, column: Column) -> bool:
         many = MANY <= column.distinct <= column.rows / 2 and not column.stamps
         return many and not has_hint(column.name, HINTS["action"])
     if role == "step":  # numbers with few gaps between them, or equal ones
-        known = column.numbers and column.least is not None and column.greatest is not None
-        few = known and column.greatest - column.least < 2 * column.distinct  # type: ignore[operator]
-        return few or column.spacing > 1
+        return column.gap < 2 or (column.gap.is_integer() and column.distinct < column.rows)
     return role != "reward" or column.numbers
 
 
@@ -176,9 +173,10 @@ def text_of(
     if description.reader.given():
         lines.append(f"reader = {written(description.reader.given())}")
     step = "".join(guesses.get("step", NOTHING).columns)
-    if step and (gap := by_name[step].spacing) > 1:
-        numbered = f"SELECT * REPLACE ({sql_name(step)} // {gap} AS {sql_name(step)}) FROM log"
-        lines.append(f"query = {written(numbered)}  # it goes up by {gap}; steps have no gaps")
+    gap = by_name[step].gap if step else 1.0
+    if gap > 1 and gap.is_integer():
+        numbered = f"SELECT * REPLACE ({sql_name(step)} // {gap:.0f} AS {sql_name(step)}) FROM log"
+        lines.append(f"query = {written(numbered)}  # it goes up by {gap:.0f}; steps have no gaps")
     else:
         lines.append('# query = "SELECT * FROM log WHERE …"  # to prepare rows: docs/recipes.md')
     told = {"terminated", "truncated", "next_state"} & guesses.keys()

@@ -258,7 +258,7 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
                     raise looks_ahead(f"{late}to it{without}")
 
 
-def choose_cases(database: Any, query: Query, link: Sequence[str]) -> list[tuple[str]]:
+def choose_cases(database: Any, query: Query, link: Sequence[str]) -> Any:
     """Makes the table of the cases that are tried; returns their names.
 
     Half of them are such that the query leaves out rows of them, where there are so many.
@@ -268,10 +268,7 @@ def choose_cases(database: Any, query: Query, link: Sequence[str]) -> list[tuple
     turn = f"row_number() OVER (PARTITION BY {lost} ORDER BY md5({text}))"
     chosen = f"SELECT {case} FROM {LOG} GROUP BY {case} ORDER BY {turn} LIMIT {CASES}"
     database.execute(f"CREATE TABLE {ALL} AS FROM {LOG} SEMI JOIN ({chosen}) USING ({case})")
-    names: list[tuple[str]] = database.execute(
-        f"SELECT DISTINCT {text} FROM {ALL} ORDER BY ALL"
-    ).fetchall()
-    return names
+    return database.execute(f"SELECT DISTINCT {text} FROM {ALL} ORDER BY ALL").fetchall()
 
 
 def left_out(link: Sequence[str]) -> str:
@@ -325,14 +322,12 @@ def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:
         return {}
     with made.workshop.locked(made.query) as database:
         link = link_of(database, made.keys)
-        values = as_texts([*link, reward])
+        values, number = as_texts([*link, reward]), f"TRY_CAST({sql_name(reward)} AS DOUBLE)"
         other = f"SELECT {values} FROM {RESULT} EXCEPT SELECT {values} FROM {LOG} LIMIT 1"
-        number = f"TRY_CAST({sql_name(reward)} AS DOUBLE)"
-        ((low, high),) = database.execute(
-            f"SELECT min({number}), max({number}) FROM {left_out(link)} WHERE isfinite({number})"
-        ).fetchall()
-        changed = database.execute(other).fetchall()
-    return {} if changed or low is None else {LEFT_OUT: (low, high)}
+        lost = f"SELECT {number} AS lost FROM {left_out(link)} WHERE isfinite({number})"
+        ends = f"SELECT min(lost), max(lost) FROM ({lost}) HAVING count(*) > 0"
+        found = [] if database.execute(other).fetchall() else database.execute(ends).fetchall()
+    return {LEFT_OUT: found[0]} if found else {}
 
 
 def check_cases(database: Any, query: Query, link: Sequence[str]) -> None:
