@@ -33,6 +33,7 @@ from surestep.certificates.practice import BehaviorDoubt, ReturnsBet, paid_retur
 from surestep.environments import make
 from surestep.model import Statement
 from surestep.model.counts import Counts
+from surestep.model.signals import Signal
 from surestep.results.advantage_intervals import gain_interval
 
 LEARNS = Stitched(series=96)
@@ -481,3 +482,12 @@ def test_the_interval_of_the_best_guess_holds_what_was_really_done():
             missed[name] += not low <= truth <= high
     assert missed["as estimated"] <= allowed_failures(number)
     assert missed["as exact"] >= 2 * allowed_failures(number)
+
+
+def test_several_signals_have_one_baseline(always):
+    problem, policy, _ = same_arms(np.random.default_rng(0))
+    again = Signal(name="again", problem=problem, margin=0.5)
+    claim = certify(replace(problem, signals=(again,)), policy, LEARNS)
+    assert not claim.figures["returns_of_practice"]
+    assert Statement("behavior-estimated-apart") in claim.assumptions
+    assert len(claim.signals) == 2

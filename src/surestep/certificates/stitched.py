@@ -225,7 +225,8 @@ class Stitched:
         log, share = usable_log(training), self.train_share or PLANNING_SHARE
         stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
         foreseen = grown(training, 1 + ratio) if self.may_have_tails(training, log) else training
-        folds, returns = dict[int, Planning](), self.planned_returns(training, log)
+        returns = self.planned_returns(training, log)
+        folds: dict[int, Planning] = {}
         for p, policy in enumerate(policies):
             if (policy.probability == behavior).all() and not training.alone:
                 continue
