@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import hypothesis.strategies as st
@@ -105,3 +106,35 @@ def test_a_certificate_has_the_claim_where_it_is_asked_for():
     assert not any(name.startswith("worst") for name in plain.figures)
     assert asked.lower == plain.lower
     assert -1 <= asked.figures["worst_lower"] < 0.5
+
+
+def from_then(early, late, reward_early=0.5, reward_late=0.5):
+    """A log whose first three tenths, which plan, have these actions and rewards, and the rest."""
+    action = np.append(np.resize(early, 600), np.resize(late, 1400))
+    return one_step(action, np.repeat([reward_early, reward_late], (600, 1400)))
+
+
+def test_what_the_planning_part_never_shows_is_not_read():
+    """The rest of the log has the second action in plenty; a round counts with the least return."""
+    found = figures(from_then([0], [0, 1], reward_late=1.0))
+    assert found["worst_policy"] == 0.0
+    assert found["worst_rounds"] > 100
+    assert found["worst_behavior"] is not None
+
+
+def test_what_the_planning_part_shows_once_is_read():
+    assert figures(from_then([1, *[0] * 599], [0, 1])) == {"worst_lower": None, "worst_rounds": 0}
+
+
+def test_returns_are_those_of_the_judging_part():
+    """The planning part earns nothing, the rest 1: all but the width of the band."""
+    found = figures(from_then([0, 1], [0, 1], 0.0, 1.0))
+    assert 0.2 < found["worst_policy"] < found["worst_behavior"] == 1.0
+    assert figures(from_then([0, 1], [0, 1], 1.0, 0.0))["worst_policy"] == 0.0
+
+
+def test_the_seed_draws_the_rounds():
+    rng = np.random.default_rng(4)
+    problem = one_step(rng.integers(2, size=2000), rng.random(2000))
+    drawn = {figures(problem, replace(TENTH, seed=seed))["worst_behavior"] for seed in range(4)}
+    assert len(drawn) == 4

@@ -1,13 +1,14 @@
 """Bounds that the data refute: what they may be off by, and which rewards count."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from support.problems import uniform_problem
 from surestep import Counts, DecisionLog, Pairs
-from surestep.certificates.refuting import check_reward_bounds, check_values
+from surestep.certificates.refuting import check_returns, check_reward_bounds, check_values
 from surestep.errors import RefutedBounds
 from surestep.model.counts import LoggedRewards
 
@@ -161,3 +162,17 @@ def test_an_end_may_exceed_its_bounds_by_a_rounding(end, beyond):
     text = refuted(check_values, problem_of(counts_of(known(3, further))))
     assert text.startswith("state 1, action 0 earns")
     assert not refuted(check_values, problem_of(counts_of(known(2, further))))
+
+
+def test_returns_are_of_whole_episodes_unless_their_rests_are_asked_for():
+    """The second step loses 5, the episode nothing: only its rest is beyond."""
+    pairs = Pairs.full(2, 1)
+    log = DecisionLog(
+        pairs, [0, 0], [0, 0], [5.0, -5.0], [0, 1], [False, True], [False, False], [0, 2]
+    )
+    problem = uniform_problem(log.counts(), 1.0, (-9.0, 9.0))
+    assert not refuted(check_returns, problem, log, (-1.0, 1.0))
+    rests = refuted(partial(check_returns, rests=True), problem, log, (-1.0, 1.0))
+    assert rests.startswith("from episode 0, step 1 on, -5 is earned, expected -1.0 to 1.0")
+    assert not refuted(partial(check_returns, rests=True), problem, log, (-5.0, 1.0))
+    assert "step 0 on, 0 is earned" in refuted(check_returns, problem, log, (1.0, 2.0))

@@ -11,8 +11,8 @@ from support.remembering_worlds import remembering_log
 from surestep import DecisionLog, Pairs
 from surestep.checks import shuffling
 from surestep.checks.check import GivenLog
+from surestep.checks.model_returns import SAME, trail_of, walked
 from surestep.checks.model_returns import check as model_check
-from surestep.checks.model_returns import trail_of, walked
 from surestep.kernels.shuffles import room_to_walk, walk_trails
 from surestep.model.problem import estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import evaluate
@@ -273,3 +273,14 @@ def test_where_no_order_differs_there_is_nothing_to_compare():
         assert check.why == "nothing-to-compare"
     same = log_of(*([(0, 0.1, 0), (0, 0.1, 0, "stopped")] for _ in range(50)))
     assert model_check(GivenLog(same, 0, 0.01, NAMES, 0.9)).why == "nothing-varies"
+
+
+def test_only_roundings_of_what_steps_earned_count_as_nothing():
+    """Roundings of the largest reward and the largest value together: here of 1,000 each."""
+    unit, most = SAME * 1_000.0, 2.0  # of units
+    excess = np.array([0.5, 1.9, -1.9, 2.1, -2.1, -900.0])
+    log = log_of(*([(0, -1_000.0 - part * unit, 3, "over")] for part in excess[:-1]),
+                 [(0, -100.0, 3, "over")], [(1, 0.0, 3, "over")])  # fmt: skip
+    found = trail_of(log, DISCOUNT, np.array([-1_000.0, 0.0, 0.0, 0.0]), np.arange(2)).excess
+    expected = [0.0 if abs(part) <= most else -part * unit for part in excess[:-1]]
+    assert found.tolist() == pytest.approx([*expected, 900.0, 0.0], rel=1e-3, abs=0.0)

@@ -107,6 +107,24 @@ def test_how_seldom_is_said_in_words(visits, n_wedge, said):
     assert ("at most" in sentences) == (visits[1] > 0)
 
 
+@pytest.mark.parametrize(
+    ("probability", "goes"),
+    [(1.0, "all"), (1 - 1e-12, "all"), (1 - 1e-9, "the rest of the"), (0.9, "the rest of the")],
+)
+def test_all_probability_is_all_but_for_rounding(probability, goes):
+    explained = explanation_of((30, 20, 1))
+    first, second, third = explained.actions
+    shares = probability, 1 - probability, 0.0
+    actions = (
+        each._replace(probability=share)
+        for each, share in zip((first, second, third), shares, strict=True)
+    )
+    (said,) = (
+        words for words in in_words(replace(explained, actions=tuple(actions))) if "Among" in words
+    )
+    assert f"tried more often, {goes} probability goes to '0, 1', whose estimated" in said
+
+
 def test_an_end_leaves_nothing_to_decide(out):
     result = run_surestep("explain", out, "--state", "(end)", "--state", "(end)")
     assert result.exit_code == 0, result.output

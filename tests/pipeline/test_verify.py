@@ -22,10 +22,11 @@ from support.log_tables import frame_of, write_table
 from surestep._blocks import BlockFolder
 from surestep.description import DEFAULT_CERTIFICATES, described
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
-from surestep.io import write_counts
+from surestep.io import read_log, write_counts
 from surestep.io.counts.labelled import counts_digest
 from surestep.model import Statement
 from surestep.pipeline import Verification, certify_result, open_source, verify, verify_result
+from surestep.pipeline.certify import log_again
 from surestep.pipeline.improve import draft
 from surestep.results.result import certificates_from_json
 
@@ -481,6 +482,28 @@ def test_learnt_states_are_learnt_again_and_judged(state, measured, tmp_path):
     assert judged.certificates[0].lower == pytest.approx(again.lower)
     assert judged.certificates[0].assumptions == again.assumptions
     assert "states-learnt" in {statement.code for statement in again.assumptions}
+
+
+def test_another_log_is_judged_with_the_bins_of_the_result(tmp_path):
+    """Those of quantiles, beside states that are learnt: its own quantiles are other numbers."""
+    rng, logs = np.random.default_rng(3), {}
+    for name, shift in (("first", 0), ("later", 3)):
+        lines = ["episode,step,x,y,action,reward,terminated"]
+        for i in range(240):
+            x, y, action = rng.integers(10), rng.integers(4) + shift, rng.integers(2)
+            earned = int(action == (x > 4))
+            lines.append(f"{i // 3},{i % 3},{x},{y},{'ab'[action]},{earned},{i % 3 == 2}")
+        logs[name] = tmp_path / f"{name}.csv"
+        logs[name].write_text("\n".join(lines) + "\n")
+    bins = LEARNT["bins"] | {"y": {"quantiles": 2}}
+    columns = {"state": ["y", "condition"]}
+    told = LEARNT | {"bins": bins, "certificates": JUDGES}
+    surestep.improve(logs["first"], columns=columns, **told).save(tmp_path / "out")
+    source = log_again(surestep.load(tmp_path / "out"), logs["later"], None, allow_query=False)
+    (edges,) = surestep.load(tmp_path / "out").table.vocabulary.binnings.values()
+    assert source.counts().binnings["y"] == edges
+    own = read_log(logs["later"], columns={"state": "y"}, bins={"y": {"quantiles": 2}})
+    assert own.counts().binnings["y"] != edges
 
 
 def test_states_are_not_learnt_from_the_returns_that_judge_them(measured):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from support.log_tables import COLUMNS, DERIVED, KINDS, frame_of, rows_of, write_table
 from support.strategies import decision_logs
+from surestep import Pairs
 from surestep.errors import FileFailure, InvalidCounts, InvalidLog, ShapeMismatch, SurestepError
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.counts import file
@@ -154,6 +155,24 @@ def test_counts_of_an_older_version_are_read():
     assert (counts.rows_read, counts.states) == (4, (("a", "< 50"), ("a", ">= 50"), ("b", "< 50")))
     assert counts.transitions.reward_sum.tolist() == [50, -25, 200, 100]
     assert counts.signals["harm"].transitions.reward_sum.tolist() == [0, 0, 0, -1]
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_what_the_log_does_and_pairs_do_not_allow_is_named(missing):
+    """Of the rows of three pairs, that which the pairs lack."""
+    does = [("a", "x"), ("a", "y"), ("b", "y")]
+    rows = [
+        {"state": s, "action": a, "reward": 1, "next_state": "b", "terminated": False}
+        for s, a in does
+    ]
+    enabled = [pair for pair in (*does, ("b", "x")) if pair != does[missing]]
+    taken = [[a for there, a in sorted(enabled) if there == s] for s in "ab"]
+    pairs = Pairs([0, len(taken[0]), 3], ["xy".index(a) for each in taken for a in each], 2,
+                  ["a", "b"], ["x", "y"])  # fmt: skip
+    state, action = does[missing]
+    words = f"takes action '{action}' in state '{state}', where it is not enabled"
+    with pytest.raises(ShapeMismatch, match=words):
+        read_log(frame_of(rows, tuple(rows[0]))).counts().to_counts(pairs)
 
 
 def with_values(good, column, value, path):

@@ -683,3 +683,21 @@ def test_states_of_all_types_are_called_in_act_as_in_the_log(tmp_path):
     for number in (1, 4, 8):
         now = prepared_case(Query(sql), made.keys, made.types, rows[:number])
         assert words.label_of("state", now) in counts.states
+
+
+def test_a_case_is_asked_for_where_rows_of_the_files_become_episodes(tmp_path):
+    """Rows that are episodes of their own, or say what follows, need none."""
+    path = tmp_path / "log.csv"
+    path.write_text("who,day,ward,drug,gain,after\n" + "1,0,a,x,1,b\n1,1,b,y,0,a\n2,0,a,y,1,a\n")
+    one = "SELECT row, ward AS state, drug AS action, gain AS reward FROM log"
+    alone = read_log(path, query=one)
+    assert (alone.columns.episode, alone.table.made.query.case) == ("(every row)", None)
+    assert alone.counts().rows_read == 3
+    told = one.replace("gain AS", "after AS next_state, false AS terminated, gain AS")
+    following = read_log(path, query=told)
+    assert (following.columns.episode, following.table.made.query.case) == (None, None)
+    assert following.counts().rows_read == 3
+    several = one.replace("row,", "row, who AS episode, day AS step, day = 1 AS terminated,")
+    with pytest.raises(InvalidLog, match="nobody says which rows of the files belong together"):
+        read_log(path, query=several)
+    assert read_log(path, query=several, case="who").table.made.query.case == "who"
