@@ -204,7 +204,7 @@ def test_what_would_settle_it_is_a_range_and_no_word_where_cases_stopped():
         return proof_words(found, [NO_PROOF, claim("posterior", 0.1, MARKOV, *assumed)])
 
     assert words(2_900).startswith("The log has 574 episodes; about 2,900 to 8,700 in all may")
-    assert words(574).startswith("A proof was within reach: another log of this size")
+    assert words(574).startswith("A proof was within reach: a log of this size to 3 times that")
     assert all("looking until it turns green proves nothing" in words(n) for n in (574, 2_900))
     assert words(None) == "More episodes like these alone would not settle it."
     assert words(2_900, STOPPING) is words(2_900, Statement("stopped-by-clock")) is None

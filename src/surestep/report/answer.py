@@ -286,10 +286,10 @@ def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
     if wanted is None:
         return f"More episodes like these alone would not settle it.{ranges}"
     size = f"{about(wanted)} to {about(AT_MOST_TIMES * wanted).removeprefix('about ')} in all"
-    said = f"The log has {there:,} episodes; {size} may settle it.{ranges}"
+    said = f"The log has {there:,} episodes; {size}"
     if wanted <= there:
-        said = f"A proof was within reach: another log of this size may settle it.{ranges}"
-    return f"{said} {LOOK_AGAIN}"
+        said = f"A proof was within reach: a log of this size to {AT_MOST_TIMES} times that"
+    return f"{said} may settle it.{ranges} {LOOK_AGAIN}"
 
 
 # ---- the numbers --------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def lost_item(lost: int, findings: Findings) -> Item:
         worst, opposed = (signed(found[name], DIGITS) for name in ("lost_worst", "lost_opposed"))
         what_if = (
             f"If all of them went as badly as can be, the best guess is {worst}; if only those of "
-            f"the new policy did, and those of today went as well as can be, {opposed}."
+            f"the new policy did, and those of today's policy went as well as can be, {opposed}."
         )
     mood: Mood = "bad" if found.get("lost_worst", 0.0) <= 0 else "caution"
     return Item("Lost cases", f"{said} {what_if}", "Find out why they stopped.", "!", mood)
