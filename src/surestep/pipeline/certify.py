@@ -301,8 +301,8 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
     words, deciding = table.vocabulary, table.num_deciding
     if (words.state_columns, words.action_columns) != (counts.state_columns, counts.action_columns):
         raise ShapeMismatch("the log has other columns of states or actions than the result")
-    decided = {label for label, yes in zip(counts.states, counts.decided, strict=True) if yes}
-    ends = {*words.states[deciding:]} - decided
+    going = {label for label, yes in zip(counts.states, counts.goes_on, strict=False) if yes}
+    ends = {*words.states[deciding:]} - going
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
     known = words.states[:deciding]
     label_tables.check_listed("state", words.state_columns, known, met, "the policy", log)

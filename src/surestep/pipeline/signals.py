@@ -120,7 +120,9 @@ def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
     expected = f"expected a condition on {', '.join(map(repr, words.state_columns))}"
     if re.search(r"\bselect\b|;|--|/\*", condition, re.IGNORECASE):
         raise InvalidParameter(f"unsafe.states is {condition!r}, {expected} alone")
-    columns = dict(zip(words.state_columns, zip(*words.states, strict=True), strict=True))
+    # An end of its own, of a state in which others went on, is as unsafe as the state.
+    states = [[re.sub(r"( \(end\))+$", "", text) for text in label] for label in words.states]
+    columns = dict(zip(words.state_columns, zip(*states, strict=True), strict=True))
     table = {name: np.array(labels, object) for name, labels in columns.items()}
     with duckdb.connect() as database:
         database.register("labels", {"place": np.arange(len(words.states)), **table})

@@ -1,0 +1,90 @@
+"""Are episodes copies of each other?
+
+Episodes that are equal in all columns but the ids are honest where that is likely. Two ways show
+that it is not; each raises a false alarm in about one log of a million.
+
+**By the model.** q(x) is the chance of an episode x: of its start, and at each step of its action,
+reward and next state, given the state and the step before, by the frequencies of the log. Two of n
+honest episodes are equal with q(x) below ε with a chance of at most ε n(n − 1)/2.
+
+**By a column of mostly distinct values**, such as a measurement, for episodes of few steps, whose
+q is never small. Let g contents occur more than once, and c share the values of that column with
+another one. Honest rows of the same value have the same action with about the chance κ of any two.
+So at most about λ = (c + 1) κ / (1 − κ) contents repeat, and P(Poisson(λ) ≥ g) ≤ e^(g − λ) (λ/g)^g.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
+from surestep.checks.check import Check, GivenLog, Kind
+from surestep.checks.past import shifted
+from surestep.model.log import DecisionLog
+
+ALARM = 1e-6
+
+
+def check(given: GivenLog) -> Check | None:
+    """Looks for episodes that are equal, though chance hardly makes them so."""
+    if given.contents is None:
+        return None
+    content, distinct = given.contents
+    _, first, place, times = np.unique(content, True, True, True)
+    pairs, many = math.comb(content.size, 2), times[place] > 1
+    unlikely = many & (log_chance(given.rows) + math.log(max(pairs, 1)) < math.log(ALARM))
+    if distinct is not None and beyond_chance(given.rows, times, distinct[first]):
+        unlikely = many
+    copies = int(np.count_nonzero(unlikely)) - np.unique(place[unlikely]).size
+    return Check.failing(KIND.code, copies > 0, copies=float(copies))
+
+
+def log_chance(log: DecisionLog) -> FloatArray:
+    """Returns the logarithm of q of each episode [E]."""
+    seen = shifted(log, log.pair + 1) * np.int64(log.pairs.num_states) + log.state
+    reward = np.unique(log.reward, return_inverse=True)[1]
+    here = numbered(seen)
+    chance = frequency(numbered(here, log.action, reward, log.next_state)) / frequency(here)
+    first = log.state[log.episode_offsets[:-1]]
+    started: FloatArray = np.log(frequency(first) / log.num_episodes)
+    return started + arrays.run_sums(np.log(chance), log.episode_offsets)
+
+
+def numbered(*keys: IntArray) -> IntArray:
+    """Returns a number [N] for each combination of keys [N]."""
+    number = np.zeros(keys[0].size, np.int64)
+    for key in keys:
+        number = np.unique(number * (int(key.max()) + 2) + key, return_inverse=True)[1]
+    return number
+
+
+def frequency(key: IntArray) -> FloatArray:
+    """Returns how often each key [N] occurs."""
+    return np.bincount(key)[key].astype(np.float64)
+
+
+def beyond_chance(log: DecisionLog, times: IntArray, distinct: IntArray) -> bool:
+    """Tells whether more contents [C] occur several `times` than chance explains."""
+    repeated, sharing = int((times > 1).sum()), distinct.size - np.unique(distinct).size
+    alike = float((frequency(log.action) / log.num_steps).mean())
+    mean = (sharing + 1) * alike / (1 - alike) if alike < 1 else math.inf
+    if repeated <= mean:
+        return False
+    bound = repeated - mean + repeated * math.log(mean / repeated)
+    return bound < math.log(ALARM)
+
+
+KIND = Kind(
+    code="copies",
+    title="Episodes are copies of others",
+    failed="{copies:episode} equal another one in every column but the ids, more than chance "
+    "explains. A copy is no evidence, but it was counted as some. Keep one of each, and repeat the "
+    "analysis.",
+    figures=("copies",),
+    against="markov",
+    forbids_proof=lambda check, certificate: True,
+    of_log=check,
+)
