@@ -94,8 +94,8 @@ class GivenLog(NamedTuple):
     names: Sequence[str] = ()  # [S]
     discount: float | None = None
     columns: Mapping[str, Sequence[str]] = MappingProxyType({})  # label of each state [S] by column
-    # A digest of each episode [E], and of its values in a column of mostly distinct ones.
-    contents: tuple[IntArray, IntArray | None] | None = None
+    # Digests of episodes [1 or 2, E]: of all, and of values in a column of mostly distinct ones.
+    contents: IntArray | None = None
     whole: DecisionLog | None = None  # with rows of which nobody knows where they led
 
     @property

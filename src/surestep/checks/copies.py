@@ -9,8 +9,8 @@ honest episodes are equal with q(x) below ε with a chance of at most ε n(n −
 
 **By a column of mostly distinct values**, such as a measurement, for episodes of few steps, whose
 q is never small. Let g contents occur more than once, and c share the values of that column with
-another one. Honest rows of the same value have the same action with about the chance κ of any two.
-So at most about λ = (c + 1) κ / (1 − κ) contents repeat, and P(Poisson(λ) ≥ g) ≤ e^(g − λ) (λ/g)^g.
+another content. Two honest rows of one value have the same action with about the chance κ that any
+two have it, and the rest of the row must be the same, too. So P(g or more) ≤ κ^g C(g + c, c).
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ from surestep.checks.check import Check, GivenLog, Kind
 from surestep.checks.past import shifted
 from surestep.model.log import DecisionLog
 
-ALARM = 1e-6
+LOG_ALARM = math.log(1e-6)
 
 
 def check(given: GivenLog) -> Check | None:
     """Looks for episodes that are equal, though chance hardly makes them so."""
     if given.contents is None:
         return None
-    content, distinct = given.contents
+    content, *distinct = given.contents
     _, first, place, times = np.unique(content, True, True, True)
     pairs, many = math.comb(content.size, 2), times[place] > 1
-    unlikely = many & (log_chance(given.rows) + math.log(max(pairs, 1)) < math.log(ALARM))
-    if distinct is not None and beyond_chance(given.rows, times, distinct[first]):
-        unlikely = many
+    unlikely = many & (log_chance(given.rows) + math.log(max(pairs, 1)) < LOG_ALARM)
+    for values in distinct:
+        repeated, shared = int((times > 1).sum()), first.size - np.unique(values[first]).size
+        same = float((frequency(given.rows.action) / given.rows.num_steps).mean())  # κ
+        chance = repeated * math.log(same) + math.log(math.comb(repeated + shared, shared))
+        unlikely |= many & (chance < LOG_ALARM)
     copies = int(np.count_nonzero(unlikely)) - np.unique(place[unlikely]).size
     return Check.failing(KIND.code, copies > 0, copies=float(copies))
 
@@ -64,17 +67,6 @@ def numbered(*keys: IntArray) -> IntArray:
 def frequency(key: IntArray) -> FloatArray:
     """Returns how often each key [N] occurs."""
     return np.bincount(key)[key].astype(np.float64)
-
-
-def beyond_chance(log: DecisionLog, times: IntArray, distinct: IntArray) -> bool:
-    """Tells whether more contents [C] occur several `times` than chance explains."""
-    repeated, sharing = int((times > 1).sum()), distinct.size - np.unique(distinct).size
-    alike = float((frequency(log.action) / log.num_steps).mean())
-    mean = (sharing + 1) * alike / (1 - alike) if alike < 1 else math.inf
-    if repeated <= mean:
-        return False
-    bound = repeated - mean + repeated * math.log(mean / repeated)
-    return bound < math.log(ALARM)
 
 
 KIND = Kind(

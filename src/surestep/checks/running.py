@@ -25,7 +25,7 @@ def check_log(
     discount: float | None = None,
     drawn_from: int = 0,
     columns: Mapping[str, Sequence[str]] | None = None,
-    contents: tuple[IntArray, IntArray | None] | None = None,
+    contents: IntArray | None = None,
 ) -> tuple[Check, ...]:
     """Returns the checks of a log, or that none was made and why; `names` [S] are those of states.
 
@@ -40,11 +40,9 @@ def check_log(
     whole, log = log, log.with_outcomes()
     given = given_log(log)._replace(names=names, discount=discount, columns=columns or {})
     chosen = looked_at(whole, given.seed)
+    if contents is not None and contents.shape[1] == whole.num_episodes:
+        given = given._replace(contents=contents[:, chosen])
     given = given._replace(whole=whole.episodes(chosen))
-    if contents is not None and contents[0].size == whole.num_episodes:
-        content, distinct = contents
-        some = None if distinct is None else distinct[chosen]
-        given = given._replace(contents=(content[chosen], some))
     checks = (kind.of_log(given) for kind in of_log if kind.of_log is not None)
     made = [check for check in checks if check is not None]
     return tuple(of_drawn(made, given.log.num_episodes, max(log.num_episodes, drawn_from)))

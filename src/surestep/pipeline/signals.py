@@ -94,7 +94,8 @@ def counted(
             f"the counts have no signal {name!r}; expected counts of a description with it (they "
             f"have {known})"
         )
-    return source.labelled.signals[name], None
+    counts = source.labelled.signals[name]
+    return replace(counts, ends_apart=source.labelled.ends_apart), None
 
 
 def unsafe_signal(problem: Problem, unsafe: BoolArray, rule: Unsafe) -> Signal:

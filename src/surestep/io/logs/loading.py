@@ -247,27 +247,19 @@ def in_time(roles: RoleSql) -> str:
     return f"(SELECT * REPLACE ({in_order} AS {ROW}) FROM log)"
 
 
-def contents_of(
-    database: Any, roles: RoleSql, names: Sequence[str]
-) -> tuple[IntArray, IntArray | None]:
-    """Returns a digest of each episode [E] of the view `log`, and one of some of its values.
+def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> IntArray:
+    """Returns a digest of each episode of the view `log`, and maybe one of some values [1 or 2, E].
 
-    The first is of all columns `names` but ids: of no role, neither times nor fractions, and
-    another one in every row. The second is of a column of mostly distinct values, such as a
-    measurement; None where there is none.
+    The first is of all columns `names` but ids: those of no role that differ in every row. The
+    second is of a column of mostly distinct values, such as a measurement, where there is one.
     """
     known = {name for columns in roles.mapping.by_role().values() for name in columns}
-    asked, text = list[str](), "CAST({} AS VARCHAR)"
-    for name in map(sql_name, names):
-        fraction = f"TRY_CAST({text.format(name)} AS DOUBLE) % 1 <> 0"
-        time = f"TRY_CAST({text.format(name)} AS TIMESTAMP) IS NOT NULL"
-        asked += [f"count(DISTINCT {name})", f"bool_or(coalesce({fraction}, {time}))"]
-    rows, *found = database.execute(f"SELECT count(*), {', '.join(asked)} FROM log").fetchone()
-    by_name, measured = (dict(zip(names, found[i::2], strict=True)) for i in (0, 1))
-    told = [name for name in names if name in known or measured[name] or by_name[name] < rows]
-    content = f"hash({', '.join(map(sql_name, told))})"
+    asked = ", ".join(f"count(DISTINCT {sql_name(name)})" for name in names)
+    rows, *found = database.execute(f"SELECT count(*), {asked} FROM log").fetchone()
+    different = dict(zip(names, found, strict=True))
+    told = [name for name in names if name in known or different[name] < rows]
+    content, fine = f"hash({', '.join(map(sql_name, told))})", max(told, key=different.__getitem__)
     (contents,) = database.execute(f"SELECT count(DISTINCT {content}) FROM log").fetchone()
-    fine = max(told, key=lambda name: by_name[name])
     assert roles.episode is not None
     digests = database.execute(
         "SELECT hash(list(content ORDER BY step)) AS content, hash(list(fine ORDER BY step)) AS "
@@ -275,8 +267,8 @@ def contents_of(
         f"{roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
         f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
     ).fetchnumpy()
-    first, second = (np.asarray(digests[name]).view(np.int64) for name in ("content", "fine"))
-    return first, second if by_name[fine] > MOSTLY * contents else None
+    both = np.stack([np.asarray(digests[name]).view(np.int64) for name in ("content", "fine")])
+    return both if different[fine] > MOSTLY * contents else both[:1]
 
 
 # A step was decided at its own place in time, and after all steps before it.

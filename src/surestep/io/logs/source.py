@@ -243,7 +243,7 @@ class LogSource:
             log = load_steps(database, roles, counted, pairs, **how)
         return arrays.altered(log, reward=0.0 - log.reward) if self.cost else log
 
-    def contents(self) -> tuple[IntArray, IntArray | None]:
+    def contents(self) -> IntArray:
         """Returns digests of the episodes, in the order of `load`; see `contents_of`."""
         names = [name for name in self.types if name != self.columns.episode]
         with connected(self.table, self.memory_limit) as database:
