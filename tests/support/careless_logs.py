@@ -148,4 +148,4 @@ def stream(seed, episodes):
     """A stream of rows without a column of episodes, as a discount of 0.95 were none."""
     table = stops_that_know(seed, episodes).table
     kept = {name: table[name] for name in ("state", "action", "reward")}
-    return Careless(kept, {"discount": 0.95, "running": (0, 1)}, -0.56, "run")
+    return Careless(kept, {"discount": 0.95, "running": (0, 1), "ending": (0, 1)}, -0.56, "run")

@@ -101,7 +101,8 @@ def told_after(
     found = dict[str, list[str]]()
     for name, column in zip(names, values, strict=True):
         labels, value = np.unique(column, return_inverse=True)
-        if after := values_told_after([*labels], value, offsets):
+        after = values_told_after(labels.tolist(), value, offsets)
+        if after := [text for text in after if text]:  # no missing ones
             found[name] = after
     return found
 
@@ -229,13 +230,12 @@ def text_of(
     if later:
         lines.append(f"# known only after the decision? {', '.join(map(written, later))}")
     for name, values in after.items():
-        over = f"{sql_name(name)} IN ({', '.join(map(sql_text, values))}) AS terminated"
-        lines += [
-            f"# {written(name)} is left out of the state: {', '.join(map(written, values))} stand "
-            "in last rows only,",
-            "# so it was known after the decision. If these are how episodes end: "
-            f"query = {written(f'SELECT *, {over} FROM log')}",
-        ]
+        shown = ", ".join(map(written, values))
+        lines.append(f"# {written(name)} is known after the decision: last rows alone have {shown}")
+        if "terminated" not in guesses:
+            over = f"{sql_name(name)} IN ({', '.join(map(sql_text, values))}) AS terminated"
+            query = written(f"SELECT *, {over} FROM log")
+            lines.append(f"# If these are how episodes end: query = {query}")
     costs = [name for name in later if has_hint(name, COSTS)]
     if costs and "reward" not in guesses:
         sign = written(f"SELECT *, -{sql_name(costs[0])} AS reward FROM log")
