@@ -71,12 +71,12 @@ def frequency(key: IntArray) -> FloatArray:
 
 KIND = Kind(
     code="copies",
-    title="Episodes are copies of others",
-    failed="{copies:episode} equal another one in every column but the ids, more than chance "
-    "explains. A copy is no evidence, but it was counted as some. Keep one of each, and repeat the "
-    "analysis.",
+    title="Episodes may be copies of others",
+    failed="Are these the same cases, counted twice? {copies:episode} equal another one in every "
+    "column but the ids, more than chance explains. If they are the same, keep one of each. If "
+    "not, add a column that tells them apart, such as their time. Then repeat the analysis.",
     figures=("copies",),
-    against="markov",
+    asks=True,
     forbids_proof=lambda check, certificate: True,
     of_log=check,
 )

@@ -48,22 +48,25 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     )
     drawn_from = 0 if facts.episodes is None or part is source else facts.episodes.number
     discount = source.description.stakes.discount
-    hidden = hidden_in(part, [labels.get(name, end) for name in names])
+    hidden = hidden_in(log, part, [labels.get(name, end) for name in names])
     found = check_log(log, names, discount=discount, drawn_from=drawn_from, **hidden)
     return (*found, Check.unchecked("hidden-causes", "no-result"))
 
 
-def hidden_in(source: LogSource | None, labels: Sequence[Label]) -> dict[str, Any]:
+def hidden_in(
+    log: DecisionLog | str, source: LogSource | None, labels: Sequence[Label]
+) -> dict[str, Any]:
     """Returns what checks look at beside steps: columns of the states' labels [S], and contents.
 
-    There is nothing without a log.
+    There is nothing without a log, and no contents of a large one.
     """
-    if source is None:
+    if isinstance(log, str) or source is None:
         return {}
     before = several(source.description.columns.known_before)
     columns = dict(zip(source.columns.state, zip(*labels, strict=True), strict=True))
     columns = {name: texts for name, texts in columns.items() if name not in before}
-    return {"columns": columns, "contents": source.contents()}
+    contents = source.contents() if log.num_steps <= MOST_CHECKED else None
+    return {"columns": columns, "contents": contents}
 
 
 def log_of_facts(
@@ -135,7 +138,7 @@ def result_checks(
         discount=discount,
     )
     drawn_from = 0 if source is evidence.source else evidence.counts.episodes.recorded
-    hidden = hidden_in(source, words.states)
+    hidden = hidden_in(log, source, words.states)
     of_log = check_log(log, state_names(words), discount=discount, drawn_from=drawn_from, **hidden)
     logs = {each.name: each.problem.log for each in problem.signals if not each.is_chance}
     return (*of_log, *check_signals(logs), *check_result(result))
