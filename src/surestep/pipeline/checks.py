@@ -42,10 +42,8 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     """Returns the checks of a log by itself; what counting refuses is not tested."""
     log, part = log_of_facts(source, facts)
     names = () if isinstance(log, str) else log.pairs.state_labels or ()
-    labels, end = (
-        {joined(label): label for label in facts.states},
-        ("",) * len(source.columns.state),
-    )
+    labels = {joined(label): label for label in facts.states}
+    end = ("",) * len(source.columns.state)
     drawn_from = 0 if facts.episodes is None or part is source else facts.episodes.number
     discount = source.description.stakes.discount
     hidden = hidden_in(log, part, [labels.get(name, end) for name in names])
