@@ -68,6 +68,7 @@ class Columns(Part, frozen=True):
     truncated: str | None = None
     propensity: str | None = None
     time: str | None = None
+    known_before: Several | None = None
 
 
 class Bin(Part, frozen=True):
@@ -242,6 +243,8 @@ HELP = {
     "columns.truncated": "Whether a clock stopped the recording there.",
     "columns.propensity": "The probability that the action had.",
     "columns.time": "When it was decided, or the episode began, if the log's order is another.",
+    "columns.known_before": "A column of the state that was known before the decision, though "
+    "values of it stand in last rows only; repeat it for several.",
     "bins": "Bins of a column: quantiles, width, edges; or states of several: tree, kmeans.",
     "reader": "How text files are written, in the words of DuckDB's reader.",
     "behavior.policy": "The policy that made the log: a table of state, action, probability; "

@@ -89,6 +89,7 @@ def test_failures_speak_against_what_certificates_say_they_assume():
         *("markov-next-state", "markov-reward", "model-returns", "drift-next-state"),
         "drift-reward",
     }
+    assert spoken["stops-that-know"] == "stopped-by-clock"
 
 
 def test_the_docs_explain_each_code_once():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surestep
+from support.careless_logs import outcome_in_state
 from support.pump_commands import LINES, POLICY, run_surestep, write_lines
 from surestep.description import HELP
 from surestep.io.logs.source import given_as
@@ -72,9 +73,14 @@ def test_the_file_is_one_that_inspect_and_improve_take(kind, tmp_path):
     assert looked.exit_code == 0, looked.output
     ends = ("--ends", "complete", "--worlds", "0", "-o", tmp_path / "out")
     ends = ends[2:] if "terminated" in roles or "episode" not in roles else ends
-    made = run_surestep("improve", file, *given, *ends)
+    discount = 0.95 if "episode" in roles else 0.0  # which its rows by themselves need
+    if discount == 0:
+        refused = run_surestep("improve", file, *given, *ends)
+        assert refused.exit_code == 2
+        assert "--episode and --step" in refused.stderr
+    made = run_surestep("improve", file, *given, *ends, "--discount", discount)
     assert made.exit_code == 0, made.output
-    assert surestep.load(tmp_path / "out").record.parameters.discount == 0.95
+    assert surestep.load(tmp_path / "out").record.parameters.discount == discount
 
 
 def test_numbers_get_bins_and_a_policy_beside_the_log_is_found(tmp_path):
@@ -121,6 +127,21 @@ def test_what_is_known_only_later_is_no_state_and_a_cost_no_reward(tmp_path):
     columns = {"episode": "stay_id", "step": "hour", "state": "died", "action": "dose"}
     source = surestep.read_log(tmp_path / "log.csv", query=query, columns=columns, ends="complete")
     assert sorted(source.load().reward) == sorted(-(i % 7) for i in range(SIZE))
+
+
+def test_a_column_that_last_rows_alone_tell_is_no_state(tmp_path):
+    table = outcome_in_state(1, 300).table
+    table.pop("terminated")
+    rows = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
+    content, text = described(tmp_path, [",".join(table), *rows])
+    assert content["columns"]["state"] == "pain"
+    assert '# "status" is known after the decision: last rows alone have "died", "disch' in text
+    offered = next(line for line in text.splitlines() if "If these are how" in line)
+    query = tomllib.loads(offered.partition("end: ")[2])["query"]
+    counts = surestep.read_log(
+        tmp_path / "log.csv", query=query, columns={"state": "pain"}
+    ).counts()
+    assert counts.episodes.terminated == sum(word != "in care" for word in table["status"])
 
 
 def test_rows_with_dates_are_no_cases_by_themselves(tmp_path):

@@ -302,3 +302,13 @@ def test_what_hardly_ever_shows_decides_which_action_is_better(name):
     assert np.mean(mine == rare) == pytest.approx(chance, abs=5 * np.sqrt(chance / mine.size))
     assert np.unique(log.state).tolist() == [0, 1, 2]
     assert np.mean(log.action) == pytest.approx(0.2, abs=0.01)
+
+
+def test_a_copied_log_has_every_episode_several_times():
+    log = make("copied", times=3).sample(10, 1)  # four episodes
+    first, offsets = log.episodes(slice(0, 4)), log.episode_offsets
+    assert log.num_episodes == 10
+    again = log.episodes(slice(4, 8))
+    assert np.array_equal(first.reward, again.reward)
+    assert np.array_equal(first.pair, again.pair)
+    assert np.array_equal(np.diff(offsets)[:4], np.diff(offsets)[4:8])

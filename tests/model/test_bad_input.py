@@ -361,9 +361,13 @@ MISTAKES = {
         ),
         (
             lambda: log(terminated=[False, True, True]).counts(),
-            "episode 1, step 0 terminates in state 'ward', but episode 0, step 0 takes an action "
-            "there; expected an end without decisions (give terminated steps a next state of their "
-            "own); 1 of 3 states is affected",
+            "episode 1, step 0 terminates in state 'ward', but episode 0, step 0 goes on there; "
+            "expected an end where nobody decides and every step terminates (give terminated steps "
+            "a next state of their own); 1 of 3 states is affected",
+        ),
+        (
+            lambda: log(next_state=[1, 2, 2]).counts(),  # the last of which a clock cut
+            "episode 0, step 1 terminates in state",
         ),
         (
             lambda: log().counts(np.zeros((2, 2))),

@@ -15,7 +15,7 @@ from surestep.pipeline.inspect import inspect
 
 TERMS = {"discount": 0.9, "n_wedge": 3, "worlds": 0, "certificates": ["robust"]}
 OF_LOG = ["markov-next-state", "markov-reward", "drift-next-state", "drift-reward"]
-PRACTICE = {"discount": 0.9, "worlds": 0, "certificates": ["stitched"], "ending": (0.0, 1.0)}
+PRACTICE = {"discount": 0.0, "worlds": 0, "certificates": ["stitched"], "ending": (0.0, 1.0)}
 
 
 def found_in(things):

@@ -198,7 +198,7 @@ def test_the_answer_fits_on_a_screen(tmp_path, monkeypatch):
     for treated in rng.random(3000) < 0.5:  # which helps in all of 15 situations
         paid = int(rng.random() < 0.2 + 0.6 * treated)
         rows.append(f"situation {rng.integers(15)},{('wait', 'treat')[int(treated)]},{paid}")
-    given = ("--discount", "0.9", "--ending", "0", "1", *UNTESTED, "-o", tmp_path / "out")
+    given = ("--discount", "0", "--ending", "0", "1", *UNTESTED, "-o", tmp_path / "out")
     result = run_surestep("improve", write_lines(tmp_path / "log.csv", rows), *given)
     assert result.exit_code == 0, result.output
     lines = result.stdout[result.stdout.index("Adopt it") :].splitlines()

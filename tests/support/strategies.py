@@ -132,7 +132,7 @@ def decision_logs(draw, max_states=4, max_actions=3, rewards=REWARDS):
     for length in lengths:
         terminates = end > 0 and draw(st.booleans())
         states = draw(st.lists(busy, min_size=length, max_size=length))
-        last = end if terminates else draw(st.integers(0, end))
+        last = end if terminates else draw(busy)
         for state, next_state in zip(states, [*states[1:], last], strict=True):
             enabled = pairs.action[pairs.offsets[state] : pairs.offsets[state + 1]]
             columns["state"].append(state)

@@ -3,24 +3,28 @@
 from surestep.checks import (
     behavior_memory,
     claims,
+    copies,
     drift,
     enough_data,
     first_on_few,
     hidden_causes,
     markov,
     model_returns,
+    outcomes,
     practice_changed,
+    stops,
 )  # fmt: skip
 from surestep.checks.check import CHECKS, Check, Kind, Mark
 from surestep.checks.running import DELTA, check_log
-from surestep.checks.words import against, aside, failed, says, summary, title
+from surestep.checks.words import against, aside, asked, failed, says, summary, title
 
 __all__ = [
-    "CHECKS", "DELTA", "Check", "Kind", "Mark", "against", "aside", "check_log", "failed", "says",
-    "summary", "title",
+    "CHECKS", "DELTA", "Check", "Kind", "Mark", "against", "aside", "asked", "check_log", "failed",
+    "says", "summary", "title",
 ]  # fmt: skip
 
 IN_ORDER = (  # of the page
+    *(outcomes.KIND, copies.KIND, stops.KIND),
     *(*markov.KINDS, model_returns.KIND, *drift.KINDS, behavior_memory.KIND),
     *(practice_changed.KIND, hidden_causes.KIND, enough_data.KIND, *claims.KINDS),
     first_on_few.KIND,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
@@ -61,7 +62,7 @@ class Check:
     noticed: float | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
     picture: tuple[Mark, ...] = ()
-    signal: str | None = None  # whose rewards were looked at; None for the first
+    signal: str | None = None  # whose rewards, or which columns; None for the first signal
 
     def __post_init__(self) -> None:
         """Checks code, reason and figures."""
@@ -92,6 +93,15 @@ class GivenLog(NamedTuple):
     level: float  # of each test
     names: Sequence[str] = ()  # [S]
     discount: float | None = None
+    columns: Mapping[str, Sequence[str]] = MappingProxyType({})  # label of each state [S] by column
+    # Digests of episodes [1 or 2, E]: of all, and of values in a column of mostly distinct ones.
+    contents: IntArray | None = None
+    whole: DecisionLog | None = None  # with rows of which nobody knows where they led
+
+    @property
+    def rows(self) -> DecisionLog:
+        """Returns all rows, also those of which nobody knows where they led."""
+        return self.log if self.whole is None else self.whole
 
 
 class GivenPractice(NamedTuple):
@@ -156,7 +166,8 @@ class Kind:
     figures: tuple[str, ...] = ()  # of one that is tested
     against: str | None = None  # the code of the assumption that a failure speaks against
     forbids_proof: Callable[[Check, Certificate], bool] | None = None  # None: it never does
-    of_log: Callable[[GivenLog], Check] | None = None
+    asks: bool = False  # a failure asks what must be answered before anything is believed
+    of_log: Callable[[GivenLog], Check | None] | None = None  # None: no line
     of_result: Callable[[GivenResult], Check | None] | None = None  # None: no line
 
 

@@ -13,7 +13,7 @@ from surestep.checks.check import CHECKS, Check, GivenLog, GivenResult
 from surestep.model.log import DecisionLog
 
 DELTA = 0.05  # the chance that a test fails although all assumptions hold, at most
-LEVEL = DELTA / 9  # of each of the seven tests; every further signal has two more
+LEVEL = DELTA / 10  # of each of the eight tests; every further signal has two more
 OF_REWARDS = ("markov-reward", "drift-reward")
 MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at random beyond that
 
@@ -24,19 +24,28 @@ def check_log(
     *,
     discount: float | None = None,
     drawn_from: int = 0,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    contents: IntArray | None = None,
 ) -> tuple[Check, ...]:
     """Returns the checks of a log, or that none was made and why; `names` [S] are those of states.
 
     The episodes of the log may have been drawn from more. The model's values are left out without
-    a discount. Seeds come from the data, so that nobody can try others. Checks never change a
-    claim.
+    a discount. `columns` are those of the state that may show an outcome, with the label of each
+    state [S]; `contents` are those of `LogSource.contents`. Seeds come from the data, so that
+    nobody can try others. Checks never change a claim.
     """
+    of_log = [kind for kind in CHECKS.values() if kind.of_log is not None]
     if isinstance(log, str):
-        return tuple(Check.unchecked(code, log) for code, kind in CHECKS.items() if kind.of_log)
-    log = log.with_outcomes()
-    given = given_log(log)._replace(names=names, discount=discount)
-    checks = (kind.of_log(given) for kind in CHECKS.values() if kind.of_log is not None)
-    return tuple(of_drawn(checks, given.log.num_episodes, max(log.num_episodes, drawn_from)))
+        return tuple(Check.unchecked(kind.code, log) for kind in of_log if kind.passed)
+    whole, log = log, log.with_outcomes()
+    given = given_log(log)._replace(names=names, discount=discount, columns=columns or {})
+    chosen = looked_at(whole, given.seed)
+    if contents is not None and contents.shape[1] == whole.num_episodes:
+        given = given._replace(contents=contents[:, chosen])
+    given = given._replace(whole=whole.episodes(chosen))
+    checks = (kind.of_log(given) for kind in of_log if kind.of_log is not None)
+    made = [check for check in checks if check is not None]
+    return tuple(of_drawn(made, given.log.num_episodes, max(log.num_episodes, drawn_from)))
 
 
 def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
@@ -48,7 +57,8 @@ def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
         else:
             given = given_log(log.with_outcomes())
             tests = (CHECKS[code].of_log for code in OF_REWARDS)
-            found = [test(given) for test in tests if test is not None]
+            made = [test(given) for test in tests if test is not None]
+            found = [check for check in made if check is not None]
             found = of_drawn(found, given.log.num_episodes, log.num_episodes)
         checks += (replace(check, signal=name) for check in found)
     return tuple(checks)

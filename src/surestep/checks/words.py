@@ -81,6 +81,12 @@ def forbids_proof(checks: Sequence[Check], certificate: Certificate) -> bool:
     return any(forbids(check, certificate) for forbids, check in found if forbids is not None)
 
 
+def asked(checks: Sequence[Check]) -> str:
+    """Returns what failed checks ask before anything may be believed; empty where none does."""
+    asking = (check for check in failed(checks) if CHECKS[check.code].asks)
+    return " ".join(f"{title(check)}. {says(check)}" for check in asking)
+
+
 def summary(checks: Sequence[Check]) -> str:
     """Returns how many assumptions were tested, and which failed, in a sentence."""
     many, wrong = counted(len(checks), "assumption"), failed(checks)

@@ -16,6 +16,8 @@ or the usual one a jackpot. Most logs of 100 episodes show none.
 *Adaptive loggers.* A bandit algorithm made the log, and learnt from episode to episode. Counts of
 such a log are no fair sample: an action that began badly is tried less often afterwards, so what is
 known of it stays as bad as it was.
+
+*Copies.* Every episode stands several times in the log, and counts as evidence each time.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from surestep.model.log import DecisionLog
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.sampling import ends_without_decision, log_of_transitions, summed
+from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
 
 STATES, ACTIONS, SUCCESSORS = 20, 4, 4
 DISCOUNT = 0.95
@@ -329,6 +331,34 @@ class Learner:
             lengths[episode] = len(taken) - first
             memory.learn(taken[first:])
         return log_of_transitions(mdp, over, arrays.offsets_of(lengths), np.array(taken, np.int64))
+
+
+def copied(
+    seed: Seed = 1, effect: Share = 0.05, times: Annotated[int, Meta(ge=1, le=100)] = 5
+) -> Benchmark:
+    """Builds `nearly-alike` with a log in which every episode stands several `times`."""
+    plain = nearly_alike(seed, effect)
+    return replace(plain, name="copied", simulator=Copier(mdp=plain.mdp, times=times))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copier:
+    """A log that was put together from the same episodes several `times`."""
+
+    mdp: FiniteMDP
+    times: int
+
+    @property
+    def truth(self) -> Truth:
+        """Returns the model itself: only the log is unusual."""
+        return Truth(self.mdp, np.arange(self.mdp.num_pairs))
+
+    def rollout(
+        self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
+    ) -> DecisionLog:
+        """Returns so many episodes, copies among them."""
+        log = sample_log(self.mdp, policy, -(-episodes // self.times), horizon, rng)
+        return log.episodes(np.arange(episodes) % log.num_episodes)
 
 
 class Draws:

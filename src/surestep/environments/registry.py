@@ -45,6 +45,7 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "jackpot": families.jackpot,
     "adaptive": families.adaptive,
     "adaptive/bandit": families.adaptive_bandit,
+    "copied": families.copied,
     "coarse": families.coarse,
     "hidden-cause": hidden.hidden_cause,
     "tiger": hidden.tiger,

@@ -278,18 +278,20 @@ def flat_cube(pairs: Pairs, cube: AnyArray) -> FloatArray:
 
 
 def ends_of(log: DecisionLog) -> BoolArray:
-    """Returns the states [S] in which an episode terminated; nobody may have decided there."""
+    """Returns the states [S] in which an episode terminated; none may have gone on there."""
     pairs = log.pairs
     over = np.zeros(pairs.num_states, np.bool_)
     over[log.next_state[log.terminated]] = True
-    decided = np.zeros(pairs.num_states, np.bool_)
-    decided[log.state] = True
-    for state, others in arrays.first_where(over & decided, "state"):
+    goes_on = np.zeros(pairs.num_states + 1, np.bool_)  # the last place is UNKNOWN
+    goes_on[log.state] = True
+    goes_on[log.next_state[~log.terminated]] = True
+    for state, others in arrays.first_where(over & goes_on[:-1], "state"):
         end = int(np.argmax(log.terminated & (log.next_state == state)))
-        decision = int(np.argmax(log.state == state))
+        there = (log.state == state) | (~log.terminated & (log.next_state == state))
+        other = row_name(log.episode_offsets, int(np.argmax(there)))
         raise InvalidLog(
             f"{row_name(log.episode_offsets, end)} terminates in {pairs.state_name(state)}, but "
-            f"{row_name(log.episode_offsets, decision)} takes an action there; expected an end "
-            f"without decisions (give terminated steps a next state of their own){others}"
+            f"{other} goes on there; expected an end where nobody decides and every step "
+            f"terminates (give terminated steps a next state of their own){others}"
         )
     return arrays.own(over)

@@ -16,14 +16,17 @@ from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
+from surestep.checks import CHECKS, Check
 from surestep.description import RANGES, described
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.label_tables import PairTable, propensities_vary
+from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.source import LogSource, given_as
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import Ranges, Split, hull
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
+from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps, assemble, of_recording
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_declared
@@ -52,6 +55,7 @@ class Judged:
     same_log: bool
     same_terms: bool  # log and terms are those of the result, and so is its stress test
     fresh: bool  # nothing shows that the policy was made from any of it
+    checks: tuple[Check, ...] = ()  # of the log
 
     @property
     def settled_on(self) -> Certificate:
@@ -70,7 +74,7 @@ class Judged:
             awaited=saved.awaits_stress_test and rehearsed,
             fresh=self.fresh,
             named=claim == self.settled_on,
-            checks=saved.record.checks if self.same_log else (),
+            checks=self.checks,
         )
 
 
@@ -115,7 +119,16 @@ def certify_result(
         claims.append(certify(made.problem, made.policy, certifier))
     saved = made.result
     same_terms = made.same_log and made.terms == terms_of(saved.record)
-    return Judged(tuple(claims), saved, made.same_log, same_terms, not made.shares_files)
+    checks = saved.record.checks if made.same_log else proof_checks(source)
+    return Judged(tuple(claims), saved, made.same_log, same_terms, not made.shares_files, checks)
+
+
+def proof_checks(source: LogSource | CountsSource) -> tuple[Check, ...]:
+    """Returns the checks of another log that may forbid a proof."""
+    if not isinstance(source, LogSource):
+        return ()
+    every = inspection_checks(source, inspect_log(source))
+    return tuple(check for check in every if CHECKS[check.code].forbids_proof is not None)
 
 
 def check_certificates(
@@ -301,8 +314,8 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
     words, deciding = table.vocabulary, table.num_deciding
     if (words.state_columns, words.action_columns) != (counts.state_columns, counts.action_columns):
         raise ShapeMismatch("the log has other columns of states or actions than the result")
-    decided = {label for label, yes in zip(counts.states, counts.decided, strict=True) if yes}
-    ends = {*words.states[deciding:]} - decided
+    going = {label for label, yes in zip(counts.states, counts.goes_on, strict=False) if yes}
+    ends = {*words.states[deciding:]} - going
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
     known = words.states[:deciding]
     label_tables.check_listed("state", words.state_columns, known, met, "the policy", log)

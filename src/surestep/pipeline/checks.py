@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from surestep.checks import Check, check_log
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at
 from surestep.checks.shuffling import episode_of_rows
+from surestep.description import several
 from surestep.errors import NeverEnds, SurestepError
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.vocabulary import Vocabulary, joined
+from surestep.io.labels.vocabulary import Label, Vocabulary, joined
 from surestep.io.logs.inspection import LogFacts
+from surestep.io.logs.loading import STOPPED
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, DecisionLog, FiniteMDP, Problem, estimate_behavior
 from surestep.model.known import Logger
@@ -37,28 +40,50 @@ LEAST_DRAWN = 20  # episodes, on average; fewer than that may be none at all
 
 def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     """Returns the checks of a log by itself; what counting refuses is not tested."""
-    log, many = log_of_facts(source, facts)
+    log, part = log_of_facts(source, facts)
     names = () if isinstance(log, str) else log.pairs.state_labels or ()
-    found = check_log(log, names, discount=source.description.stakes.discount, drawn_from=many)
+    labels = {joined(label): label for label in facts.states}
+    end = ("",) * len(source.columns.state)
+    drawn_from = 0 if facts.episodes is None or part is source else facts.episodes.number
+    discount = source.description.stakes.discount
+    hidden = hidden_in(log, part, [labels.get(name, end) for name in names])
+    found = check_log(log, names, discount=discount, drawn_from=drawn_from, **hidden)
     return (*found, Check.unchecked("hidden-causes", "no-result"))
 
 
-def log_of_facts(source: LogSource, facts: LogFacts) -> tuple[DecisionLog | str, int]:
-    """Returns the log, or why it cannot be tested; and of how many episodes its own were drawn."""
+def hidden_in(
+    log: DecisionLog | str, source: LogSource | None, labels: Sequence[Label]
+) -> dict[str, Any]:
+    """Returns what checks look at beside steps: columns of the states' labels [S], and contents.
+
+    There is nothing without a log, and no contents of a large one.
+    """
+    if isinstance(log, str) or source is None:
+        return {}
+    before = several(source.description.columns.known_before)
+    columns = dict(zip(source.columns.state, zip(*labels, strict=True), strict=True))
+    columns = {name: texts for name, texts in columns.items() if name not in before}
+    contents = source.contents() if log.num_steps <= MOST_CHECKED else None
+    return {"columns": columns, "contents": contents}
+
+
+def log_of_facts(
+    source: LogSource, facts: LogFacts
+) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
+    """Returns the log, and what it was loaded from, or why it cannot be tested."""
     if facts.episodes is None:
-        return "no-episodes", 0
+        return "no-episodes", None
     if any(suspicion.refused for suspicion in facts.suspicions):
-        return "refused", 0
+        return "refused", None
     part = drawn(source, facts.rows, facts.episodes.number, facts.binnings)
     if part is None:
-        return "too-large", 0
+        return "too-large", None
     try:
-        log = part.load()
+        log = part.load(stopped=True)
     except SurestepError:  # nobody says how episodes end
-        return "refused", 0
+        return "refused", None
     never_left = np.bincount(log.state, minlength=log.pairs.num_states) == 0
-    log = by_appearance(log, never_left).log(log)  # as in a result
-    return log, 0 if part is source else facts.episodes.number
+    return by_appearance(log, never_left).log(log), part  # as in a result
 
 
 def drawn(
@@ -94,7 +119,7 @@ def result_checks(
     rewards = terms.ranges(evidence.facts).rewards
     low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
-    (log, many), names = log_of(evidence, problem), state_names(evidence.assembly.vocabulary)
+    (log, source), words = log_of(evidence, problem), evidence.assembly.vocabulary
     # Expected visits of actions that the model takes for the worst, as it never saw them.
     unseen = float(occupancy(model, part.behavior)[part.unseen_pairs()].sum())
     result = GivenResult(
@@ -110,7 +135,9 @@ def result_checks(
         widths=(new, current),
         discount=discount,
     )
-    of_log = check_log(log, names, discount=discount, drawn_from=many)
+    drawn_from = 0 if source is evidence.source else evidence.counts.episodes.recorded
+    hidden = hidden_in(log, source, words.states)
+    of_log = check_log(log, state_names(words), discount=discount, drawn_from=drawn_from, **hidden)
     logs = {each.name: each.problem.log for each in problem.signals if not each.is_chance}
     return (*of_log, *check_signals(logs), *check_result(result))
 
@@ -158,23 +185,20 @@ def practice(
     return GivenPractice(given, late, gain)
 
 
-def log_of(evidence: Evidence, problem: Problem) -> tuple[DecisionLog | str, int]:
-    """Returns the log behind a result, loaded for it where need be, or why there is none.
-
-    Beside it stands from how many episodes its own were drawn; 0 where these are all.
-    """
+def log_of(
+    evidence: Evidence, problem: Problem
+) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
+    """Returns the log behind a result, and what it was loaded from, or why there is none."""
     source, counts = evidence.source, evidence.counts
     if source is None or not evidence.has_episodes:
-        return "no-episodes", 0
-    if problem.log is not None:
-        return problem.log, 0
-    many = counts.episodes.recorded
-    part = drawn(source, counts.rows_read, many, counts.binnings)
+        return "no-episodes", None
+    if problem.log is not None and STOPPED not in counts.dropped:
+        return problem.log, source
+    part = drawn(source, counts.rows_read, counts.episodes.recorded, counts.binnings)
     if part is None:
-        return "too-large", 0
-    if part is source:
-        return source.load(problem.counts.pairs, counts), 0
-    return part.load(problem.counts.pairs), many
+        return ("too-large", None) if problem.log is None else (problem.log, source)
+    known = counts if part is source else None
+    return part.load(problem.counts.pairs, known, stopped=True), part
 
 
 def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:

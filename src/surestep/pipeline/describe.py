@@ -8,6 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from surestep.checks.outcomes import values_told_after
+from surestep.checks.shuffling import ends_of_equal
 from surestep.description import Description, key_text, several, written
 from surestep.io.labels.binning import decimal_sql, number_sql
 from surestep.io.logs.columns import ROLES
@@ -78,8 +82,39 @@ def describe(description: Description, folder: Path) -> str:
     with connected(table) as database:
         types = types_of(database)
         columns = look(database, types, description)
-    guesses = guess(columns)
-    return text_of(description, columns, guesses, folder)
+        guesses = guess(columns)
+        after = told_after(database, columns, guesses)
+    if after:
+        columns_before, why = guesses.pop("state")
+        if state := tuple(name for name in columns_before if name not in after):
+            guesses["state"] = Guess(state, why)
+    return text_of(description, columns, guesses, folder, after)
+
+
+def told_after(
+    database: Any, columns: Sequence[Column], guesses: Mapping[str, Guess]
+) -> dict[str, list[str]]:
+    """Returns columns guessed for the state with values that stand in last rows only."""
+    if not {"episode", "step", "state"} <= guesses.keys():
+        return {}
+    few = {column.name for column in columns if column.distinct <= FEW}
+    names = [name for name in guesses["state"].columns if name in few]
+    (episode,), (step,) = guesses["episode"].columns, guesses["step"].columns
+    texts = [f"coalesce(CAST({sql_name(name)} AS VARCHAR), '')" for name in (episode, *names)]
+    number = f"TRY_CAST(CAST({sql_name(step)} AS VARCHAR) AS DOUBLE)"
+    rows = database.execute(
+        f"SELECT {', '.join(texts)} FROM (SELECT * FROM log LIMIT {LOOKED_AT}) "
+        f"ORDER BY {sql_name(episode)}, {number}, {sql_name(step)}"
+    ).fetchall()
+    episodes, *values = (np.array(column) for column in zip(*rows, strict=True))
+    offsets = ends_of_equal(np.unique(episodes, return_inverse=True)[1])
+    found = dict[str, list[str]]()
+    for name, column in zip(names, values, strict=True):
+        labels, value = np.unique(column, return_inverse=True)
+        after = values_told_after(labels.tolist(), value, offsets)
+        if after := [text for text in after if text]:  # no missing ones
+            found[name] = after
+    return found
 
 
 def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:
@@ -163,9 +198,13 @@ def has_hint(name: str, hints: Sequence[str]) -> bool:
 
 
 def text_of(
-    description: Description, columns: Sequence[Column], guesses: Mapping[str, Guess], folder: Path
+    description: Description,
+    columns: Sequence[Column],
+    guesses: Mapping[str, Guess],
+    folder: Path,
+    after: Mapping[str, Sequence[str]],
 ) -> str:
-    """Returns the text of the file."""
+    """Returns the text of the file; values of columns `after` stand in last rows only."""
     files = several(description.files)
     names = [from_folder(file, folder) for file in files]
     by_name = {column.name: column for column in columns}
@@ -207,6 +246,13 @@ def text_of(
     later = [name for name in others if has_hint(name, LATER)]
     if later:
         lines.append(f"# known only after the decision? {', '.join(map(written, later))}")
+    for name, values in after.items():
+        shown = ", ".join(map(written, values))
+        lines.append(f"# {written(name)} is known after the decision: last rows alone have {shown}")
+        if "terminated" not in guesses:
+            over = f"{sql_name(name)} IN ({', '.join(map(sql_text, values))}) AS terminated"
+            query = written(f"SELECT *, {over} FROM log")
+            lines.append(f"# If these are how episodes end: query = {query}")
     costs = [name for name in later if has_hint(name, COSTS)]
     if costs and "reward" not in guesses:
         sign = written(f"SELECT *, -{sql_name(costs[0])} AS reward FROM log")
@@ -224,6 +270,8 @@ def text_of(
         lines.append(f"{key_text(column.name)} = {{ quantiles = 10 }}  # {note}")
     lines += ["", "[behavior]", *behavior_lines(files, guesses, folder), "", "[stakes]"]
     lines.append("discount = 0.95  # choose it: how much the next step counts, from 0 to 1")
+    if not {"episode", "next_state"} & guesses.keys():
+        lines[-1] += "; 0 if every row is a case by itself"
     if "reward" in guesses:
         reward = by_name[guesses["reward"].columns[0]]
         if reward.least is not None and reward.greatest is not None:

@@ -135,6 +135,7 @@ def gather(
         keys.put(asked, SOURCES[role], None)
     source = log if isinstance(log, LogSource) else None
     if source is not None and terms is not None:
+        source.check_one_decision(terms.discount)
         log = source = with_learnt_states(with_edges(source, terms), terms.discount)
     counts = log.counts()
     behavior = behavior_of(given["behavior"], counts)
@@ -246,9 +247,10 @@ def open_source(
         raise InvalidParameter(
             f"{name} is given beside counts, which were read already; expected no way to read a log"
         )
-    if isinstance(frame, LabelledCounts):
-        return CountsSource(frame, description=description)
-    return CountsSource(merge_counts([*map(read_counts, files)]), files, description)
+    counts = frame if isinstance(frame, LabelledCounts) else None
+    counts = counts or merge_counts([*map(read_counts, files)])
+    counts = replace(counts, ends_apart=description.unsafe.states is not None)
+    return CountsSource(counts, files, description)
 
 
 def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferred:

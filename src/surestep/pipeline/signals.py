@@ -101,7 +101,8 @@ def counted(
             f"the counts have no signal {name!r}; expected counts of a description with it (they "
             f"have {known})"
         )
-    return source.labelled.signals[name], None
+    counts = source.labelled.signals[name]
+    return replace(counts, ends_apart=source.labelled.ends_apart), None
 
 
 def unsafe_signal(problem: Problem, unsafe: BoolArray, rule: Unsafe) -> Signal:
@@ -127,7 +128,9 @@ def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
     expected = f"expected a condition on {', '.join(map(repr, words.state_columns))}"
     if NO_CONDITION.search(condition):
         raise InvalidParameter(f"unsafe.states is {condition!r}, {expected} alone")
-    columns = dict(zip(words.state_columns, zip(*words.states, strict=True), strict=True))
+    # An end of its own, of a state in which others went on, is as unsafe as the state.
+    states = [[re.sub(r"( \(end\))+$", "", text) for text in label] for label in words.states]
+    columns = dict(zip(words.state_columns, zip(*states, strict=True), strict=True))
     table = {name: np.array(labels, object) for name, labels in columns.items()}
     with duckdb.connect() as database:
         database.register("labels", {"place": np.arange(len(words.states)), **table})

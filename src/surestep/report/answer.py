@@ -7,7 +7,7 @@ from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, number, percent, signed
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
-from surestep.checks import Check, against, failed, says, title
+from surestep.checks import Check, against, asked, failed, says, title
 from surestep.io.logs.loading import UNFINISHED
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
@@ -127,6 +127,8 @@ def verdict(
     if rung == "nothing changed":
         why = "Nothing better was found that the log supports: the new policy is the current one."
         return Verdict(rung, "plain", keep, why)
+    if question := asked(checks):
+        return Verdict(rung, "bad", "Answer one question first", question)
     if rung.startswith("proved") and not named:
         why = "it was not settled on before: who keeps the best of several has proved nothing."
         return Verdict("not shown to be better", "caution", keep, f"{claimed} But {why}")

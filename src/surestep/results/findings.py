@@ -13,7 +13,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
-from surestep.checks import Check
+from surestep.checks import Check, asked
 from surestep.checks.words import forbids_proof
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
@@ -163,10 +163,13 @@ def rung_of(
 
     `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
     to come, which may undo a belief, and `fresh` that the policy was made without the data of the
-    certificates. What a failed check forbids is not proved.
+    certificates. What a failed check forbids is not proved, and nothing is believed before what
+    one asks is answered.
     """
     if not changed:
         return "nothing changed"
+    if asked(checks):
+        return "not shown to be better"
     if is_proved(certificates[0]) and not forbids_proof(checks, certificates[0]):
         seen = certificates[0].assumes(WITHIN_SEEN)
         return "proved within the rewards seen" if seen else "proved better"

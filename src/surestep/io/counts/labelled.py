@@ -80,46 +80,68 @@ class LabelledCounts:
     signals: Mapping[str, LabelledCounts] = field(default_factory=dict)  # further ones, by name
     # Of one file: digests of its first row, and of the row that would follow its last.
     edges: tuple[str, ...] = field(default=(), compare=False)
+    ends_apart: bool = False  # whether states that terminate, yet go on for others, end apart
 
     __repr__ = short_repr("states", "actions", "rows_read")
+
+    @property
+    def goes_on(self) -> BoolArray:
+        """Returns where it goes on [states + 1]: somebody decides there, or a step did not end it.
+
+        The last place is the END: nobody knows a state there.
+        """
+        rows, known = self.transitions, np.append(self.decided, True)
+        known[rows.next_state[~rows.terminated]] = True
+        return known
 
     def end_states(self) -> tuple[Label, ...]:
         """Returns the states where episodes end.
 
-        First those in which they terminate and nobody decides, then the end of its own, where one
-        is needed.
+        First those in which they terminate and it never goes on, then ends of their own, where
+        some are needed.
         """
-        rows = self.transitions
-        decided = np.append(self.decided, True)  # nobody knows a state at the END
+        rows, goes_on = self.transitions, self.goes_on
         over = np.unique(rows.next_state[rows.terminated])
-        named = tuple(self.states[s] for s in over if not decided[s])
-        return named if not decided[over].any() else (*named, self.end_label())
+        named = (self.states[s] for s in over if not goes_on[s])
+        return (*named, *dict.fromkeys(self.own_ends().values()))
 
-    def end_label(self) -> Label:
-        """Returns the label of the end of its own, which no state of the log has."""
-        text = END_LABEL
-        while (text,) * len(self.state_columns) in self.states:
-            text = f"({text})"
-        return (text,) * len(self.state_columns)
+    def own_ends(self) -> dict[int, Label]:
+        """Returns the label of an end by the state, or END, where steps terminate yet others go on.
+
+        No state of the log has such a label. It is the same for all, unless ends are told apart.
+        """
+        rows, labels, taken = self.transitions, dict[int, Label](), {*self.states}
+        shared = rows.terminated & self.goes_on[rows.next_state]
+        for s in np.unique(rows.next_state[shared]).tolist():
+            label, another = (END_LABEL,) * len(self.state_columns), "({})"
+            if self.ends_apart and s != END:
+                label, another = self.states[s], f"{{}} {END_LABEL}"
+            while label in taken:
+                label = tuple(map(another.format, label))
+            labels[s] = label
+        return labels
+
+    def led_to(self, next_state: IntArray, terminated: BoolArray, pairs: Pairs) -> IntArray:
+        """Returns where steps [n] led among `pairs`: those that terminated may lead to own ends."""
+        known, ends = pairs.state_labels, self.own_ends()
+        state = np.append(known_places("state", [*map(joined, self.states)], known), END)
+        end = state.copy()
+        end[[*ends]] = known_places("state", [*map(joined, ends.values())], known)
+        return np.where(terminated, end[next_state], state[next_state])
 
     def to_counts(self, pairs: Pairs | None = None) -> Counts:
         """Counts over `pairs`, found by their labels; by default every action in every state seen.
 
         A step that terminated leads to its next state, which is then terminal; to an end of its own
-        where no next state was given, or where others made decisions.
+        where no next state was given, or where it went on for others.
         """
         rows = self.transitions
-        decided = np.append(self.decided, True)  # nobody knows a state at the END
-        at_end = rows.terminated & decided[rows.next_state]
-        states = [joined(label) for label in self.states]
-        if at_end.any():
-            states.append(joined(self.end_label()))
         if pairs is None:
+            states = [*map(joined, dict.fromkeys((*self.states, *self.end_states())))]
             actions = [joined(label) for label in self.actions]
             shape = len(states), len(actions)
             pairs = Pairs.full(*shape, state_labels=states, action_labels=actions)
-        state = known_places("state", states, pairs.state_labels)  # END = −1 picks the last
-        led = state[np.where(at_end, END, rows.next_state)]
+        led = self.led_to(rows.next_state, rows.terminated, pairs)
         pair = self.pairs_of_rows(pairs)
         if (pair < 0).any():
             t = int(np.argmax(pair < 0))
@@ -129,7 +151,7 @@ class LabelledCounts:
             )
         merged = grouped(rows._replace(state=pair, next_state=led), keys=("state", "next_state"))
         starts = np.zeros(pairs.num_states, np.int64)
-        starts[state[: len(self.states)]] = self.starts
+        starts[known_places("state", [*map(joined, self.states)], pairs.state_labels)] = self.starts
         terminal = np.zeros(pairs.num_states, np.bool_)
         terminal[led[rows.terminated]] = True
         total, *ends = (in_units(getattr(merged, name), 10**self.scale) for name in REWARDS)

@@ -13,7 +13,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.io.counts.labelled as labelled
-from surestep._arrays import AnyArray, BoolArray, IntArray
+from surestep._arrays import AnyArray, IntArray
 from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import END, REWARDS, Ends, Episodes, LabelledCounts, Transitions
 from surestep.io.labels.vocabulary import Label, joined
@@ -27,6 +27,7 @@ STOPPED = "a clock stopped the recording, and no next state is known"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
 TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
 PIECE = 100_000  # groups fetched at a time
+MOSTLY = 0.9  # of different rows: a column with so many different values tells them apart
 
 
 def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
@@ -188,13 +189,14 @@ def load_steps(
     pairs: Pairs | None,
     *,
     propensities: bool = False,
+    stopped: bool = False,
 ) -> DecisionLog:
     """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
 
     A last step at which a clock stopped the recording, and that does not say where it led, is left
     out, as it is in the counts: the step before it is then the last one, and truncated. One that
-    does not even say why it is the last stays, without a next state. With `propensities` the log
-    has those of its rows.
+    does not even say why it is the last stays, without a next state, and with `stopped` both do.
+    With `propensities` the log has those of its rows.
     """
     if roles.episode is None:
         raise InvalidLog(
@@ -204,7 +206,7 @@ def load_steps(
     known = counts.to_counts().pairs if pairs is None else pairs
     state = labelled.known_places("state", [*map(joined, counts.states)], known.state_labels)
     action = labelled.known_places("action", [*map(joined, counts.actions)], known.action_labels)
-    rows, labels = numbered_steps(database, roles)
+    rows, labels = numbered_steps(database, roles, stopped)
     if labels != (counts.states, counts.actions):
         raise InvalidLog("the log has other labels than when it was counted; count it again")
     led = (rows["next_state"] != END) | rows["terminated"]
@@ -216,27 +218,13 @@ def load_steps(
         state[rows["state"]],
         action[rows["action"]],
         rows["reward"],
-        next_states(rows, state, known, counts),
+        counts.led_to(rows["next_state"], rows["terminated"], known),
         rows["terminated"],
         last & led & ~rows["terminated"],
         arrays.offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
         rows["propensity"] if propensities else None,
         order_of(rows["place"]),
     )
-
-
-def next_states(
-    rows: dict[str, AnyArray], state: IntArray, pairs: Pairs, counts: LabelledCounts
-) -> IntArray:
-    """Returns where each step led; a step that terminated where others decide leads to the end."""
-    decided: BoolArray = np.zeros(pairs.num_states + 1, np.bool_)  # the last place is the END
-    decided[state[np.flatnonzero(counts.decided)]] = True
-    following = np.append(state, END)[rows["next_state"]]
-    at_end = rows["terminated"] & ((following == END) | decided[following])
-    if at_end.any():
-        (end,) = labelled.known_places("state", [joined(counts.end_label())], pairs.state_labels)
-        following = np.where(at_end, end, following)
-    return following
 
 
 def order_of(place: IntArray) -> IntArray | None:
@@ -257,6 +245,30 @@ def in_time(roles: RoleSql) -> str:
         return "log"
     in_order = f"row_number() OVER (ORDER BY {roles.time}, {ROW})"
     return f"(SELECT * REPLACE ({in_order} AS {ROW}) FROM log)"
+
+
+def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> IntArray:
+    """Returns a digest of each episode of the view `log`, and maybe one of some values [1 or 2, E].
+
+    The first is of all columns `names` but ids: those of no role that differ in every row. The
+    second is of a column of mostly distinct values, such as a measurement, where there is one.
+    """
+    known = {name for columns in roles.mapping.by_role().values() for name in columns}
+    asked = ", ".join(f"count(DISTINCT {sql_name(name)})" for name in names)
+    rows, *found = database.execute(f"SELECT count(*), {asked} FROM log").fetchone()
+    different = dict(zip(names, found, strict=True))
+    told = [name for name in names if name in known or different[name] < rows]
+    content, fine = f"hash({', '.join(map(sql_name, told))})", max(told, key=different.__getitem__)
+    (contents,) = database.execute(f"SELECT count(DISTINCT {content}) FROM log").fetchone()
+    assert roles.episode is not None
+    digests = database.execute(
+        "SELECT hash(list(content ORDER BY step)) AS content, hash(list(fine ORDER BY step)) AS "
+        f"fine FROM (SELECT {content} AS content, hash({sql_name(fine)}) AS fine, "
+        f"{roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
+        f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
+    ).fetchnumpy()
+    both = np.stack([np.asarray(digests[name]).view(np.int64) for name in ("content", "fine")])
+    return both if different[fine] > MOSTLY * contents else both[:1]
 
 
 # A step was decided at its own place in time, and after all steps before it.
@@ -303,12 +315,12 @@ def first_rows(
 
 
 def numbered_steps(
-    database: Any, roles: RoleSql
+    database: Any, roles: RoleSql, stopped: bool
 ) -> tuple[dict[str, AnyArray], tuple[tuple[Label, ...], tuple[Label, ...]]]:
     """Returns the decisions in the order of episodes and steps, and labels of states and actions.
 
     Labels are numbers of these. Decisions at which a clock stopped the recording, so that nobody
-    knows where they led, are left out.
+    knows where they led, are left out, unless those `stopped` are wanted.
 
     Episodes come in the order in which they began in the log, or by their time, and steps have
     their place in that order: what is split in time, or read in the order of decisions, rests on
@@ -341,5 +353,5 @@ def numbered_steps(
         f"FROM steps {joined_codes(roles, 'steps')} ORDER BY begun, step"
     ).fetchnumpy()
     rows = {name: np.asarray(values) for name, values in steps.items()}
-    kept = (rows["next_state"] != END) | rows["terminated"] | ~rows.pop("stopped")
+    kept = (rows["next_state"] != END) | rows["terminated"] | ~rows.pop("stopped") | stopped
     return {name: values[kept] for name, values in rows.items()}, labels

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import surestep._arrays as arrays
 import surestep.description as keys
 import surestep.io.logs.tables as tables
-from surestep._arrays import AnyArray
+from surestep._arrays import AnyArray, IntArray
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
 from surestep.description import Bin, Description, SignalRule, several
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts, negated
 from surestep.io.labels.binning import Binning, binnings_of, number_sql
 from surestep.io.labels.learnt_states import LARGEST, LearntStates
@@ -28,7 +28,7 @@ from surestep.io.logs.counting import count_rows
 from surestep.io.logs.findings import first_where, passed
 from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register
-from surestep.io.logs.loading import counts_of, first_rows, load_steps
+from surestep.io.logs.loading import contents_of, counts_of, first_rows, load_steps
 from surestep.io.logs.roles import Check, RewardSql, RoleSql, is_stamp_type, reads_stamp
 from surestep.io.logs.tables import Table, connected
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
@@ -166,10 +166,12 @@ class LogSource:
             counts = counts_of(database, roles, scale)
         counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
         counts = negated(counts) if self.cost else counts
-        return replace(counts, sources=sources or (counts_digest(counts),))
+        apart = self.description.unsafe.states is not None
+        return replace(counts, sources=sources or (counts_digest(counts),), ends_apart=apart)
 
     def counts_of_all(self) -> LabelledCounts:
         """Returns the counts, with those of all further signals beside them."""
+        self.check_one_decision(self.description.stakes.discount)
         further = [*self.description.signals.items()][1:]
         signals = {name: self.of_signal(rule).counts() for name, rule in further}
         return replace(self.counts(), signals=signals)
@@ -207,19 +209,30 @@ class LogSource:
                 f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
             )
 
+    def check_one_decision(self, discount: float | None) -> None:
+        """Refuses rows that became episodes by default, unless nothing comes after a decision."""
+        if self.columns.episode == SINGLE["episode"] and discount != 0:
+            raise InvalidLog(
+                f"{self.table.name}: no column says which rows follow each other; name them with "
+                f"{naming('episode', 'step')}, or next states with {naming('next_state')}; if "
+                f"every row is a case by itself, set {said('discount=0', 'stakes.discount = 0')}"
+            )
+
     def load(
         self,
         pairs: Pairs | None = None,
         counts: LabelledCounts | None = None,
         *,
         propensities: bool = False,
+        stopped: bool = False,
     ) -> DecisionLog:
         """Returns every step, in memory, for methods that look at whole episodes.
 
         `pairs` has labels, among which those of the log are found; by default those of `counts`.
         `counts` are those of this very log, where they were made already: they have checked every
         row, so that the log is read only once more. With `propensities` the log has those of its
-        rows; expected is a column of them.
+        rows; expected is a column of them. With `stopped` it has also last rows at which a clock
+        stopped the recording, and of which nobody knows where they led.
         """
         if propensities and self.columns.propensity is None:
             raise InvalidParameter(
@@ -229,8 +242,15 @@ class LogSource:
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            log = load_steps(database, roles, counted, pairs, propensities=propensities)
+            how = {"propensities": propensities, "stopped": stopped}
+            log = load_steps(database, roles, counted, pairs, **how)
         return arrays.altered(log, reward=0.0 - log.reward) if self.cost else log
+
+    def contents(self) -> IntArray:
+        """Returns digests of the episodes, in the order of `load`; see `contents_of`."""
+        names = [name for name in self.types if name != self.columns.episode]
+        with connected(self.table, self.memory_limit) as database:
+            return contents_of(database, self.plain, names)
 
     def first_beyond(
         self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool

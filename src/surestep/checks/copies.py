@@ -1,0 +1,82 @@
+"""Are episodes copies of each other?
+
+Episodes that are equal in all columns but the ids are honest where that is likely. Two ways show
+that it is not; each raises a false alarm in about one log of a million.
+
+**By the model.** q(x) is the chance of an episode x: of its start, and at each step of its action,
+reward and next state, given the state and the step before, by the frequencies of the log. Two of n
+honest episodes are equal with q(x) below ε with a chance of at most ε n(n − 1)/2.
+
+**By a column of mostly distinct values**, such as a measurement, for episodes of few steps, whose
+q is never small. Let g contents occur more than once, and c share the values of that column with
+another content. Two honest rows of one value have the same action with about the chance κ that any
+two have it, and the rest of the row must be the same, too. So P(g or more) ≤ κ^g C(g + c, c).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray, IntArray
+from surestep.checks.check import Check, GivenLog, Kind
+from surestep.checks.past import shifted
+from surestep.model.log import DecisionLog
+
+LOG_ALARM = math.log(1e-6)
+
+
+def check(given: GivenLog) -> Check | None:
+    """Looks for episodes that are equal, though chance hardly makes them so."""
+    if given.contents is None:
+        return None
+    content, *distinct = given.contents
+    _, first, place, times = np.unique(content, True, True, True)
+    pairs, many = math.comb(content.size, 2), times[place] > 1
+    unlikely = many & (log_chance(given.rows) + math.log(max(pairs, 1)) < LOG_ALARM)
+    for values in distinct:
+        repeated, shared = int((times > 1).sum()), first.size - np.unique(values[first]).size
+        same = float((frequency(given.rows.action) / given.rows.num_steps).mean())  # κ
+        chance = repeated * math.log(same) + math.log(math.comb(repeated + shared, shared))
+        unlikely |= many & (chance < LOG_ALARM)
+    copies = int(np.count_nonzero(unlikely)) - np.unique(place[unlikely]).size
+    return Check.failing(KIND.code, copies > 0, copies=float(copies))
+
+
+def log_chance(log: DecisionLog) -> FloatArray:
+    """Returns the logarithm of q of each episode [E]."""
+    seen = shifted(log, log.pair + 1) * np.int64(log.pairs.num_states) + log.state
+    reward = np.unique(log.reward, return_inverse=True)[1]
+    here = numbered(seen)
+    chance = frequency(numbered(here, log.action, reward, log.next_state)) / frequency(here)
+    first = log.state[log.episode_offsets[:-1]]
+    started: FloatArray = np.log(frequency(first) / log.num_episodes)
+    return started + arrays.run_sums(np.log(chance), log.episode_offsets)
+
+
+def numbered(*keys: IntArray) -> IntArray:
+    """Returns a number [N] for each combination of keys [N]."""
+    number = np.zeros(keys[0].size, np.int64)
+    for key in keys:
+        number = np.unique(number * (int(key.max()) + 2) + key, return_inverse=True)[1]
+    return number
+
+
+def frequency(key: IntArray) -> FloatArray:
+    """Returns how often each key [N] occurs."""
+    return np.bincount(key)[key].astype(np.float64)
+
+
+KIND = Kind(
+    code="copies",
+    title="Episodes may be copies of others",
+    failed="Are these the same cases, counted twice? {copies:episode} equal another one in every "
+    "column but the ids, more than chance explains. If they are the same, keep one of each. If "
+    "not, add a column that tells them apart, such as their time. Then repeat the analysis.",
+    figures=("copies",),
+    asks=True,
+    forbids_proof=lambda check, certificate: True,
+    of_log=check,
+)

@@ -1,0 +1,53 @@
+"""Does the action tell that recording stops?
+
+A clock stops recordings whatever is done. Among rows that did not terminate, of one state, step
+and part of the log, rows after which nothing is known any more must not be more frequent under
+one action than under another. Parts of the log are for practice that changes while a date stops
+recordings: quarters, or shorter ones where these have rows enough. A row that was cut but says
+where it led loses nothing, and is none of these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surestep.checks.check import Check, GivenLog, Kind
+from surestep.checks.past import check_of
+from surestep.checks.shuffling import episode_of_rows, shuffle_test
+from surestep.model.log import UNKNOWN
+
+PARTS = (64, 32, 16, 8, 4)  # of the log, the first with enough rows
+ROWS_A_GROUP = 4  # on average
+
+
+def check(given: GivenLog) -> Check | None:
+    """Compares stops among rows of the same state, step and part of the log, by the action."""
+    log = given.rows
+    stopped = (log.next_state == UNKNOWN).astype(np.int64)
+    if not stopped.any():
+        return None
+    rows = np.flatnonzero(~log.terminated)
+    place = (log.state * np.int64(log.step.max() + 1) + log.step)[rows]  # at most once an episode
+    enough = [n for n in PARTS if ROWS_A_GROUP * n * np.unique(place).size <= rows.size]
+    parts = (*enough, PARTS[-1])[0]
+    group = place * parts + (episode_of_rows(log) * parts // log.num_episodes)[rows]
+    action = log.action[rows].astype(np.int64)
+    told = {"seed": given.seed + 7, "level": given.level}
+    found = shuffle_test(group, action, stopped[rows], **told)  # type: ignore[arg-type]
+    return check_of(KIND.code, found, given.level, True)
+
+
+KIND = Kind(
+    code="stops-that-know",
+    title="Recording stopped whatever was done",
+    broken="Recording stopped more often after some actions than after others",
+    passed="No sign that the action tells whether recording stops.",
+    failed="In the same situation, at the same step, recording stopped more often after some "
+    "actions than after others: no clock does that. What these actions led to, perhaps the worst, "
+    "is missing. Find out why rows are the last ones, and record how they ended.",
+    noticed="Had the action alone decided {noticed:%} of all stops, four of five such logs would "
+    "show it.",
+    against="stopped-by-clock",
+    forbids_proof=lambda check, certificate: True,
+    of_log=check,
+)

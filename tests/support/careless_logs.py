@@ -1,0 +1,151 @@
+"""Logs as people have them, each with a fault that once gave a green, wrong answer.
+
+Every world is a function of a seed and a number of episodes. It returns what somebody would give to
+`improve`, and the true gain of the policy that the fault makes look better; without the `fault` it
+is the honest twin, in which that policy is better.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Careless(NamedTuple):
+    """A log, how it is described, and the true gain of doing `tempting` everywhere."""
+
+    table: dict[str, np.ndarray]
+    told: dict[str, Any]  # arguments of `improve`
+    gain: float
+    tempting: str
+
+
+def columns_of(rows):
+    """Returns rows as columns."""
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def outcome_in_state(seed, episodes, fault=True):
+    """The week's status is written when the week is over, and stands among the state.
+
+    Up to 8 weeks. Each week one patient in ten goes home. The drug is worth 1 a week, and kills one
+    in five weeks, which costs 10; in the honest twin it does not kill, and the status is that at
+    the beginning of the week.
+    """
+    rng, rows, deadly = np.random.default_rng(seed), [], 0.2 if fault else 0.0
+    for episode in range(episodes):
+        for step in range(8):
+            drug, pain = rng.random() < 0.5, rng.random() < 0.5
+            died, home = drug and rng.random() < deadly, rng.random() < 0.1
+            over = died or home
+            after = "died" if died else "discharged" if home else "in care"
+            rows.append(
+                {
+                    "episode": episode,
+                    "step": step,
+                    "pain": "yes" if pain else "no",
+                    "status": after if fault else "in care",
+                    "action": "drug" if drug else "none",
+                    "reward": -10.0 * died + drug * (not died),
+                    "terminated": over or step == 7,
+                }
+            )
+            if over:
+                break
+    told = {"columns": {"state": ["pain", "status"]}, "discount": 0.95}
+    told |= {"running": (0, 1), "ending": (-10, 1)}
+    return Careless(columns_of(rows), told, *gain_of_drug(deadly), "drug")
+
+
+def gain_of_drug(deadly):
+    """Returns what giving the drug always gains over giving it half of the time, in a list."""
+
+    def worth(share):
+        value = 0.0
+        for _ in range(8):
+            dies = share * deadly
+            value = -10 * dies + (share - dies) + 0.95 * (1 - dies) * 0.9 * value
+        return value
+
+    return [worth(1.0) - worth(0.5)]
+
+
+def end_of_some(seed, episodes, fault=True):
+    """The state `ward` ends some episodes, and in others recording only stops there.
+
+    `quick` earns 1 and leads to the ward, where a clock stops the recording: it would cost 5 in the
+    next step. `slow` earns 1 in one of five, and its patients go home through the ward. In the
+    honest twin the ward costs nothing, and its rows are there.
+    """
+    rng, rows = np.random.default_rng(seed), []
+    for episode in range(episodes):
+        quick = rng.random() < 0.5
+        row = {"episode": episode, "step": 0, "state": "bed", "next_state": "ward"}
+        row |= {"action": "quick" if quick else "slow", "terminated": not quick}
+        row |= {"reward": 1.0 if quick else float(rng.random() < 0.2), "truncated": quick and fault}
+        rows.append(row)
+        if quick and not fault:
+            end = {"state": "ward", "next_state": "home", "terminated": True, "reward": 0.0}
+            rows.append(row | {"step": 1, "truncated": False} | end)
+    told = {"discount": 0.9, "running": (0, 1), "ending": (-5, 1)}
+    return Careless(columns_of(rows), told, (0.8 - 0.9 * 5 * fault) / 2, "quick")
+
+
+def one_went_on(seed, episodes):
+    """Patients die under `quick` in half of the cases, and one row is a decision in `dead`."""
+    rng, rows = np.random.default_rng(seed), []
+    for episode in range(episodes):
+        quick = rng.random() < 0.5
+        died = quick and rng.random() < 0.5
+        row = {"episode": episode, "step": 0, "state": "bed", "reward": float(quick)}
+        row |= {"action": "quick" if quick else "slow", "next_state": "dead" if died else "home"}
+        rows.append(row | {"terminated": True})
+    strange = {"step": 1, "state": "dead", "next_state": "home", "terminated": True}
+    rows[-1] |= {"next_state": "dead", "terminated": False}
+    rows.append(rows[-1] | strange | {"reward": 0.0})
+    return columns_of(rows)
+
+
+def stops_that_know(seed, episodes, fault=True):
+    """Recording is said to stop by a clock, but it stops when a machine breaks.
+
+    `run` earns 1, or breaks the machine in one of five, which then earns nothing for ever;
+    `service` earns a half. In the honest twin machines never break, and a date stops recording.
+    """
+    rng, rows, breaks = np.random.default_rng(seed), [], 0.2 if fault else 0.0
+    for episode in range(episodes):
+        for step in range(30 if fault else min(30, episodes - episode)):
+            run = rng.random() < 0.5
+            broken = run and rng.random() < breaks
+            row = {"episode": episode, "step": step, "action": "run" if run else "service"}
+            row |= {"state": "worn" if rng.random() < 0.5 else "good"}
+            rows.append(row | {"reward": float(not broken) if run else 0.5})
+            if broken:
+                break
+    told = {"ends": "clock", "discount": 0.9, "running": (0, 1)}
+    run, half = (1 - breaks) / (1 - 0.9 * (1 - breaks)), (1.5 - breaks) / 2
+    return Careless(columns_of(rows), told, run - half / (1 - 0.9 * (1 - breaks / 2)), "run")
+
+
+def copied_rows(seed, cases, fault=True):
+    """Cases of one decision each stand five times in the log; no action is better.
+
+    In the honest twin every case stands once, and `new` earns more.
+    """
+    rng = np.random.default_rng(seed)
+    new = rng.random(cases) < 0.5
+    reward = (rng.random(cases) < 0.5 + 0.3 * new * (not fault)).astype(float)
+    group, age = rng.integers(0, 2, cases).astype(str), rng.uniform(20, 80, cases)
+    times = 5 if fault else 1
+    table = {"group": group, "age": age, "action": np.where(new, "new", "old"), "reward": reward}
+    table = {name: np.tile(values, times) for name, values in table.items()}
+    order = rng.permutation(times * cases)
+    table = {name: values[order] for name, values in table.items()}
+    told = {"columns": {"state": "group"}, "discount": 0.0, "ending": (0, 1)}
+    return Careless(table, told, 0.0 if fault else 0.15, "new")
+
+
+def stream(seed, episodes):
+    """A stream of rows without a column of episodes, as a discount of 0.95 were none."""
+    table = stops_that_know(seed, episodes).table
+    kept = {name: table[name] for name in ("state", "action", "reward")}
+    return Careless(kept, {"discount": 0.95, "running": (0, 1), "ending": (0, 1)}, -0.56, "run")
