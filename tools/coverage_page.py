@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+import careless_logs
 from judged_results import (
     VerdictCount,
     all_together,
@@ -49,9 +50,13 @@ BENCHMARKS = (
 )  # fmt: skip
 HARD = ("alike", "noisy", "bandit", "rare", "adaptive", "icu-sepsis")
 BROKEN = ("broken", "undeclared")  # an assumption does not hold: shown beside
-BROKEN_FAMILIES = ("coarse", "hidden-cause")
+BROKEN_FAMILIES = ("coarse", "hidden-cause", "copied")
 DELTA = 0.1
 NOT_JUDGED = "An assumption does not hold here. The claims are shown, and not judged."
+CARELESS = (
+    "What is wrong here is in the log, or in what is said of it. Such logs may be refused, or a "
+    "check of them fails; none may be proved better that is not."
+)
 NAMED = 6  # cells that are called by name
 STANDINGS = ("proved", "rewards-within-seen", "posterior", "asymptotic", "as-published")
 
@@ -125,20 +130,28 @@ def around_block(page: Path, block: str) -> tuple[str, str]:
 
 
 def write_verdicts(
-    page: Path, counts: Sequence[VerdictCount], beside: Sequence[VerdictCount], delta: float
+    page: Path,
+    counts: Sequence[VerdictCount],
+    beside: Sequence[VerdictCount],
+    delta: float,
+    careless: Sequence[VerdictCount] = (),
 ) -> Path:
     """Writes how often verdicts were wrong between the marks `verdicts` of the page.
 
     The counts `beside` are of families in which an assumption does not hold, and are not judged.
+    Those of `careless` logs are judged, and each has a line.
     """
     before, after = around_block(page, "verdicts")
-    wrong = refuted_verdicts(list(counts), delta)
+    judged = [*counts, *careless]
+    wrong = refuted_verdicts(judged, delta)
     names = "; ".join(f"{count.family}, {count.episodes:,}" for count in wrong)
     lines = [
-        f"*Proved better* in {len(counts)} cells, refuted at δ = {delta:g}: {names or 'none'}.",
+        f"*Proved better* in {len(judged)} cells, refuted at δ = {delta:g}: {names or 'none'}.",
         "",
         *verdict_rows(all_together(counts)),
     ]
+    if careless:
+        lines += ["", CARELESS, "", *verdict_rows(careless)]
     if beside:
         lines += ["", NOT_JUDGED, "", *verdict_rows(beside)]
     content = "\n".join(lines)
@@ -340,6 +353,7 @@ if __name__ == "__main__":
     counts = verdict_counts(read_verdicts(runs / "verdicts.csv"))
     if counts:
         beside = [count for count in counts if count.family.split(",")[0] in BROKEN_FAMILIES]
-        judged = [count for count in counts if count not in beside]
-        print(f"wrote {write_verdicts(DOCS / 'coverage.md', judged, beside, DELTA)}")
+        careless = [count for count in counts if count.family in careless_logs.WORLDS]
+        judged = [count for count in counts if count not in (*beside, *careless)]
+        print(f"wrote {write_verdicts(DOCS / 'coverage.md', judged, beside, DELTA, careless)}")
         write_csv(DOCS / "coverage" / "verdicts" / "counts.csv", [VerdictCount._fields, *counts])

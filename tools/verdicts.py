@@ -8,6 +8,9 @@ stands at the top of the result with the true gain. Rows go into RUNS/verdicts.c
 runs/coverage; a run that was ended goes on where it stopped. `--worlds` is the size of the stress
 test, which can only undo beliefs, never proofs: by default there is none, since it takes most of
 the time. Logs are judged by `--workers` processes, or on a Ray cluster, as `surestep run` does it.
+
+Beside the families of `surestep run coverage` there are careless logs (`careless_logs.py`): what is
+wrong with them is in their tables and descriptions, which only `improve` reads.
 """
 
 import argparse
@@ -19,11 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+import careless_logs
 import surestep
 from judged_results import JudgedResult, read_verdicts
 from surestep import DecisionLog, Policy
 from surestep.environments import Benchmark
-from surestep.errors import SurestepError
+from surestep.errors import InvalidLog, SurestepError
 from surestep.experiments.cell import data_seed, made
 from surestep.experiments.experiment import EnvironmentSpec, read_experiments
 from surestep.parallel import ENGINES, available_cores, map_as_done
@@ -52,13 +56,33 @@ def verdict_of(benchmark: Benchmark, log: DecisionLog, worlds: int) -> dict[str,
     )
     both = np.stack([policy_in(benchmark, result).probability, benchmark.behavior.probability])
     worth = benchmark.truth.worth(both)
+    gain, before = float(worth[0] - worth[1]), float(worth[1])
+    return said_in(result) | {"gain": gain, "behavior_performance": before}
+
+
+def verdict_of_careless(name: str, episodes: int, seed: int, worlds: int) -> dict[str, object]:
+    """Gives a careless log to `improve`; what is refused claims nothing, and gains nothing."""
+    log = careless_logs.WORLDS[name][0](seed, episodes)
+    about = {"behavior_performance": log.worth(log.today)}
+    try:
+        result = surestep.improve(log.table, worlds=worlds, **log.told)
+    except InvalidLog:
+        return about | {
+            "verdict": "refused",
+            "lower": number(None),
+            "belief": number(None),
+            "gain": 0.0,
+        }
+    return about | said_in(result) | {"gain": log.gain_of(result)}
+
+
+def said_in(result: surestep.Result) -> dict[str, object]:
+    """What stands at the top of a result, and what it rests on."""
     beliefs = [each.lower for each in result.certificates if each.kind == "posterior"]
     return {
         "verdict": result.verdict,
         "lower": number(result.certificates[0].lower),
         "belief": number(beliefs[0] if beliefs else None),
-        "gain": float(worth[0] - worth[1]),
-        "behavior_performance": float(worth[1]),
     }
 
 
@@ -121,7 +145,7 @@ def families() -> Iterator[tuple[list[EnvironmentSpec], int]]:
 class Case(NamedTuple):
     """A log that is to be made and judged."""
 
-    environment: EnvironmentSpec
+    environment: EnvironmentSpec | str  # the name of careless logs
     episodes: int
     repetition: int
     worlds: int  # of the stress test
@@ -134,18 +158,28 @@ def missing_cases(path: Path, repetitions: int, worlds: int, seed: int = SEED) -
     Repetitions take the worlds of a family in turn.
     """
     done = {(row.family, row.episodes, row.repetition, row.worlds) for row in read_verdicts(path)}
-    cells = list(families())
+    cells = [(members[0].family, members, episodes) for members, episodes in families()]
+    cells += careless_cells()
     return [
         Case(members[repetition % len(members)], episodes, repetition, worlds, seed)
         for repetition in range(repetitions)
-        for members, episodes in cells
-        if (members[0].family, episodes, repetition, worlds) not in done
+        for family, members, episodes in cells
+        if (family, episodes, repetition, worlds) not in done
     ]
+
+
+def careless_cells() -> list[tuple[str, list[str], int]]:
+    """Careless logs, each a family of its own, with each of their sizes."""
+    worlds = careless_logs.WORLDS.items()
+    return [(name, [name], episodes) for name, (_, sizes) in worlds for episodes in sizes]
 
 
 def judged(case: Case) -> JudgedResult:
     """Makes the log of a case, and judges what is said about it."""
     environment, episodes, repetition, worlds, seed = case
+    if isinstance(environment, str):
+        found = verdict_of_careless(environment, episodes, seed + repetition, worlds)
+        return JudgedResult(environment, environment, episodes, repetition, worlds, **found)
     benchmark = made(environment, 0)
     rng = np.random.default_rng(data_seed(seed, environment, episodes, repetition))
     found = verdict_of(benchmark, benchmark.sample(episodes, rng), worlds)

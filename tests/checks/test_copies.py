@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surestep
-from support.careless_logs import copied_rows
+from careless_logs import copied_rows
 from surestep import environments
 from surestep.checks.check import GivenLog
 from surestep.checks.copies import check

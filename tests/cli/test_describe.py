@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surestep
-from support.careless_logs import outcome_in_state
+from careless_logs import outcome_in_state
 from support.pump_commands import LINES, POLICY, run_surestep, write_lines
 from surestep.description import HELP
 from surestep.io.logs.source import given_as

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surestep
-from support.careless_logs import (
+from careless_logs import (
     copied_rows,
     end_of_some,
     one_went_on,

@@ -120,10 +120,23 @@ def test_a_user_declares_ranges_where_the_world_has_them_and_nothing_where_nobod
     assert tool.declared_in(make("bandit")) == {"returns": (0.0, 1.0)}
 
 
+def test_careless_logs_are_families_and_refused_ones_claim_nothing(tool, tmp_path):
+    cells = {(family, size) for family, _, size in tool.careless_cells()}
+    missing = tool.missing_cases(tmp_path / "verdicts.csv", 1, 0)
+    assert cells == {(c.environment, c.episodes) for c in missing if isinstance(c.environment, str)}
+    refused = tool.judged(tool.Case("dropped by a query", 300, 0, 0))
+    assert refused.verdict == "refused"
+    assert not refused.wrong
+    copied = tool.judged(tool.Case("copied rows", 100, 1, 0))
+    assert copied.verdict in ("not shown to be better", "nothing changed")
+    assert copied.gain == 0
+
+
 def test_a_run_goes_on_where_it_stopped(tool, monkeypatch, tmp_path):
     cells = list(tool.families())
     assert {members[0].name for members, _ in cells} >= {"alike", "noisy", "hidden-cause"}
     monkeypatch.setattr(tool, "families", lambda: iter(cells[:2]))
+    monkeypatch.setattr(tool, "careless_cells", list)
     facts = {"verdict": "nothing changed", "lower": 0.0, "belief": 0.0, "gain": 0.0}
     monkeypatch.setattr(tool, "verdict_of", lambda *_: facts | {"behavior_performance": 1.0})
     path = tmp_path / "runs" / "verdicts.csv"
@@ -185,11 +198,12 @@ def test_the_page_says_how_often_better_is_wrong(tmp_path):
     page.write_text("above\n<!-- verdicts: begin -->former<!-- verdicts: end -->\nbelow\n")
     counts = verdict_counts([said("proved better", lower=0.3, gain=0.2)] * 40)
     broken = verdict_counts([said("believed better", belief=0.3, family="hidden")])
-    write_verdicts(page, counts, broken, 0.1)
+    write_verdicts(page, counts, broken, 0.1, verdict_counts([said("refused", family="stream")]))
     text = page.read_text()
-    assert text.startswith("above\n<!-- verdicts: begin -->\n\n*Proved better* in 1 cells, refuted")
+    assert text.startswith("above\n<!-- verdicts: begin -->\n\n*Proved better* in 2 cells, refuted")
     assert "refuted at δ = 0.1: f, 100." in text
     assert "| all of these | 100 | 40 | 0.2 | 100 % | 100 % (91.2 % – 100 %) | 0 % | 0 % |" in text
     assert "| hidden | 100 | 1 | 0 |" in text
+    assert "| stream | 100 | 1 | 0 | 0 % |" in text
     assert text.endswith("<!-- verdicts: end -->\nbelow\n")
     assert "former" not in text

@@ -1,22 +1,47 @@
 """Logs as people have them, each with a fault that once gave a green, wrong answer.
 
 Every world is a function of a seed and a number of episodes. It returns what somebody would give to
-`improve`, and the true gain of the policy that the fault makes look better; without the `fault` it
-is the honest twin, in which that policy is better.
+`improve`, and what is true of the action that the fault makes look better; without the `fault` it
+is the honest twin, in which that action is better.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from surestep import Result
+
 
 class Careless(NamedTuple):
-    """A log, how it is described, and the true gain of doing `tempting` everywhere."""
+    """A log, how it is described, and what it is truly worth to do the tempting action.
+
+    No state changes that, so that only the share of decisions counts that take it.
+    """
 
     table: dict[str, np.ndarray]
     told: dict[str, Any]  # arguments of `improve`
-    gain: float
     tempting: str
+    today: float  # the share that takes it in the log
+    worth: Callable[[float], float]  # by the share
+    states: tuple[tuple[str, ...], ...]  # equally frequent ones, in which is decided
+
+    @property
+    def gain(self) -> float:
+        """Returns what taking it everywhere truly gains."""
+        return self.worth(1.0) - self.worth(self.today)
+
+    def gain_of(self, result: Result) -> float:
+        """Returns what the policy of a result truly gains; 0 where it is what was done."""
+        words, table = result.table.vocabulary, result.table
+        if not table.changed.any():
+            return 0.0
+        share = dict.fromkeys(self.states, self.today)
+        for pair in np.flatnonzero(table.decided):
+            state = words.states[table.pairs.state[pair]]
+            if state in share and words.actions[table.pairs.action[pair]] == (self.tempting,):
+                share[state] = float(table.probability[pair])
+        return self.worth(float(np.mean([*share.values()]))) - self.worth(self.today)
 
 
 def columns_of(rows):
@@ -53,11 +78,6 @@ def outcome_in_state(seed, episodes, fault=True):
                 break
     told = {"columns": {"state": ["pain", "status"]}, "discount": 0.95}
     told |= {"running": (0, 1), "ending": (-10, 1)}
-    return Careless(columns_of(rows), told, *gain_of_drug(deadly), "drug")
-
-
-def gain_of_drug(deadly):
-    """Returns what giving the drug always gains over giving it half of the time, in a list."""
 
     def worth(share):
         value = 0.0
@@ -66,7 +86,8 @@ def gain_of_drug(deadly):
             value = -10 * dies + (share - dies) + 0.95 * (1 - dies) * 0.9 * value
         return value
 
-    return [worth(1.0) - worth(0.5)]
+    states = (("yes", "in care"), ("no", "in care"))
+    return Careless(columns_of(rows), told, "drug", 0.5, worth, states)
 
 
 def end_of_some(seed, episodes, fault=True):
@@ -87,7 +108,11 @@ def end_of_some(seed, episodes, fault=True):
             end = {"state": "ward", "next_state": "home", "terminated": True, "reward": 0.0}
             rows.append(row | {"step": 1, "truncated": False} | end)
     told = {"discount": 0.9, "running": (0, 1), "ending": (-5, 1)}
-    return Careless(columns_of(rows), told, (0.8 - 0.9 * 5 * fault) / 2, "quick")
+
+    def worth(share):
+        return share * (1 - 0.9 * 5 * fault) + (1 - share) * 0.2
+
+    return Careless(columns_of(rows), told, "quick", 0.5, worth, (("bed",),))
 
 
 def one_went_on(seed, episodes):
@@ -122,8 +147,12 @@ def stops_that_know(seed, episodes, fault=True):
             if broken:
                 break
     told = {"ends": "clock", "discount": 0.9, "running": (0, 1)}
-    run, half = (1 - breaks) / (1 - 0.9 * (1 - breaks)), (1.5 - breaks) / 2
-    return Careless(columns_of(rows), told, run - half / (1 - 0.9 * (1 - breaks / 2)), "run")
+
+    def worth(share):
+        earned = share * (1 - breaks) + (1 - share) * 0.5
+        return earned / (1 - 0.9 * (1 - share * breaks))
+
+    return Careless(columns_of(rows), told, "run", 0.5, worth, (("worn",), ("good",)))
 
 
 def copied_rows(seed, cases, fault=True):
@@ -141,11 +170,60 @@ def copied_rows(seed, cases, fault=True):
     order = rng.permutation(times * cases)
     table = {name: values[order] for name, values in table.items()}
     told = {"columns": {"state": "group"}, "discount": 0.0, "ending": (0, 1)}
-    return Careless(table, told, 0.0 if fault else 0.15, "new")
+    states = (("0",), ("1",))
+    return Careless(table, told, "new", 0.5, lambda share: share * 0.3 * (not fault), states)
 
 
 def stream(seed, episodes):
-    """A stream of rows without a column of episodes, as a discount of 0.95 were none."""
-    table = stops_that_know(seed, episodes).table
-    kept = {name: table[name] for name in ("state", "action", "reward")}
-    return Careless(kept, {"discount": 0.95, "running": (0, 1), "ending": (0, 1)}, -0.56, "run")
+    """A stream of rows without a column of episodes, as if a discount of 0.9 were none."""
+    log = stops_that_know(seed, episodes)
+    kept = {name: log.table[name] for name in ("state", "action", "reward")}
+    told = {"discount": 0.9, "running": (0, 1), "ending": (0, 1)}
+    return log._replace(table=kept, told=told)
+
+
+def dropped_by_query(seed, cases, fault=True):
+    """A query leaves out those whom `bold` harmed, one in five, who lose 5; the others gain 1.
+
+    `usual` gains 1 in half of the cases. In the honest twin a query leaves out a site of tests, and
+    nobody is harmed.
+    """
+    rng = np.random.default_rng(seed)
+    bold, harm = rng.random(cases) < 0.3, 0.2 * fault
+    lost = bold & (rng.random(cases) < harm)
+    reward = np.where(lost, -5.0, np.where(bold, 1.0, rng.random(cases) < 0.5))
+    table = {"case": np.arange(cases), "step": np.zeros(cases, int), "state": np.full(cases, "ill")}
+    table |= {"action": np.where(bold, "bold", "usual"), "reward": reward}
+    table |= {"terminated": np.ones(cases, bool), "site": rng.integers(0, 9, cases)}
+    told = {"columns": {"episode": "case"}, "discount": 0.9, "ending": (0, 1)}
+    told["query"] = f"SELECT * FROM log WHERE {'reward > -4' if fault else 'site > 0'}"
+
+    def worth(share):
+        return share * (1 - 6 * harm) + (1 - share) * 0.5
+
+    return Careless(table, told, "bold", 0.3, worth, (("ill",),))
+
+
+def estimated_practice(seed, episodes):
+    """Nobody says what is done, a tenth of the log tells it, and no action does anything."""
+    rng, rows = np.random.default_rng(seed), []
+    for episode in range(episodes):
+        for step in range(50):
+            row = {"episode": episode, "step": step, "state": str(rng.integers(12))}
+            row |= {"action": "abc"[rng.integers(3)], "reward": float(rng.random() < 0.5)}
+            rows.append(row | {"terminated": rng.random() < 0.1 or step == 49})
+            if rows[-1]["terminated"]:
+                break
+    told = {"discount": 0.95, "running": (0, 1), "ending": (0, 1), "train_share": 0.1}
+    return Careless(columns_of(rows), told, "a", 1 / 3, lambda share: 0.0, (("0",),))
+
+
+WORLDS = {  # with the sizes of their logs
+    "outcome in the state": (outcome_in_state, (300, 1000)),
+    "an end of some": (end_of_some, (300, 1000)),
+    "stops that know": (stops_that_know, (300, 1000)),
+    "a stream": (stream, (300,)),
+    "dropped by a query": (dropped_by_query, (300, 1000)),
+    "copied rows": (copied_rows, (100, 300)),
+    "estimated practice": (estimated_practice, (1000,)),
+}
