@@ -72,7 +72,7 @@ def test_what_was_known_before_is_asked_and_answered(tmp_path):
 
 def test_another_log_of_which_the_stops_know_proves_nothing(tmp_path):
     improved(stops_that_know(0, 200, fault=False)).save(tmp_path / "made")
-    for fault, action in ((False, "Adopt it"), (True, "Keep what you do")):
+    for fault, action in ((False, "Adopt it"), (True, "Answer one question first")):
         table = stops_that_know(7, 200, fault).table
         judged = certify_result(tmp_path / "made", table, ["stitched"])
         assert judged.fresh

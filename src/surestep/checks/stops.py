@@ -48,6 +48,7 @@ KIND = Kind(
     noticed="Had the action alone decided {noticed:%} of all stops, four of five such logs would "
     "show it.",
     against="stopped-by-clock",
+    asks=True,
     forbids_proof=lambda check, certificate: True,
     of_log=check,
 )

@@ -161,7 +161,7 @@ def matching(path: Path) -> list[Path]:
     if not matches:
         what = "no file, and no folder or pattern that any table matches"
         address = "an address, and those are not read; save its files here and name them"
-        raise FileFailure(f"{path} is {address if ':/' in str(path) else what}")
+        raise FileFailure(f"{path} is {address if path.parts[0].endswith(':') else what}")
     for file in matches:
         if not file.is_file():
             raise FileFailure(f"{file} is a pipe, a device or a link to nothing; expected a file")
