@@ -181,6 +181,7 @@ PAPERS = {
 }
 COLOURS = (pen.BLUE, pen.ORANGE, pen.GREEN, pen.VERMILION, pen.PURPLE, pen.SKY, pen.GREY)
 MARKERS = ("", "s", "^", "D")
+ROWS_WITH_ROOM = 4  # of the legend; a picture with more is higher
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
 BAND: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5}
 # How a point looks whose interval has no lower end.
@@ -192,7 +193,7 @@ Looks = Mapping[Line, dict[str, Any]]
 Series = tuple[dict[str, Any], list[Point]]
 
 
-def draw_layout(layout: Layout, kind: str, look: pen.Look, *, intervals: bool, bars: bool) -> bytes:
+def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> bytes:
     """Returns a picture of all panels, as a file of that kind.
 
     Intervals are light lines, or bars where points stand for themselves.
@@ -200,7 +201,7 @@ def draw_layout(layout: Layout, kind: str, look: pen.Look, *, intervals: bool, b
     looks = looks_of(layout.names, layout.parts)
     sizes = {point.size for panel in layout.panels for point in panel.points}
     height, width = layout.shape
-    with pen.drawing(4.2 * max(width, 1.3), 2.9 * height + 1.0, look) as figure:
+    with pen.drawing(4.2 * max(width, 1.3), 2.9 * height + 1.0) as figure:
         grid = figure.subplots(height, width, sharex=True, squeeze=False)
         for row in grid:
             for axes in row:
@@ -372,4 +373,6 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> Non
     columns = max(1, min(int(72 * figure.get_figwidth() / width), len(handles)))
     for handle in handles:
         handle.set_label(pen.typeset(str(handle.get_label())))
+    below = math.ceil(len(handles) / columns) - ROWS_WITH_ROOM
+    figure.set_figheight(figure.get_figheight() + 0.22 * max(below, 0))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
