@@ -17,19 +17,12 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 # Okabe and Ito's colours, which people with colour blindness tell apart.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#d55e00",
-    "#cc79a7",
-    "#6b7280",
-)
-SKY = "#56b4e9"
 COLOURS = {
-    "blue": BLUE, "orange": ORANGE, "green": GREEN, "vermilion": VERMILION, "purple": PURPLE,
-    "grey": GREY,
+    "blue": "#0072b2", "orange": "#e69f00", "green": "#009e73", "vermilion": "#d55e00",
+    "purple": "#cc79a7", "grey": "#6b7280",
 }  # fmt: skip
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY = COLOURS.values()
+SKY = "#56b4e9"
 LEVEL: Any = {"color": "black", "linewidth": 0.8, "zorder": 1}  # a line to compare with
 DASHES: Any = {"π_b": "-", "no": "-", "π*": "--", "L": "--"}  # by first words; others are dotted
 STYLE: Any = {

@@ -262,12 +262,10 @@ def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
 
     Powers of ten have theirs first. One size alone has no scale of its own.
     """
-    import matplotlib
-
     if len(sizes) == 1:
         (size,), room = sizes, 10 ** (SPREAD * (lines / 2 + 1))
         grid[0, 0].set_xlim(size / room, size * room)
-    letter = 0.64 * float(matplotlib.rcParams["font.size"]) / 72  # inches
+    letter = 0.64 * pen.STYLE["font.size"] / 72  # inches
     wide = letter * (1 + max(len(short(size)) for size in sizes))
     panel = 0.85 * grid[0, 0].figure.get_figwidth() / grid.shape[1]
     apart = wide / panel * math.log10(max(sizes) / min(sizes))  # in powers of ten
@@ -354,7 +352,6 @@ def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str
 
 def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> None:
     """Puts a legend below the panels, of what is there only, in as many columns as have room."""
-    import matplotlib
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=name, **looks[line]) for line, name in layout.names.items()]
@@ -369,7 +366,7 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> Non
             words = "too few to bound from below"
             handles.append(Line2D([], [], color="black", label=words, **BARE))
     letters = max(len(str(handle.get_label())) for handle in handles)
-    width = 0.55 * float(matplotlib.rcParams["font.size"]) * (0.75 * letters + 7)  # of a column
+    width = 0.55 * pen.STYLE["font.size"] * (0.75 * letters + 7)  # of a column
     columns = max(1, min(int(72 * figure.get_figwidth() / width), len(handles)))
     for handle in handles:
         handle.set_label(pen.typeset(str(handle.get_label())))
