@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coverage_page import around_block
-from surestep._drawing import Look
 from surestep._files import write_together
 from surestep.bounds import n_wedge
 from surestep.experiments import read_run
@@ -26,7 +25,6 @@ from surestep.figures.figure import SETTING, ZETA, Request, draw_n_wedge, draw_r
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, FOLDER = DOCS / "reproduced.md", DOCS / "reproduced"
-LOOK = Look(size=(10.0, 7.6), font_size=9.0)
 FIGURES = {"gridworld": "figure-4", "wet-chicken": "figure-5", "resource-gathering": "figure-6"}
 NAMES = {
     "gridworld": "Gridworld",
@@ -99,11 +97,11 @@ class Curve(NamedTuple):
 def draw_all(runs: Path, folder: Path) -> list[Path]:
     """Draws the figures of the runs, with tables of their numbers and of the time they took."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = [draw_n_wedge(folder / "figure-3.svg", Look(size=(8.0, 3.2), font_size=9.0))]
+    figures = [draw_n_wedge(folder / "figure-3.svg")]
     lines = ["environment,repetitions,seconds"]
     for name, figure in FIGURES.items():
         run = read_run(runs / name)
-        figures.append(draw_run(run, folder / f"{figure}.svg", Request(look=LOOK)))
+        figures.append(draw_run(run, folder / f"{figure}.svg", Request()))
         lines.append(f"{name},{run.manifest.repetitions},{run.manifest.seconds:.1f}")
     times = folder / "times.csv"
     write_together({times: ["\n".join([*lines, ""]).encode()]})

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Meta
-
-from surestep._settings import Settings
 from surestep.errors import InvalidParameter, MissingExtra, install
 
 if TYPE_CHECKING:
@@ -22,30 +17,18 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 # Okabe and Ito's colours, which people with colour blindness tell apart.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#d55e00",
-    "#cc79a7",
-    "#6b7280",
-)
-SKY = "#56b4e9"
 COLOURS = {
-    "blue": BLUE, "orange": ORANGE, "green": GREEN, "vermilion": VERMILION, "purple": PURPLE,
-    "grey": GREY,
+    "blue": "#0072b2", "orange": "#e69f00", "green": "#009e73", "vermilion": "#d55e00",
+    "purple": "#cc79a7", "grey": "#6b7280",
 }  # fmt: skip
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY = COLOURS.values()
+SKY = "#56b4e9"
 LEVEL: Any = {"color": "black", "linewidth": 0.8, "zorder": 1}  # a line to compare with
 DASHES: Any = {"π_b": "-", "no": "-", "π*": "--", "L": "--"}  # by first words; others are dotted
-FONTS = {  # by the word that asks for it: families, the last with all letters, and maths
-    "sans": (["DejaVu Sans"], "dejavusans"),
-    "serif": (["STIXGeneral", "DejaVu Sans"], "stix"),
-}
 STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "mathtext.fontset": "dejavusans",
-    "figure.titlesize": "medium",
     "axes.titlesize": "medium",
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -82,25 +65,10 @@ MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
     "|S|": r"$|S|$",
     "|A|": r"$|A|$",
 }
-Inches = Annotated[float, Meta(ge=1, le=60, description="the inches of a side")]
-Points = Annotated[float, Meta(ge=4, le=40, description="the points of a font")]
-
-
-@dataclass(frozen=True, slots=True)
-class Look(Settings):
-    """The look that a picture is asked to have."""
-
-    size: tuple[Inches, Inches] | None = None  # width and height; None: as fits the content
-    font: str = "sans"  # sans, serif, or a family that is installed
-    font_size: Points = 10.0
-    title: str | None = None  # inside the picture; None: captions are for the text around it
-
-
-USUAL_LOOK = Look()
 
 
 @contextmanager
-def drawing(width: float, height: float, look: Look = USUAL_LOOK) -> Iterator[Figure]:
+def drawing(width: float, height: float) -> Iterator[Figure]:
     """Gives an empty figure, in inches; the house style holds inside, and nowhere else."""
     try:
         import matplotlib
@@ -108,34 +76,8 @@ def drawing(width: float, height: float, look: Look = USUAL_LOOK) -> Iterator[Fi
         raise MissingExtra(
             f"pictures need Matplotlib, which is not installed; {install('plots')}"
         ) from None
-    size = (width, height) if look.size is None else look.size
-    with matplotlib.rc_context(STYLE | font_style(look)):
-        figure = picture_class()(figsize=size, layout="constrained")
-        if look.title is not None:
-            try:
-                figure.suptitle(look.title).get_window_extent()
-            except ValueError:  # of a formula
-                raise InvalidParameter(
-                    f"the title is {look.title!r}, expected formulas between dollar signs that "
-                    r"LaTeX can read, and \$ for a dollar sign"
-                ) from None
-        yield figure
-
-
-def font_style(look: Look) -> dict[str, Any]:
-    """Returns the settings of Matplotlib for a font, which must be installed."""
-    from matplotlib import font_manager
-
-    families, maths = FONTS.get(look.font, ([look.font, "DejaVu Sans"], "stix"))
-    if look.font not in FONTS:
-        try:
-            font_manager.findfont(look.font, fallback_to_default=False)
-        except ValueError:
-            raise InvalidParameter(
-                f"there is no font {look.font!r} on this machine, expected {', '.join(FONTS)}, or "
-                "the name of a family that is installed"
-            ) from None
-    return {"font.family": families, "font.size": look.font_size, "mathtext.fontset": maths}
+    with matplotlib.rc_context(STYLE):
+        yield picture_class()(figsize=(width, height), layout="constrained")
 
 
 @cache
@@ -173,22 +115,10 @@ def picture_format(path: Path) -> str:
 
 
 def rendered(figure: Figure, kind: str) -> bytes:
-    """Returns the figure as bytes of a file; without the date, so that they are always the same.
-
-    One that has no room for its panels is refused: they would lie on top of each other.
-    """
+    """Returns the figure as bytes of a file; without the date, so that they are always the same."""
     dated = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}[kind]
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
-        try:
-            figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None})
-        except UserWarning:
-            width, height = figure.get_size_inches()
-            raise InvalidParameter(
-                f"a picture of {width:g} × {height:g} inches has no room for its panels, expected "
-                "a larger one, a smaller font or fewer panels"
-            ) from None
+    figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None})
     return buffer.getvalue()
 
 

@@ -53,7 +53,7 @@ def test_sizes_are_interpolated_by_their_logarithm():
     assert curve([1.0, 1.15, 1.3]).below("cvar1", 0.1) == [1]
 
 
-def drawn_before(path, look):
+def drawn_before(path):
     """Figure 3, which does not depend on runs, as it is in the docs."""
     return {
         path.with_suffix(suffix): (FOLDER / f"figure-3{suffix}").read_bytes()

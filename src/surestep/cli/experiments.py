@@ -97,21 +97,7 @@ def run_command(
 @click.option("--columns", metavar="PART", help="What columns of panels are for.")
 @click.option("--rows", metavar="PART", help=f"What rows are for: {PARTS}.")
 @click.option("--bands/--no-bands", default=True, help="95 % intervals.")
-@click.option("--size", type=(float, float), metavar="W H", help="Width and height in inches.")
-@click.option("--font", default="sans", help="sans, serif, or the name of an installed family.")
-@click.option("--font-size", type=float, default=10.0, help="Points.")
-@click.option("--title", help="A title inside the picture.  [default: none]")
-def figure_command(
-    name: str,
-    directory: Path | None,
-    selection: Selection,
-    output: Path,
-    size: tuple[float, float] | None,
-    font: str,
-    font_size: float,
-    title: str | None,
-    **request: Any,
-) -> None:
+def figure_command(name: str, directory: Path | None, output: Path, **request: Any) -> None:
     """Draw the runs of NAME, with the numbers behind each picture as CSV beside it.
 
     NAME is what `surestep run` takes (an experiment of the catalog, a folder of it, a .toml file),
@@ -119,15 +105,12 @@ def figure_command(
     runs each picture has the name of its run: -o fig.pdf makes fig-gridworld.pdf.
 
     \b
-    surestep figure paper/gridworld -o figure-4.pdf --size 7 4 --font serif --font-size 8
+    surestep figure paper/gridworld -o figure-4.pdf
     surestep figure mine.toml -o mine.png --algorithm spibb --algorithm ramdp --metric mean
     """
-    from surestep._drawing import Look
     from surestep.figures.figure import Request, draw
 
-    look = Look(size, font, font_size, title)
-    wanted = Request(selection, look=look, **request)
-    say(*(f"wrote {path}" for path in draw(name, directory, output, wanted)))
+    say(*(f"wrote {path}" for path in draw(name, directory, output, Request(**request))))
 
 
 @click.command("compare", short_help="Compare the methods of a run, as tables.")

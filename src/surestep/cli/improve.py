@@ -10,7 +10,7 @@ import click
 from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
-from surestep.cli.terminal import say, say_json, say_sentences, task_progress, terminal
+from surestep.cli.terminal import say, say_json, say_sentences, show, task_progress
 from surestep.description import ASKING, IMPROVING, READING, Description, several
 
 if TYPE_CHECKING:
@@ -82,14 +82,13 @@ def improve_command(
                 finish(output, files)
     if as_json:
         print_summary(load(output))
-        return
-    if done:
+    elif done:
         load(output)  # which says if it was changed meanwhile
         say(f"{output} holds the finished result of this command; nothing is left to do")
-        return
-    print_answer(findings)
-    say(f"Wrote {len(files)} files into {output}. Open the report: ", nl=False)
-    say(output / "report.html", bold=True)
+    else:
+        print_answer(findings)
+        say(f"Wrote {len(files)} files into {output}. Open the report: ", nl=False)
+        say(output / "report.html", bold=True)
 
 
 def print_summary(result: Result) -> None:
@@ -108,7 +107,6 @@ def print_answer(findings: Findings) -> None:
     from surestep.checks import failed
     from surestep.report.answer import answer_section
     from surestep.report.stress_test import found_words, no_rehearsal_words
-    from surestep.report.terminal import print_sections
 
     most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
     answer, rehearsal = answer_section(findings, most=most), findings.rehearsal
@@ -116,7 +114,7 @@ def print_answer(findings: Findings) -> None:
         part._replace(items=[item._replace(aside="") for item in part.items])
         for part in answer.parts
     ]
-    print_sections([answer._replace(parts=brief)], terminal(highlight=False, markup=False))
+    show([answer._replace(parts=brief)])
     if findings.awaits_stress_test:
         say(UNFINISHED, fg="yellow", bold=True)
     elif rehearsal is None:
@@ -205,10 +203,8 @@ def rehearse_command(
             on_start=tell_plan,
         )
     from surestep.report.stress_test import stress_test_section
-    from surestep.report.terminal import print_sections
 
-    section = stress_test_section(rehearsed.findings, folded=False)
-    print_sections([section], terminal(highlight=False, markup=False, emoji=False))
+    show([stress_test_section(rehearsed.findings, folded=False)])
     if output is not None:
         say("Open the page: ", nl=False)
         say(output / "rehearsal.html", bold=True)

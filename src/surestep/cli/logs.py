@@ -12,7 +12,7 @@ import click
 import surestep.description as keys
 from surestep._words import counted
 from surestep.cli import options
-from surestep.cli.terminal import say, say_json, task_progress, terminal
+from surestep.cli.terminal import say, say_json, show, task_progress
 from surestep.description import READING, SUFFIX, Description, several
 
 USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧
@@ -92,7 +92,6 @@ def inspect_command(
     from surestep.pipeline.inspect import inspect
     from surestep.report.inspection import inspection_sections
     from surestep.report.page import page
-    from surestep.report.terminal import print_sections
     from surestep.results.inspection import as_json as plain
 
     if any(map(is_counts_file, several(description.files))):
@@ -109,8 +108,7 @@ def inspect_command(
     if as_json:
         say_json(plain(inspection))
         return
-    # Names from the data may look like rich's markup.
-    print_sections(sections, terminal(highlight=False, markup=False, emoji=False))
+    show(sections)
     if output is not None:
         say(f"wrote {output}")
 

@@ -9,7 +9,7 @@ import click
 
 from surestep._words import floored, number
 from surestep.cli import options
-from surestep.cli.terminal import say, say_json, terminal
+from surestep.cli.terminal import say, say_json, show, terminal
 from surestep.sections import Column, Section, Table, numbers
 
 if TYPE_CHECKING:
@@ -85,11 +85,7 @@ def bound_command(as_json: bool, **asked: Any) -> None:
         content = [answer._asdict() for answer in answers]
         say_json({"asked": asked, "span": span, "answers": content})
         return
-
-    from surestep.report.terminal import print_sections
-
-    section = bounds_section(answers, span, asked)
-    print_sections([section], terminal(highlight=False))
+    show([bounds_section(answers, span, asked)])
 
 
 def bounds_section(

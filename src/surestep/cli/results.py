@@ -10,7 +10,7 @@ import click
 
 from surestep.cli import options
 from surestep.cli.options import described
-from surestep.cli.terminal import say, say_json, task_progress, terminal
+from surestep.cli.terminal import say, say_json, show, task_progress
 from surestep.description import Description
 from surestep.sections import Column, Section, Table, numbers
 
@@ -82,9 +82,7 @@ def explain_command(output: Path, given: tuple[str, ...], as_json: bool) -> None
                 del reason["kept_by"]
         say_json({**dataclasses.asdict(explanation), "actions": actions})
         return
-    from surestep.report.terminal import print_sections
-
-    print_sections([explanation_section(explanation)], terminal(highlight=False, markup=False))
+    show([explanation_section(explanation)])
 
 
 def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str] | tuple[str, ...]:
@@ -163,7 +161,6 @@ def certify_command(
     from surestep._files import write_together
     from surestep.pipeline import certify_result, check_certificates
     from surestep.report.certificates import certificate_name, of_one, together_words
-    from surestep.report.terminal import print_sections
     from surestep.results import load
     from surestep.results.result import certificates_to_json, is_as_written, read_certificates
 
@@ -191,7 +188,7 @@ def certify_command(
         assumed = of_one(claim, name)._replace(folded=False, facts=())
         title = f"{name}: {told.rung}"
         section = Section("claim", title, [told.why], parts=[assumed], mood=told.mood)
-        print_sections([section], terminal(highlight=False, markup=False))
+        show([section])
     if len(claims) > 1:
         say(f"\n{together_words(claims, settled=False)}", dim=True)
     if output is not None:

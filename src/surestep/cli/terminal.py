@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from shutil import get_terminal_size
@@ -25,6 +25,8 @@ from surestep._words import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from surestep.sections import Section
 
 # C0, DEL and C1, the ends of lines and paragraphs of Unicode, and what turns the direction of text.
 OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -53,13 +55,10 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
             click.secho(lines(str(text)), file=stream, color=plain, **style)
 
 
-def say_sentences(*texts: str, **style: Any) -> None:
-    """Prints texts, in a terminal broken between words."""
+def say_sentences(text: str, **style: Any) -> None:
+    """Prints a text, in a terminal broken between words."""
     wide = get_terminal_size().columns if is_terminal(sys.stdout) else sys.maxsize
-    say(
-        *(fill(text, wide, break_long_words=False, break_on_hyphens=False) for text in texts),
-        **style,
-    )
+    say(fill(text, wide, break_long_words=False, break_on_hyphens=False), **style)
 
 
 def say_json(content: object) -> None:
@@ -88,6 +87,13 @@ def terminal(**settings: Any) -> Console:
             raise
 
     return Shown(**settings)
+
+
+def show(sections: Sequence[Section]) -> None:
+    """Prints sections; names from the data may look like rich's markup, and are none."""
+    from surestep.report.terminal import print_sections
+
+    print_sections(sections, terminal(highlight=False, markup=False, emoji=False))
 
 
 # ---- progress: what is being done and how long it will take, on standard error -----------------

@@ -8,7 +8,6 @@ Whatever kills a run, the next one goes on where it stopped.
 from __future__ import annotations
 
 import glob
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from msgspec import Struct
 
 from surestep._arrays import AnyArray
 from surestep._blocks import BlockFolder, code_here, digest_of, versions_here
-from surestep._files import BESIDE, beside, lock, write_together
+from surestep._files import BESIDE, lock, read_whole, temporary_folder, write_together
 from surestep.algorithms import needs_log
 from surestep.algorithms import registry as algorithms
 from surestep.certificates import registry as certificates
@@ -194,19 +193,10 @@ class Store:
 
 def write_query(database: Any, query: str, path: Path) -> None:
     """Writes the result of a query as Parquet, whole or not at all."""
-    import duckdb
-
-    temporary = beside(path)
-    try:
-        database.execute(f"COPY ({query}) TO {sql_text(str(temporary))} (FORMAT parquet)")
-        os.replace(temporary, path)
-    except (duckdb.IOException, OSError) as problem:
-        reason = getattr(problem, "strerror", None) or first_lines(problem)
-        raise FileFailure(
-            f"{path} cannot be written: {reason}; once it can, the same command goes on from here"
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with temporary_folder() as folder:
+        written = folder / path.name
+        database.execute(f"COPY ({query}) TO {sql_text(str(written))} (FORMAT parquet)")
+        write_together({path: [read_whole(written)]})
 
 
 # ---- running -----------------------------------------------------------------------------------

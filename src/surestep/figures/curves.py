@@ -181,6 +181,7 @@ PAPERS = {
 }
 COLOURS = (pen.BLUE, pen.ORANGE, pen.GREEN, pen.VERMILION, pen.PURPLE, pen.SKY, pen.GREY)
 MARKERS = ("", "s", "^", "D")
+ROWS_WITH_ROOM = 4  # of the legend; a picture with more is higher
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
 BAND: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5}
 # How a point looks whose interval has no lower end.
@@ -192,7 +193,7 @@ Looks = Mapping[Line, dict[str, Any]]
 Series = tuple[dict[str, Any], list[Point]]
 
 
-def draw_layout(layout: Layout, kind: str, look: pen.Look, *, intervals: bool, bars: bool) -> bytes:
+def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> bytes:
     """Returns a picture of all panels, as a file of that kind.
 
     Intervals are light lines, or bars where points stand for themselves.
@@ -200,7 +201,7 @@ def draw_layout(layout: Layout, kind: str, look: pen.Look, *, intervals: bool, b
     looks = looks_of(layout.names, layout.parts)
     sizes = {point.size for panel in layout.panels for point in panel.points}
     height, width = layout.shape
-    with pen.drawing(4.2 * max(width, 1.3), 2.9 * height + 1.0, look) as figure:
+    with pen.drawing(4.2 * max(width, 1.3), 2.9 * height + 1.0) as figure:
         grid = figure.subplots(height, width, sharex=True, squeeze=False)
         for row in grid:
             for axes in row:
@@ -261,12 +262,10 @@ def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
 
     Powers of ten have theirs first. One size alone has no scale of its own.
     """
-    import matplotlib
-
     if len(sizes) == 1:
         (size,), room = sizes, 10 ** (SPREAD * (lines / 2 + 1))
         grid[0, 0].set_xlim(size / room, size * room)
-    letter = 0.64 * float(matplotlib.rcParams["font.size"]) / 72  # inches
+    letter = 0.64 * pen.STYLE["font.size"] / 72  # inches
     wide = letter * (1 + max(len(short(size)) for size in sizes))
     panel = 0.85 * grid[0, 0].figure.get_figwidth() / grid.shape[1]
     apart = wide / panel * math.log10(max(sizes) / min(sizes))  # in powers of ten
@@ -353,7 +352,6 @@ def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str
 
 def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> None:
     """Puts a legend below the panels, of what is there only, in as many columns as have room."""
-    import matplotlib
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=name, **looks[line]) for line, name in layout.names.items()]
@@ -368,8 +366,10 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> Non
             words = "too few to bound from below"
             handles.append(Line2D([], [], color="black", label=words, **BARE))
     letters = max(len(str(handle.get_label())) for handle in handles)
-    width = 0.55 * float(matplotlib.rcParams["font.size"]) * (0.75 * letters + 7)  # of a column
+    width = 0.55 * pen.STYLE["font.size"] * (0.75 * letters + 7)  # of a column
     columns = max(1, min(int(72 * figure.get_figwidth() / width), len(handles)))
     for handle in handles:
         handle.set_label(pen.typeset(str(handle.get_label())))
+    below = math.ceil(len(handles) / columns) - ROWS_WITH_ROOM
+    figure.set_figheight(figure.get_figheight() + 0.22 * max(below, 0))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)

@@ -33,14 +33,13 @@ Files = dict[Path, bytes]  # a picture, and the table beside it
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The content and look of a figure; what is empty or None is left to what suits the run."""
+    """The content of a figure; what is empty or None is left to what suits the run."""
 
     selection: experiments.Selection = field(default_factory=experiments.Selection)
     metrics: Sequence[str] = ()
     value: str | None = None  # performance, gain or normalised
     columns: str | None = None  # what columns of panels are for
     rows: str | None = None
-    look: pen.Look = pen.USUAL_LOOK
     bands: bool = True  # 95 % intervals
 
 
@@ -59,9 +58,9 @@ def draw(
     if not output.parent.is_dir():  # before anything is drawn, which takes its time
         raise FileFailure(f"{output} cannot be written: {output.parent} is no folder")
     if name == FROM_FORMULAS:
-        if directory is not None or asked != Request(look=asked.look):
+        if directory is not None or asked != Request():
             raise InvalidParameter("n-wedge is drawn from formulas, expected no run and no choice")
-        return write_files([draw_n_wedge(output, asked.look)])
+        return write_files([draw_n_wedge(output)])
     runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
     alone = len(runs) == 1
     return write_files(
@@ -95,9 +94,7 @@ def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
         )
         points, table = value_points(reached, metrics, SCALES[value]), tables.value_rows(reached)
     layout = layout_of(points, request.columns, request.rows)
-    picture = draw_layout(
-        layout, kind, request.look, intervals=request.bands, bars=run.holds_claims
-    )
+    picture = draw_layout(layout, kind, intervals=request.bands, bars=run.holds_claims)
     return {path: picture, path.with_suffix(".csv"): tables.as_csv(table).encode()}
 
 
@@ -185,10 +182,10 @@ def n_wedge_table() -> list[dict[str, int]]:
     ]
 
 
-def draw_n_wedge(path: Path, look: pen.Look = pen.USUAL_LOOK) -> Files:
+def draw_n_wedge(path: Path) -> Files:
     """Draws both panels for `path`, and the table beside it."""
     kind, rows = pen.picture_format(path), n_wedge_table()
-    with pen.drawing(10, 4.0, look) as figure:
+    with pen.drawing(10, 4.0) as figure:
         whole, excerpt = figure.subplots(1, 2)
         draw_curves(whole, rows, list(METHODS))
         whole.set_yscale("log")

@@ -40,7 +40,6 @@ from surestep.results.record import InputFile
 from surestep.results.result import POLICY, Result, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
-NONE_DECLARED: Declared = (None, None, None)
 NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
 OF_A_WORLD = ("seed", "draws")  # so that to draw again is no other belief
 SAME_CHANCE = 1e-6
@@ -108,7 +107,7 @@ def certify_result(
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     given: Declared = (running, ending, returns)
-    declared = None if given == NONE_DECLARED else given
+    declared = None if given == (None, None, None) else given
     saved = load(read_path(directory))
     source = log_again(saved, log, memory_limit, allow_query=allow_query)
     made = SavedPolicy.of(saved, source, asked, declared, delta)

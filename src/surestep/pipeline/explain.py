@@ -77,13 +77,9 @@ class Explanation:
 def explain(result: Result, state: object) -> Explanation:
     """All that the saved policy says about a state, given as for `Result.act`."""
     table, n_wedge = result.table, result.record.parameters.n_wedge
-    s = table.vocabulary.state_index(state)
     words = table.vocabulary
-    if table.quiet[s]:
-        reasons: tuple[ActionReason, ...] = ()
-    else:
-        run = range(int(table.pairs.offsets[s]), int(table.pairs.offsets[s + 1]))
-        reasons = tuple(reason(result, k, n_wedge) for k in run)
+    s = words.state_index(state)
+    run = range(int(table.pairs.offsets[s]), int(table.pairs.offsets[s + 1]))
     return Explanation(
         words.states[s],
         words.state_columns,
@@ -91,7 +87,7 @@ def explain(result: Result, state: object) -> Explanation:
         result.record.parameters.algorithm["algorithm"],
         n_wedge,
         result.record.behavior_is_estimated,
-        reasons,
+        () if table.quiet[s] else tuple(reason(result, k, n_wedge) for k in run),
         int(table.held_out_visits[table.pairs.state == s].sum()),
         result.record.parameters.possible == SEEN,
         tuple(

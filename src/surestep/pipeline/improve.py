@@ -201,8 +201,7 @@ def draft(
     """
     terms = replace(terms, has_episodes=evidence.has_episodes)
     question = prepared(evidence, terms)
-    how = planned(terms, question)
-    how = how._replace(time_limit=time_limit)
+    how = planned(terms, question)._replace(time_limit=time_limit)
     made = draft_with(evidence, terms, question, how, progress)
     if made.findings.changes:
         return made

@@ -57,7 +57,7 @@ def record_of(
         said = merged(said, in_words(worlds=rehearsal.worlds))
     description = described(said)
     return Record(
-        versions_with(shelved(settled.algorithm.name, parameters.certificates), words.learnt),
+        versions_with(settled.algorithm.name, parameters.certificates, words.learnt),
         current_machine(),
         evidence.files,
         counts_digest(evidence.counts),
@@ -146,15 +146,11 @@ def made_from_log(record: Record) -> bool:
 # ---- parts of a result that are not built in, and who brought it --------------------------------
 
 
-def shelved(algorithm: object, kinds: Iterable[str]) -> list[tuple[Shelf[Any], str]]:
-    """Returns the names of an algorithm and of kinds of certificates, and where to look them up."""
-    parts = [(CERTIFICATES, kind.partition(":")[0]) for kind in kinds]
-    return [(ALGORITHMS, str(algorithm)), *parts]
-
-
 def versions_with(
-    parts: list[tuple[Shelf[Any], str]], learnt: Collection[str] = ()
+    algorithm: str, kinds: Iterable[str], learnt: Collection[str] = ()
 ) -> dict[str, str]:
     """Returns the versions here of all that a result is made with, and its states are learnt by."""
+    parts: list[tuple[Shelf[Any], str]] = [(ALGORITHMS, algorithm)]
+    parts += [(CERTIFICATES, kind.partition(":")[0]) for kind in kinds]
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
     return versions_here() | learner | versions_of(parts)

@@ -26,7 +26,7 @@ from surestep.model import Problem
 from surestep.model.known import Known
 from surestep.model.numbering import Numbering
 from surestep.parallel import usual_workers
-from surestep.pipeline.recording import Rehearsed, shelved, versions_with
+from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
 from surestep.rehearsal.rehearse import SIZES
@@ -121,8 +121,8 @@ def rehearsal_of(
     Of what a time limit ends, there are `least_worlds` of each kind at least.
     """
     folder, limit = effort.folder, effort.time_limit
-    parts = shelved(question.algorithm.name, (each.name for each in question.rehearsed))
-    made_with = json.dumps([versions_with(parts), current_machine()])
+    versions = versions_with(question.algorithm.name, (each.name for each in question.rehearsed))
+    made_with = json.dumps([versions, current_machine()])
     rehearsal = rehearse(
         question.problem,
         question.algorithm,

@@ -104,12 +104,11 @@ def finish(folder: Path, files: Mapping[str, bytes]) -> None:
     settle(folder)
 
 
-def settle(folder: Path) -> bool:
-    """Puts finished files into their place; False where there are none."""
+def settle(folder: Path) -> None:
+    """Puts finished files into their place."""
     files = finished_files(folder)
     with failing_to_write(folder):
         for name, content in files.items():
             (folder / name).write_bytes(content)
     if files:
         shutil.rmtree(folder / STRESS_TEST, ignore_errors=True)
-    return bool(files)

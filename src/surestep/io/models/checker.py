@@ -62,11 +62,6 @@ class CheckerModel:
         """Returns S."""
         return self.choice_offsets.size - 1
 
-    @property
-    def num_choices(self) -> int:
-        """Returns K."""
-        return self.offsets.size - 1
-
     def choice_name(self, choice: int) -> str:
         """Returns 'state 3, choice 1', as the file numbers them."""
         state = arrays.owner(self.choice_offsets, choice)

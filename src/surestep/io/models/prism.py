@@ -14,21 +14,11 @@ from pathlib import Path
 import numpy as np
 
 import surestep._arrays as arrays
+import surestep.io.models.storm_process as storm
 from surestep._files import read_path, read_whole, temporary_folder
 from surestep._settings import check_setting
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
-from surestep.io.models import storm_process
 from surestep.io.models.checker import DEADLOCK, END, CheckerModel, from_checker
-from surestep.io.models.storm_process import (
-    ANSWER,
-    FEW_STATES,
-    KINDS,
-    MODEL,
-    NAMES,
-    PROGRAM,
-    REQUEST,
-    STATE_REWARDS,
-)
 from surestep.io.models.umb import naming_file, read_umb
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import LazyLabels
@@ -71,10 +61,10 @@ def from_prism(
         )
     with naming_file(file), temporary_folder() as folder:
         model = built_by_storm(folder, text, given, reward)
-        if (folder / STATE_REWARDS).exists():
-            earned = np.fromfile(folder / STATE_REWARDS, np.float64)
+        if (folder / storm.STATE_REWARDS).exists():
+            earned = np.fromfile(folder / storm.STATE_REWARDS, np.float64)
             model = replace(model, state_reward=earned)
-        if model.num_states > FEW_STATES or np.count_nonzero(model.initial) > 1:
+        if model.num_states > storm.FEW_STATES or np.count_nonzero(model.initial) > 1:
             names = LazyLabels(lambda: state_names(file, text, given, reward), model.num_states)
             model = replace(model, state_labels=names)
         if end is not None and end not in model.labels:
@@ -118,22 +108,22 @@ def built_by_storm(
 
     Few states are always named, by the values of their variables; many only if that is asked for.
     """
-    (folder / PROGRAM).write_bytes(text)
+    (folder / storm.PROGRAM).write_bytes(text)
     request = {"constants": constants, "reward": reward, "named": named}
-    (folder / REQUEST).write_text(json.dumps(request))
-    script = [sys.executable, "-P", storm_process.__file__, str(folder)]
+    (folder / storm.REQUEST).write_text(json.dumps(request))
+    script = [sys.executable, "-P", storm.__file__, str(folder)]
     child = subprocess.run(script, capture_output=True, check=False)
-    if not (folder / ANSWER).exists():
+    if not (folder / storm.ANSWER).exists():
         how = f"signal {-child.returncode}" if child.returncode < 0 else "an error"
         raise InvalidModel(
             f"Storm ended with {how} instead of reading the program; a constant divided by zero "
             "does that"
         )
-    answer = json.loads((folder / ANSWER).read_text())
+    answer = json.loads((folder / storm.ANSWER).read_text())
     if "complaint" in answer:
         raise InvalidModel(answer["complaint"])
     kind, undefined, structures = answer["kind"], answer["undefined"], answer["structures"]
-    if kind not in KINDS:
+    if kind not in storm.KINDS:
         raise InvalidModel(f"the model is of type {kind!r}, expected 'mdp' or 'dtmc'")
     if undefined:
         raise InvalidModel(
@@ -146,8 +136,8 @@ def built_by_storm(
             f"{', '.join(map(repr, structures)) or 'there are none'}"
         )
     structure = answer["structure"]
-    model = read_umb(folder / MODEL, UNNAMED if structure == "" else structure)
-    if not (folder / NAMES).exists():
+    model = read_umb(folder / storm.MODEL, UNNAMED if structure == "" else structure)
+    if not (folder / storm.NAMES).exists():
         return model
-    names = json.loads((folder / NAMES).read_text())
+    names = json.loads((folder / storm.NAMES).read_text())
     return replace(model, state_labels=tuple(names) or None)

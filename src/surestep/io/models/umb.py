@@ -475,7 +475,7 @@ def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
         "#players": 1,
         "#states": model.num_states,
         "#initial-states": 1,
-        "#choices": model.num_choices,
+        "#choices": model.offsets.size - 1,
         "#choice-actions": model.actions.num_actions,
         "#branches": model.successor.size,
         "#branch-actions": 0,
