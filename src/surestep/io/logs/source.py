@@ -403,7 +403,8 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     signals = [rule.column for rule in description.signals.values()]
     ends = (mapping.terminated, mapping.truncated, *mapping.next_state)
     after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
-    keys = queries.Keys(*told_by, tuple(decided), after)
+    before = several(description.columns.known_before)
+    keys = queries.Keys(*told_by, tuple(decided), after, before)
     rows, digest = queries.finish(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     name, parquet = f"the query of {raw.name}", FORMATS["parquet"]
@@ -424,8 +425,8 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     with tables.explaining(raw):
         kinds = columns_of(database, rows)
         numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]
-        missing = ", ".join(f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers)  # as in `act`
-        values = f"* REPLACE ({missing})" if missing else "*"
+        missing = [f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers]  # as in `act`
+        values = queries.replacing(missing)
         if name == queries.LOG:
             for own in (column for column in kinds if column.lower() == queries.ROW):
                 raise InvalidLog(
