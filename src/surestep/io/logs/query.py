@@ -149,12 +149,6 @@ class Made:
     types: dict[str, str]  # of the columns of the log
     keeps_rows: bool  # its rows say of which row of the log they are
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Returns what a result keeps of it."""
-        keys = [self.keys.episode, self.keys.step]
-        return {"digest": self.digest, "types": self.types, "keys": keys}
-
 
 # ---- running ----------------------------------------------------------------------------------
 
