@@ -6,13 +6,12 @@ import pytest
 import surestep
 from careless_logs import copied_rows
 from surestep import environments
-from surestep.checks.check import GivenLog
 from surestep.checks.copies import check
 
 
-def given(table, **told):
+def checked(table, **told):
     source = surestep.read_log(table, **told)
-    return GivenLog(source.load(), 0, 0.01, contents=source.contents())
+    return check(source.load(), source.contents())
 
 
 def table_of(log, number=0):
@@ -32,32 +31,32 @@ KNOWN = ("bandit", "gridworld", "nearly-alike", "random-mdp", "wet-chicken", "ch
 def test_honest_episodes_may_be_equal(name):
     for seed, size in enumerate((50, 400)):
         log = environments.make(name).sample(1 if name == "wet-chicken" else size, seed)
-        assert check(given(table_of(log))) is None
+        assert checked(table_of(log)) is None
 
 
 def test_copied_episodes_are_found_by_the_model_and_counted():
     log = environments.make("nearly-alike").sample(200, 1)
     long = int((np.diff(log.episode_offsets) >= 15).sum())
-    found = check(given(joined(table_of(log), table_of(log, 1000))))
+    found = checked(joined(table_of(log), table_of(log, 1000)))
     assert long / 2 <= found.figures["copies"] <= 200
     row_ids = joined(table_of(log), table_of(log, 1000))
     row_ids["id"] = np.arange(row_ids["step"].size)
-    assert check(given(row_ids)).figures == found.figures
+    assert checked(row_ids).figures == found.figures
 
 
 def test_an_episode_that_differs_in_any_column_is_no_copy():
     log = environments.make("nearly-alike").sample(200, 1)
     first, second = table_of(log), table_of(log, 1000)
     first["ward"], second["ward"] = (np.full(log.num_steps, word) for word in "ab")
-    assert check(given(joined(first, second))) is None
+    assert checked(joined(first, second)) is None
 
 
 def test_single_rows_are_copies_where_a_measurement_is_equal():
     table = copied_rows(0, 100).table
     told = {"columns": {"state": "group"}}
-    assert check(given(table, **told)).figures["copies"] == 400
+    assert checked(table, **told).figures["copies"] == 400
     without = {name: values for name, values in table.items() if name != "age"}
-    assert check(given(without, **told)) is None  # which chance explains
+    assert checked(without, **told) is None  # which chance explains
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -68,4 +67,4 @@ def test_values_at_the_ends_of_a_scale_are_no_copies(seed):
         "action": rng.integers(0, 2, 500).astype(str),
         "reward": np.clip(rng.normal(0.5, 0.4, 500), 0, 1),  # a fifth is 0 or 1
     }
-    assert check(given(table)) is None
+    assert checked(table) is None

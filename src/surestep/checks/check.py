@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
@@ -93,15 +92,7 @@ class GivenLog(NamedTuple):
     level: float  # of each test
     names: Sequence[str] = ()  # [S]
     discount: float | None = None
-    columns: Mapping[str, Sequence[str]] = MappingProxyType({})  # label of each state [S] by column
-    # Digests of episodes [1 or 2, E]: of all, and of values in a column of mostly distinct ones.
-    contents: IntArray | None = None
     whole: DecisionLog | None = None  # with rows of which nobody knows where they led
-
-    @property
-    def rows(self) -> DecisionLog:
-        """Returns all rows, also those of which nobody knows where they led."""
-        return self.log if self.whole is None else self.whole
 
 
 class GivenPractice(NamedTuple):

@@ -21,24 +21,27 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.checks.check import Check, GivenLog, Kind
+from surestep.checks.check import Check, Kind
 from surestep.checks.past import shifted
 from surestep.model.log import DecisionLog
 
 LOG_ALARM = math.log(1e-6)
 
 
-def check(given: GivenLog) -> Check | None:
-    """Looks for episodes that are equal, though chance hardly makes them so."""
-    if given.contents is None:
+def check(log: DecisionLog, contents: IntArray) -> Check | None:
+    """Looks for episodes that are equal, though chance hardly makes them so.
+
+    `contents` [1 or 2, E] are those of `LogSource.contents`, of the same log.
+    """
+    content, *distinct = contents
+    if content.size != log.num_episodes:  # some have no row that says where it led
         return None
-    content, *distinct = given.contents
     _, first, place, times = np.unique(content, True, True, True)
     pairs, many = math.comb(content.size, 2), times[place] > 1
-    unlikely = many & (log_chance(given.rows) + math.log(max(pairs, 1)) < LOG_ALARM)
+    unlikely = many & (log_chance(log) + math.log(max(pairs, 1)) < LOG_ALARM)
     for values in distinct:
         repeated, shared = int((times > 1).sum()), first.size - np.unique(values[first]).size
-        same = float((frequency(given.rows.action) / given.rows.num_steps).mean())  # κ
+        same = float((frequency(log.action) / log.num_steps).mean())  # κ
         chance = repeated * math.log(same) + math.log(math.comb(repeated + shared, shared))
         unlikely |= many & (chance < LOG_ALARM)
     copies = int(np.count_nonzero(unlikely)) - np.unique(place[unlikely]).size
@@ -49,19 +52,12 @@ def log_chance(log: DecisionLog) -> FloatArray:
     """Returns the logarithm of q of each episode [E]."""
     seen = shifted(log, log.pair + 1) * np.int64(log.pairs.num_states) + log.state
     reward = np.unique(log.reward, return_inverse=True)[1]
-    here = numbered(seen)
-    chance = frequency(numbered(here, log.action, reward, log.next_state)) / frequency(here)
+    here = np.unique(seen, return_inverse=True)[1]
+    steps = np.stack([here, log.action, reward, log.next_state])
+    chance = frequency(np.unique(steps, axis=1, return_inverse=True)[1]) / frequency(here)
     first = log.state[log.episode_offsets[:-1]]
     started: FloatArray = np.log(frequency(first) / log.num_episodes)
     return started + arrays.run_sums(np.log(chance), log.episode_offsets)
-
-
-def numbered(*keys: IntArray) -> IntArray:
-    """Returns a number [N] for each combination of keys [N]."""
-    number = np.zeros(keys[0].size, np.int64)
-    for key in keys:
-        number = np.unique(number * (int(key.max()) + 2) + key, return_inverse=True)[1]
-    return number
 
 
 def frequency(key: IntArray) -> FloatArray:
@@ -78,5 +74,4 @@ KIND = Kind(
     figures=("copies",),
     asks=True,
     forbids_proof=lambda check, certificate: True,
-    of_log=check,
 )

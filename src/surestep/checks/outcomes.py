@@ -12,14 +12,15 @@ it was known before, no log tells: it is asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
 
 from surestep._arrays import IntArray
 from surestep._words import listed
-from surestep.checks.check import Check, GivenLog, Kind
+from surestep.checks.check import Check, Kind
+from surestep.model.log import DecisionLog
 
 ALARMS = 1000  # one false alarm in so many columns
 
@@ -51,16 +52,25 @@ def follows_step(labels: Sequence[str], value: IntArray, offsets: IntArray) -> b
     return False
 
 
-def check(given: GivenLog) -> Check | None:
-    """Looks for columns of the state with values that stand in last rows only."""
-    found, rows = list[str](), given.rows
-    for column, of_states in given.columns.items():
-        labels, code = np.unique(np.array(of_states, str), return_inverse=True)
-        values = values_told_after(labels.tolist(), code[rows.state], rows.episode_offsets)
-        found += [f"{column!r}: {listed([*map(repr, values)])}"] if values else []
-    if not found:
-        return None
-    return Check(code=KIND.code, outcome="failed", signal="; ".join(found))
+def told_after(
+    columns: Mapping[str, Sequence[str]], place: IntArray, offsets: IntArray
+) -> dict[str, list[str]]:
+    """Returns values that stand in last rows only, by column, of which each place has a text.
+
+    `place` [N] is that of each row; rows lie by episodes with `offsets` [E+1].
+    """
+    found = dict[str, list[str]]()
+    for name, texts in columns.items():
+        labels, code = np.unique(np.array(texts, str), return_inverse=True)
+        found[name] = values_told_after(labels.tolist(), code[place], offsets)
+    return {name: values for name, values in found.items() if values}
+
+
+def check(log: DecisionLog, columns: Mapping[str, Sequence[str]]) -> Check | None:
+    """Looks for columns of the state, with a text for each [S], that tell what came after."""
+    found = told_after(columns, log.state, log.episode_offsets)
+    told = "; ".join(f"{name!r}: {listed([*map(repr, x)])}" for name, x in found.items())
+    return Check(code=KIND.code, outcome="failed", signal=told) if found else None
 
 
 KIND = Kind(
@@ -72,5 +82,4 @@ KIND = Kind(
     "Then repeat the analysis.",
     asks=True,
     forbids_proof=lambda check, certificate: True,
-    of_log=check,
 )

@@ -24,27 +24,19 @@ def check_log(
     *,
     discount: float | None = None,
     drawn_from: int = 0,
-    columns: Mapping[str, Sequence[str]] | None = None,
-    contents: IntArray | None = None,
 ) -> tuple[Check, ...]:
     """Returns the checks of a log, or that none was made and why; `names` [S] are those of states.
 
     The episodes of the log may have been drawn from more. The model's values are left out without
-    a discount. `columns` are those of the state that may show an outcome, with the label of each
-    state [S]; `contents` are those of `LogSource.contents`. Seeds come from the data, so that
-    nobody can try others. Checks never change a claim.
+    a discount. Seeds come from the data, so that nobody can try others. Checks never change a
+    claim.
     """
-    of_log = [kind for kind in CHECKS.values() if kind.of_log is not None]
     if isinstance(log, str):
-        return tuple(Check.unchecked(kind.code, log) for kind in of_log if kind.passed)
+        return tuple(Check.unchecked(code, log) for code, kind in CHECKS.items() if kind.of_log)
     whole, log = log, log.with_outcomes()
-    given = given_log(log)._replace(names=names, discount=discount, columns=columns or {})
-    chosen = looked_at(whole, given.seed)
-    if contents is not None and contents.shape[1] == whole.num_episodes:
-        given = given._replace(contents=contents[:, chosen])
-    given = given._replace(whole=whole.episodes(chosen))
-    checks = (kind.of_log(given) for kind in of_log if kind.of_log is not None)
-    made = [check for check in checks if check is not None]
+    given = given_log(log)._replace(names=names, discount=discount)
+    given = given._replace(whole=whole.episodes(looked_at(whole, given.seed)))
+    made = (kind.of_log(given) for kind in CHECKS.values() if kind.of_log is not None)
     return tuple(of_drawn(made, given.log.num_episodes, max(log.num_episodes, drawn_from)))
 
 
@@ -57,18 +49,18 @@ def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
         else:
             given = given_log(log.with_outcomes())
             tests = (CHECKS[code].of_log for code in OF_REWARDS)
-            made = [test(given) for test in tests if test is not None]
-            found = [check for check in made if check is not None]
-            found = of_drawn(found, given.log.num_episodes, log.num_episodes)
+            made = (test(given) for test in tests if test is not None)
+            found = of_drawn(made, given.log.num_episodes, log.num_episodes)
         checks += (replace(check, signal=name) for check in found)
     return tuple(checks)
 
 
-def of_drawn(checks: Iterable[Check], looked_at: int, of: int) -> list[Check]:
+def of_drawn(checks: Iterable[Check | None], looked_at: int, of: int) -> list[Check]:
     """Returns checks that say of how many episodes so many were drawn, where these are not all."""
+    made = [check for check in checks if check is not None]
     if looked_at == of:
-        return [*checks]
-    return [replace(x, episodes=(looked_at, of)) if x.why is None else x for x in checks]
+        return made
+    return [replace(x, episodes=(looked_at, of)) if x.why is None else x for x in made]
 
 
 def check_result(result: GivenResult) -> tuple[Check, ...]:

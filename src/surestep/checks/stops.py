@@ -22,7 +22,7 @@ ROWS_A_GROUP = 4  # on average
 
 def check(given: GivenLog) -> Check | None:
     """Compares stops among rows of the same state, step and part of the log, by the action."""
-    log = given.rows
+    log = given.whole or given.log
     stopped = (log.next_state == UNKNOWN).astype(np.int64)
     if not stopped.any():
         return None
@@ -32,8 +32,8 @@ def check(given: GivenLog) -> Check | None:
     parts = (*enough, PARTS[-1])[0]
     group = place * parts + (episode_of_rows(log) * parts // log.num_episodes)[rows]
     action = log.action[rows].astype(np.int64)
-    told = {"seed": given.seed + 7, "level": given.level}
-    found = shuffle_test(group, action, stopped[rows], **told)  # type: ignore[arg-type]
+    seed, level = given.seed + 7, given.level
+    found = shuffle_test(group, action, stopped[rows], seed=seed, level=level)
     return check_of(KIND.code, found, given.level, True)
 
 

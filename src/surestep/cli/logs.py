@@ -45,6 +45,7 @@ def describe_command(
         raise click.UsageError("Missing argument 'LOG...'.")
     from surestep._files import check_output, write_together
     from surestep.errors import FileFailure
+    from surestep.io.logs.tables import matching
     from surestep.pipeline.describe import describe
 
     said: dict[str, object] = {"files": list(logs)}
@@ -53,6 +54,7 @@ def describe_command(
     if said.keys() - {"files", "reader"}:
         raise click.UsageError("--set says here how files are written, such as reader.delim=';'.")
     if output is None and not Path(logs[0]).exists():
+        matching(Path(logs[0]))  # says if it is an address
         raise FileFailure(f"{logs[0]} is no file or folder; name the file to write with -o")
     target = Path(logs[0]).with_suffix(SUFFIX) if output is None else output
     check_output(target)

@@ -23,6 +23,7 @@ known of it stays as bad as it was.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -93,16 +94,26 @@ def shrunk(rows: FloatArray, behavior: FloatArray, effect: float) -> FloatArray:
     return less
 
 
-def little_effect(name: str, effect: float, rows: FloatArray, behavior: FloatArray) -> Benchmark:
-    """Returns the benchmark of the world with effects at that share."""
-    prize = (np.arange(len(rows)) == len(rows) - 1).astype(np.float64)
+def little_effect(
+    name: str,
+    effect: float,
+    rows: FloatArray,
+    behavior: FloatArray,
+    won: int = -1,
+    horizon: int = HORIZON,
+    labels: Sequence[str] | None = None,
+) -> Benchmark:
+    """Returns the benchmark of the world with effects at that share, and a prize in state `won`."""
+    prize = np.zeros(len(rows))
+    prize[won] = 1.0
+    earned = np.broadcast_to(prize, rows.shape)
     less = shrunk(rows, behavior, effect)
-    mdp = FiniteMDP.from_dense(less, np.broadcast_to(prize, rows.shape), DISCOUNT)
+    mdp = FiniteMDP.from_dense(less, earned, DISCOUNT, state_labels=labels)
     return Benchmark(
         name=name,
         mdp=mdp,
         behavior=Policy.from_dense(mdp, behavior),
-        horizon=HORIZON,
+        horizon=horizon,
         value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
     )
 
@@ -118,19 +129,8 @@ def bandit(seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2) -> Benchmark:
     behavior = rng.dirichlet(np.ones(arms), size=3)
     rows = np.zeros((3, arms, 3))
     rows[0, :, 1], rows[0, :, 2] = chance, 1 - chance
-    mdp = FiniteMDP.from_dense(
-        shrunk(rows, behavior, effect),
-        np.broadcast_to([0.0, 1.0, 0.0], rows.shape),
-        DISCOUNT,
-        state_labels=("start", "won", "lost"),
-    )
-    return Benchmark(
-        name="bandit",
-        mdp=mdp,
-        behavior=Policy.from_dense(mdp, behavior),
-        horizon=1,
-        value_bounds=(0.0, 1.0),
-    )
+    labels = ("start", "won", "lost")
+    return little_effect("bandit", effect, rows, behavior, 1, 1, labels)
 
 
 # ---- what the log does not show: groups of states, and noise in rewards -------------------------
@@ -280,7 +280,7 @@ def rare(
 def adaptive(seed: Seed = 1, effect: Share = 0.05, epsilon: Share = 0.3) -> Benchmark:
     """Builds `nearly-alike` with a log of an ε-greedy learner; π_b is what was done before."""
     plain = nearly_alike(seed, effect)
-    return replace(plain, name="adaptive", simulator=Learner(mdp=plain.mdp, epsilon=epsilon))
+    return replace(plain, name="adaptive", simulator=Learner(truth=plain.truth, epsilon=epsilon))
 
 
 def adaptive_bandit(
@@ -288,7 +288,8 @@ def adaptive_bandit(
 ) -> Benchmark:
     """Builds `bandit` with a log of an ε-greedy learner; π_b is what was done before."""
     plain = bandit(seed, arms, effect)
-    return replace(plain, name="adaptive/bandit", simulator=Learner(mdp=plain.mdp, epsilon=epsilon))
+    learner = Learner(truth=plain.truth, epsilon=epsilon)
+    return replace(plain, name="adaptive/bandit", simulator=learner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,19 +300,14 @@ class Learner:
     followed it in earlier episodes. Where none was tried, the policy decides.
     """
 
-    mdp: FiniteMDP
+    truth: Truth  # the benchmark's own model: only the logger is unusual
     epsilon: float
-
-    @property
-    def truth(self) -> Truth:
-        """Returns the model itself: only the logger is unusual."""
-        return Truth(self.mdp, np.arange(self.mdp.num_pairs))
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
         """Returns the log of a learner that begins with the policy, episode after episode."""
-        mdp, over = self.mdp, ends_without_decision(self.mdp, policy)
+        mdp, over = self.truth.mdp, ends_without_decision(self.truth.mdp, policy)
         decide = Draws(mdp.pairs.offsets, policy.probability)
         move = Draws(mdp.offsets, mdp.probability)
         begin = Draws(np.array([0, mdp.num_states]), mdp.initial)
@@ -338,26 +334,21 @@ def copied(
 ) -> Benchmark:
     """Builds `nearly-alike` with a log in which every episode stands several `times`."""
     plain = nearly_alike(seed, effect)
-    return replace(plain, name="copied", simulator=Copier(mdp=plain.mdp, times=times))
+    return replace(plain, name="copied", simulator=Copier(truth=plain.truth, times=times))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copier:
     """A log that was put together from the same episodes several `times`."""
 
-    mdp: FiniteMDP
+    truth: Truth  # the benchmark's own model: only the log is unusual
     times: int
-
-    @property
-    def truth(self) -> Truth:
-        """Returns the model itself: only the log is unusual."""
-        return Truth(self.mdp, np.arange(self.mdp.num_pairs))
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
         """Returns so many episodes, copies among them."""
-        log = sample_log(self.mdp, policy, -(-episodes // self.times), horizon, rng)
+        log = sample_log(self.truth.mdp, policy, -(-episodes // self.times), horizon, rng)
         return log.episodes(np.arange(episodes) % log.num_episodes)
 
 

@@ -24,7 +24,7 @@ treatment look harmful, and every policy is worth the same.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
@@ -76,16 +76,8 @@ class Merged:
     ) -> DecisionLog:
         """Returns the log of a policy that sees the states of the finer model."""
         log = sample_log(self.mdp, acting, episodes, horizon, rng)
-        return DecisionLog(
-            self.pairs,
-            self.shown[log.state],
-            log.action,
-            log.reward,
-            self.shown[log.next_state],
-            log.terminated,
-            log.truncated,
-            log.episode_offsets,
-        )
+        state, following = self.shown[log.state], self.shown[log.next_state]
+        return replace(log, pairs=self.pairs, state=state, next_state=following)
 
     def model(self, visits: FloatArray) -> FiniteMDP:
         """Returns what very many logs would show of the finer model, visited in these shares.

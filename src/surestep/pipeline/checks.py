@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,9 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.episodes import split_of
 from surestep.certificates.stitched import Stitched
-from surestep.checks import Check, check_log
+from surestep.checks import Check, check_log, copies, outcomes
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
-from surestep.checks.running import check_result, check_signals, given_log, looked_at
+from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
 from surestep.checks.shuffling import episode_of_rows
 from surestep.description import several
 from surestep.errors import NeverEnds, SurestepError
@@ -45,26 +44,28 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     labels = {joined(label): label for label in facts.states}
     end = ("",) * len(source.columns.state)
     drawn_from = 0 if facts.episodes is None or part is source else facts.episodes.number
+    hidden = hidden_in(log, part, [labels.get(name, end) for name in names], drawn_from)
     discount = source.description.stakes.discount
-    hidden = hidden_in(log, part, [labels.get(name, end) for name in names])
-    found = check_log(log, names, discount=discount, drawn_from=drawn_from, **hidden)
-    return (*found, Check.unchecked("hidden-causes", "no-result"))
+    found = check_log(log, names, discount=discount, drawn_from=drawn_from)
+    return (*hidden, *found, Check.unchecked("hidden-causes", "no-result"))
 
 
 def hidden_in(
-    log: DecisionLog | str, source: LogSource | None, labels: Sequence[Label]
-) -> dict[str, Any]:
-    """Returns what checks look at beside steps: columns of the states' labels [S], and contents.
+    log: DecisionLog | str, source: LogSource | None, labels: Sequence[Label], drawn_from: int
+) -> list[Check]:
+    """Returns that states, with labels [S], have outcomes in them, and episodes are copies.
 
-    There is nothing without a log, and no contents of a large one.
+    Copies are not looked for in a large log.
     """
     if isinstance(log, str) or source is None:
-        return {}
+        return []
     before = several(source.description.columns.known_before)
     columns = dict(zip(source.columns.state, zip(*labels, strict=True), strict=True))
     columns = {name: texts for name, texts in columns.items() if name not in before}
-    contents = source.contents() if log.num_steps <= MOST_CHECKED else None
-    return {"columns": columns, "contents": contents}
+    found = [outcomes.check(log, columns)]
+    if log.num_steps <= MOST_CHECKED:
+        found.append(copies.check(log, source.contents()))
+    return of_drawn(found, log.num_episodes, drawn_from or log.num_episodes)
 
 
 def log_of_facts(
@@ -136,10 +137,10 @@ def result_checks(
         discount=discount,
     )
     drawn_from = 0 if source is evidence.source else evidence.counts.episodes.recorded
-    hidden = hidden_in(log, source, words.states)
-    of_log = check_log(log, state_names(words), discount=discount, drawn_from=drawn_from, **hidden)
+    hidden = hidden_in(log, source, words.states, drawn_from)
+    of_log = check_log(log, state_names(words), discount=discount, drawn_from=drawn_from)
     logs = {each.name: each.problem.log for each in problem.signals if not each.is_chance}
-    return (*of_log, *check_signals(logs), *check_result(result))
+    return (*hidden, *of_log, *check_signals(logs), *check_result(result))
 
 
 def compared_gain(estimates: Estimates) -> float:
@@ -215,17 +216,12 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
 
 def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
     """Returns the states [S] a column of which is a bin without an end."""
-    open_labels = [
-        set() if column not in vocabulary.binnings else vocabulary.binnings[column].open_labels()
-        for column in vocabulary.state_columns
-    ]
-    return np.array(
-        [
-            any(text in labels for text, labels in zip(state, open_labels, strict=True))
-            for state in vocabulary.states
-        ],
-        np.bool_,
-    )
+    is_open = np.zeros(len(vocabulary.states), np.bool_)
+    for place, column in enumerate(vocabulary.state_columns):
+        if column in vocabulary.binnings:
+            labels = vocabulary.binnings[column].open_labels()
+            is_open |= [state[place] in labels for state in vocabulary.states]
+    return is_open
 
 
 def state_names(vocabulary: Vocabulary) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep.checks.outcomes import values_told_after
+from surestep.checks import outcomes
 from surestep.checks.shuffling import ends_of_equal
 from surestep.description import Description, key_text, several, written
 from surestep.io.labels.binning import decimal_sql, number_sql
@@ -20,7 +20,7 @@ from surestep.io.logs.tables import connected, find_table, plain_text, types_of
 from surestep.io.sql import sql_name, sql_text
 
 FEW = 30  # different values of a column that may be a part of the state as it is
-LOOKED_AT = 100_000  # rows
+FIRST_ROWS = "(SELECT * FROM log LIMIT 100_000)"  # which are looked at
 # Words in names of columns that tell what they are, where none has a name of the role itself.
 HINTS = {
     "episode": ("case", "patient", "stay", "session", "user", "customer", "trace", "id"),
@@ -85,9 +85,9 @@ def describe(description: Description, folder: Path) -> str:
         guesses = guess(columns)
         after = told_after(database, columns, guesses)
     if after:
-        columns_before, why = guesses.pop("state")
-        if state := tuple(name for name in columns_before if name not in after):
-            guesses["state"] = Guess(state, why)
+        state = guesses.pop("state")
+        before = tuple(name for name in state.columns if name not in after)
+        guesses |= {"state": state._replace(columns=before)} if before else {}
     return text_of(description, columns, guesses, folder, after)
 
 
@@ -97,24 +97,20 @@ def told_after(
     """Returns columns guessed for the state with values that stand in last rows only."""
     if not {"episode", "step", "state"} <= guesses.keys():
         return {}
-    few = {column.name for column in columns if column.distinct <= FEW}
-    names = [name for name in guesses["state"].columns if name in few]
-    (episode,), (step,) = guesses["episode"].columns, guesses["step"].columns
+    state, (episode,), (step,) = (guesses[x].columns for x in ("state", "episode", "step"))
+    names = [each.name for each in columns if each.name in state and each.distinct <= FEW]
     texts = [f"coalesce(CAST({sql_name(name)} AS VARCHAR), '')" for name in (episode, *names)]
     number = f"TRY_CAST(CAST({sql_name(step)} AS VARCHAR) AS DOUBLE)"
     rows = database.execute(
-        f"SELECT {', '.join(texts)} FROM (SELECT * FROM log LIMIT {LOOKED_AT}) "
+        f"SELECT {', '.join(texts)} FROM {FIRST_ROWS} "
         f"ORDER BY {sql_name(episode)}, {number}, {sql_name(step)}"
     ).fetchall()
-    episodes, *values = (np.array(column) for column in zip(*rows, strict=True))
+    episodes, *values = zip(*rows, strict=True)
     offsets = ends_of_equal(np.unique(episodes, return_inverse=True)[1])
-    found = dict[str, list[str]]()
-    for name, column in zip(names, values, strict=True):
-        labels, value = np.unique(column, return_inverse=True)
-        after = values_told_after(labels.tolist(), value, offsets)
-        if after := [text for text in after if text]:  # no missing ones
-            found[name] = after
-    return found
+    by_name = dict(zip(names, values, strict=True))
+    found = outcomes.told_after(by_name, np.arange(len(rows)), offsets)
+    there = {name: [text for text in texts if text] for name, texts in found.items()}
+    return {name: texts for name, texts in there.items() if texts}  # not of missing ones
 
 
 def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:
@@ -131,8 +127,7 @@ def look(database: Any, types: Mapping[str, str], description: Description) -> l
             *(f"min({number})", f"max({number})", there),
         )
         parts.append(f"row({', '.join(facts)})")
-    rows = f"(SELECT * FROM log LIMIT {LOOKED_AT})"
-    found = database.execute(f"SELECT {', '.join(parts)} FROM {rows}").fetchone()
+    found = database.execute(f"SELECT {', '.join(parts)} FROM {FIRST_ROWS}").fetchone()
     return [Column._make(facts) for facts in found]
 
 

@@ -280,7 +280,8 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
         return read_labels(role, columns, labels)
     if given is None:
         return None
-    return label_tables.read_label_list(given, role, columns, counts.binnings)
+    table = label_tables.read_label_table(given, {role: columns}, counts.binnings)
+    return tuple(table.labels[role])
 
 
 def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
@@ -357,9 +358,8 @@ def assemble(
         policy = Policy(pairs, np.concatenate([behavior.probability, certain]))
     else:
         policy, said = inferred_policy(behavior, counts, observed)
-        found = [
-            what for what, given in (("states", states), ("actions", actions)) if given is None
-        ]
+        lists = {"states": states, "actions": actions}
+        found = [what for what, given in lists.items() if given is None]
         beyond = [Statement("nothing-beyond-observed", {"what": what}) for what in found]
         premises = (*([AS_DECLARED] if tables else beyond), *premises, *said)
     premises += (Statement("states-learnt"),) if learnt else ()

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from support.log_tables import write_table
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, ShapeMismatch, SurestepError
 from surestep.io.labels.binning import Binning
-from surestep.io.labels.label_tables import check_listed, read_label_list
+from surestep.io.labels.label_tables import check_listed, read_label_table
+
+
+def read_label_list(source, role, columns, binnings=None):
+    return tuple(read_label_table(source, {role: columns}, binnings).labels[role])
+
 
 WORDS = st.text(
     st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\u2028\u2029\x85"),

@@ -413,6 +413,20 @@ def test_where_every_row_is_a_case_its_reward_is_hidden(where, fair):
     assert looks_back_only(sql, workshop_of(20, 20), keys, case=None, order=None) is fair
 
 
+def test_what_somebody_says_was_known_before_may_choose_rows():
+    sql = "SELECT row, n AS state, a, x * 2 AS reward FROM log WHERE x > -0.9"
+    keys = Keys(None, None, ("state", "a"), ("reward",))
+    alone = {"case": None, "order": None}
+    shop = workshop_of(20, 20)
+    run(shop, Query(sql))
+    with pytest.raises(InvalidLog, match=r"name it as known_before under \[columns\]"):
+        check_no_look_ahead(shop, Query(sql), keys)
+    assert looks_back_only(sql, workshop_of(20, 20), keys._replace(before=("x",)), **alone)
+    own = "SELECT row, n AS state, a, x AS x FROM log WHERE x > -0.9"  # the reward itself is hidden
+    keys = Keys(None, None, ("state", "a"), ("x",), ("x",))
+    assert not looks_back_only(own, workshop_of(20, 20), keys, **alone)
+
+
 @pytest.mark.parametrize("case", [0, 97, 194])
 def test_the_few_cases_of_which_rows_are_left_out_are_among_those_tried(case):
     """By chance alone, one of 300 would be among the 20 that are tried once in 15 times."""
@@ -474,7 +488,7 @@ def test_cases_and_steps_of_any_type_are_tried():
 
 def test_rows_without_a_case_are_not_tried_and_those_of_long_cases_by_their_first(monkeypatch):
     shop = workshop_of(cases=2, steps=60, more=["UPDATE log SET e = NULL WHERE e = 0"])
-    monkeypatch.setattr(module.so_far, "__defaults__", (10,))
+    monkeypatch.setattr(module.so_far, "__defaults__", (10, ()))
     for offset in ("lag", "lead"):
         sql = f"SELECT *, {offset}(x) OVER (PARTITION BY e ORDER BY s) AS state FROM log"
         query = Query(f"{sql} WHERE e IS NOT NULL", case="e", order="s")

@@ -115,12 +115,7 @@ def is_counts_file(path: str | Path) -> bool:
         return False
     with in_memory(threads=1) as database:
         try:
-            return bool(
-                database.execute(
-                    f"SELECT 1 FROM parquet_kv_metadata({file_list([source])}) "
-                    "WHERE key = 'surestep'"
-                ).fetchone()
-            )
+            return bool(stored_manifest(database, source))
         except duckdb.Error:  # whoever reads it as a log says what is wrong with it
             return False
 
@@ -205,14 +200,19 @@ class Manifest:
         return [*texts, "terminated", "decided", "times", *self.earned.values(), *seen]
 
 
+def stored_manifest(database: Any, path: Path) -> bytes:
+    """Returns the manifest in a Parquet file; nothing where there is none."""
+    found = f"parquet_kv_metadata({file_list([path])}) WHERE key = 'surestep'"
+    entries = database.execute(f"SELECT value FROM {found}").fetchall()
+    return bytes(entries[0][0]) if entries else b""
+
+
 def read_manifest(database: Any, path: Path) -> Manifest:
     """Reads and checks the manifest of a file of counts."""
-    entries = database.execute(
-        f"SELECT value FROM parquet_kv_metadata({file_list([path])}) WHERE key = 'surestep'"
-    ).fetchall()
-    if not entries:
+    stored = stored_manifest(database, path)
+    if not stored:
         raise ValueError("it has no manifest")
-    content = read_json(bytes(entries[0][0]))
+    content = read_json(stored)
     if content["format"] != FORMAT or content["version"] not in READ:
         raise ValueError(
             f"it is of version {content['version']!r}, expected {VERSION}; count the log again"

@@ -102,11 +102,9 @@ class Binning:
 
     def edge(self, index: int) -> float:
         """The lower edge of a bin that has one."""
-        return (
-            self.edges[index - 1]
-            if self.edges is not None
-            else Multiples.of(self.width).edge(index)
-        )
+        if self.edges is not None:
+            return self.edges[index - 1]
+        return Multiples.of(self.width).edge(index)
 
     def sql(self, expression: str) -> str:
         """SQL for the BIGINT bin of a DOUBLE expression, NULL where that is no finite number."""

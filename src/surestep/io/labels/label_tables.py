@@ -216,16 +216,6 @@ def check_each_once(name: str, labels: Mapping[str, list[Label]]) -> None:
         )
 
 
-def read_label_list(
-    source: object, role: str, columns: Sequence[str], binnings: Binnings = None
-) -> tuple[Label, ...]:
-    """Returns the labels of a role, 'state' or 'action', in the order they are written.
-
-    A table (CSV, Parquet, JSON lines, or in memory) has the columns of the log and one row a label.
-    """
-    return tuple(read_label_table(source, {role: columns}, binnings).labels[role])
-
-
 def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
     """Returns the place of each label, −1 for one that is unknown."""
     return np.array([known.get(label, -1) for label in labels], np.int64)

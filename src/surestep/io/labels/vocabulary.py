@@ -146,9 +146,8 @@ class Vocabulary:
 
         Every state needs an action; one that ends episodes has an action that leads nowhere.
         """
-        listed = arrays.whole_numbers("enabled pairs", enabled, None, InvalidParameter).reshape(
-            -1, 2
-        )
+        given = arrays.whole_numbers("enabled pairs", enabled, None, InvalidParameter)
+        listed = given.reshape(-1, 2)
         texts = tuple(map(joined, self.states)), tuple(map(joined, self.actions))
         state, action = listed[np.lexsort((listed[:, 1], listed[:, 0]))].T
         arrays.indices("enabled state", state, len(texts[0]), InvalidParameter)

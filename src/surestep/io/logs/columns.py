@@ -102,7 +102,7 @@ def resolve(
     asked = {role: several(given) for role, given in (chosen or {}).items()}
     for role, given in asked.items():
         for name in given:
-            if name not in columns:
+            if name not in columns and role != "known_before":  # a query may leave that out
                 raise InvalidLog(
                     f"there is no column {name!r}, chosen for {role}; {closest(name, columns)}"
                 )

@@ -184,9 +184,8 @@ class CountQuery:
 
     def grouped(self, rows: str) -> str:
         """The groups of (state, action, next state, kind), with times and exact sums."""
-        kind = " + ".join(
-            ["0", *(f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items())]
-        )
+        bits = [f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items()]
+        kind = " + ".join(["0", *bits])
         columns = ", ".join([*self.keys, f"{kind} AS kind", *self.aggregates])
         return f"SELECT {columns} FROM ({rows}) GROUP BY ALL"
 

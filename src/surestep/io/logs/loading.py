@@ -152,9 +152,8 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
         ).fetchnumpy()
         for name, values in filled.items():
             wide = name in REWARDS and not fits
-            values[begin : begin + PIECE] = (
-                labelled.whole_numbers(piece, name) if wide else piece[name]
-            )
+            read = labelled.whole_numbers(piece, name) if wide else piece[name]
+            values[begin : begin + PIECE] = read
     return Transitions(**filled)
 
 
@@ -187,9 +186,8 @@ def load_steps(
     roles: RoleSql,
     counts: LabelledCounts,
     pairs: Pairs | None,
-    *,
-    propensities: bool = False,
-    stopped: bool = False,
+    propensities: bool,
+    stopped: bool,
 ) -> DecisionLog:
     """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
 

@@ -50,6 +50,7 @@ class Keys(NamedTuple):
     step: str | None
     decided: tuple[str, ...]  # of states and actions
     after: tuple[str, ...] = ()  # of rewards, ends and next states
+    before: tuple[str, ...] = ()  # of the log, known before the decision as somebody says
 
     @property
     def order(self) -> list[str]:
@@ -148,12 +149,6 @@ class Made:
     types: dict[str, str]  # of the columns of the log
     keeps_rows: bool  # its rows say of which row of the log they are
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Returns what a result keeps of it."""
-        keys = [self.keys.episode, self.keys.step]
-        return {"digest": self.digest, "types": self.types, "keys": keys}
-
 
 # ---- running ----------------------------------------------------------------------------------
 
@@ -184,13 +179,18 @@ def finish(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
         order = ([ROW] if ROW in kinds and keys.order != [ROW] else []) + keys.order
         # Parquet would make other numbers of these.
         texts = [name for name, kind in kinds.items() if kind in ("HUGEINT", "UHUGEINT", "FLOAT")]
-        exact = ", ".join(f"{as_texts([name])} AS {sql_name(name)}" for name in texts)
+        exact = [f"{as_texts([name])} AS {sql_name(name)}" for name in texts]
         database.execute(
-            f"COPY (SELECT * {f'REPLACE ({exact})' if exact else ''} FROM {RESULT} "
+            f"COPY (SELECT {replacing(exact)} FROM {RESULT} "
             f"ORDER BY {', '.join(f'{RESULT}.{sql_name(name)}' for name in order)}) "
             f"TO {sql_text(str(target))} (FORMAT parquet)"
         )
     return target, digest
+
+
+def replacing(values: Sequence[str]) -> str:
+    """Returns SQL: all columns, some with other values."""
+    return f"* REPLACE ({', '.join(values)})" if values else "*"
 
 
 def check_keys(database: Any, keys: Keys) -> None:
@@ -234,7 +234,8 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
         database.execute("BEGIN")  # closing the database undoes it: nothing is written to disk
         cases = choose_cases(database, query, link)
         hidden = known_after(database, query, keys, link)
-        without = f" but {named(hidden)} of the last, known only after its decision" * bool(hidden)
+        without = f" but {named(hidden)} of the last, known only after its decision (else name it "
+        without = f"{without}as known_before under [columns])" if hidden else ""
         for (name,) in cases:
             so_far(database, query, name)
             raw = database.execute(f"SELECT {as_texts(link)} FROM {LOG}").fetchall()
@@ -248,9 +249,8 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
             known = {of for _, of in alone.values()}
             cuts = {len(raw) * (cut + 1) // (CUTS + 1) for cut in range(CUTS + 1)}
             for cut in sorted(cuts - {0} | {1}):
-                so_far(database, query, name, cut)
+                so_far(database, query, name, cut, hidden)
                 last = raw[cut - 1]
-                hide(database, hidden, link, last)
                 before = query_rows(database, f"({query.rows()}){most}", keys, link)
                 check_same(before, alone, keys, f"the first {cut:,} rows of {name!r}{without}")
                 if last in known and last not in {of for _, of in before.values()}:
@@ -285,16 +285,15 @@ def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) ->
     case, row = sql_name(query.case or ROW), sql_name(ROW)
     made = f"{ALL} SEMI JOIN {RESULT} USING ({named(link)})"
     fixed = {ROW, query.case, query.order, *link, *keys.order, *keys.decided}
+    fixed |= {*keys.before} - {*keys.after}
     both, hidden = keys._replace(decided=keys.decided + keys.after), list[str]()
     for name in (name for name in columns_of(database, ALL) if name not in fixed):
         column, changed = sql_name(name), set[bool]()
         for place, value in product(PLACES, ("min", "max")):
             tried = f"{row} IN (SELECT {place} FROM {made} GROUP BY {case})"
             other = f"CASE WHEN {tried} THEN (SELECT {value}({column}) FROM {made})"
-            database.execute(
-                f"CREATE OR REPLACE TABLE {LOG} AS SELECT * "
-                f"REPLACE ({other} ELSE {column} END AS {column}) FROM {ALL}"
-            )
+            altered = replacing([f"{other} ELSE {column} END AS {column}"])
+            database.execute(f"CREATE OR REPLACE TABLE {LOG} AS SELECT {altered} FROM {ALL}")
             where = f"SEMI JOIN (FROM {ALL} WHERE {tried}) USING ({named(link)})"
             then = query_rows(database, f"{RESULT} {where}", both, link)
             now = query_rows(database, f"({query.rows()}) {where}", both, link)
@@ -303,14 +302,6 @@ def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) ->
                 changed |= {i < len(keys.decided) for i, pair in values if not alike(*pair)}
         hidden += [name] if name in keys.after or changed == {False} else []
     return hidden
-
-
-def hide(database: Any, columns: Sequence[str], link: Sequence[str], row: Texts) -> None:
-    """Takes values of a row of `log` away."""
-    if columns:
-        nothing = ", ".join(f"{sql_name(name)} = NULL" for name in columns)
-        same = " AND ".join(f"{as_texts([name])} = ?" for name in link)
-        database.execute(f"UPDATE {LOG} SET {nothing} WHERE {same}", [*row])
 
 
 def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:
@@ -355,11 +346,15 @@ def link_of(database: Any, keys: Keys) -> tuple[str, ...]:
     )
 
 
-def so_far(database: Any, query: Query, case: str, number: int = FIRST_ROWS) -> None:
-    """Makes `log` the first rows of a case."""
+def so_far(
+    database: Any, query: Query, case: str, number: int = FIRST_ROWS, hidden: Sequence[str] = ()
+) -> None:
+    """Makes `log` the first rows of a case, the last one of so many without hidden columns."""
     order = named([*filter(None, [query.order]), ROW])
+    place = f"row_number() OVER (ORDER BY {order})"
+    values = [f"CASE WHEN {place} < {number} THEN {x} END AS {x}" for x in map(sql_name, hidden)]
     database.execute(
-        f"CREATE OR REPLACE TABLE {LOG} AS SELECT * FROM {ALL} "
+        f"CREATE OR REPLACE TABLE {LOG} AS SELECT {replacing(values)} FROM {ALL} "
         f"WHERE {as_texts([query.case or ROW])} = ? ORDER BY {order} LIMIT {number}",
         [case],
     )

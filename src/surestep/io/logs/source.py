@@ -89,8 +89,10 @@ class LogSource:
     @property
     def query_facts(self) -> dict[str, Any] | None:
         """Returns what a result keeps of a query: its digest, types of the log, and its keys."""
-        made = self.table.made
-        return None if made is None else made.facts
+        if (made := self.table.made) is None:
+            return None
+        order = [made.keys.episode, made.keys.step]
+        return {"digest": made.digest, "types": made.types, "keys": order}
 
     @property
     def plain(self) -> RoleSql:
@@ -153,10 +155,8 @@ class LogSource:
                 f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
                 "log that chooses a policy; expected `surestep improve`"
             )
-        lost = dict[str, tuple[float, float]]()
         if (made := self.table.made) is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
-            lost = queries.left_out_rewards(made, self.columns.reward)
         with connected(self.table, self.memory_limit) as database:
             sources = (self.table.raw or self.table).sources(database)
             roles = self.roles(database)
@@ -164,7 +164,9 @@ class LogSource:
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
             counts = counts_of(database, roles, scale)
-        counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
+        if made is not None:
+            lost = queries.left_out_rewards(made, self.columns.reward)
+            counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
         counts = negated(counts) if self.cost else counts
         apart = self.description.unsafe.states is not None
         return replace(counts, sources=sources or (counts_digest(counts),), ends_apart=apart)
@@ -242,8 +244,7 @@ class LogSource:
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            how = {"propensities": propensities, "stopped": stopped}
-            log = load_steps(database, roles, counted, pairs, **how)
+            log = load_steps(database, roles, counted, pairs, propensities, stopped)
         return arrays.altered(log, reward=0.0 - log.reward) if self.cost else log
 
     def contents(self) -> IntArray:
@@ -403,7 +404,8 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     signals = [rule.column for rule in description.signals.values()]
     ends = (mapping.terminated, mapping.truncated, *mapping.next_state)
     after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
-    keys = queries.Keys(*told_by, tuple(decided), after)
+    before = several(description.columns.known_before)
+    keys = queries.Keys(*told_by, tuple(decided), after, before)
     rows, digest = queries.finish(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     name, parquet = f"the query of {raw.name}", FORMATS["parquet"]
@@ -413,9 +415,8 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
 def load_further(database: Any, description: Description) -> None:
     """Loads the further tables of a query."""
     for name, file in description.tables.items():
-        load_raw(
-            database, name, tables.find_table(Description(files=file, reader=description.reader))
-        )
+        described = Description(files=file, reader=description.reader)
+        load_raw(database, name, tables.find_table(described))
 
 
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
@@ -424,8 +425,8 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     with tables.explaining(raw):
         kinds = columns_of(database, rows)
         numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]
-        missing = ", ".join(f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers)  # as in `act`
-        values = f"* REPLACE ({missing})" if missing else "*"
+        missing = [f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers]  # as in `act`
+        values = queries.replacing(missing)
         if name == queries.LOG:
             for own in (column for column in kinds if column.lower() == queries.ROW):
                 raise InvalidLog(
