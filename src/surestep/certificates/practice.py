@@ -44,12 +44,13 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray
 from surestep.certificates.bets import LARGEST_SHARE, SMALLEST_SPREAD, least_of, span_of, stake_for
 from surestep.kernels.runs import discounted_returns
 from surestep.kernels.stitched import THEIRS, Course
 from surestep.model.counts import Counts
 from surestep.model.log import UNKNOWN, DecisionLog
+from surestep.model.pairs import Pairs
 from surestep.model.problem import Problem
 from surestep.planning.evaluation import evaluate, occupancy, q_values
 
@@ -97,36 +98,31 @@ def paid_returns(problem: Problem, log: DecisionLog, high: float) -> FloatArray:
 class BehaviorDoubt(NamedTuple):
     """The distribution of ρ(π_b) around ρ(π̂_b), to the first order."""
 
-    offsets: IntArray  # [S+1] of the pairs of each state
+    pairs: Pairs
     alpha: FloatArray  # [K] of the Dirichlet distributions
     worth: FloatArray  # [K] d(s) Q(s,a)
 
     @classmethod
     def of(cls, problem: Problem, counts: Counts) -> BehaviorDoubt:
         """Returns it in the model of a problem, by the counts that π̂_b comes from."""
-        model, offsets = problem.estimate(), problem.counts.pairs.offsets
-        visits = occupancy(model, problem.behavior)
-        often = arrays.run_sums(visits, offsets)[problem.counts.pairs.state]
-        actions = arrays.run_lengths(offsets)[problem.counts.pairs.state]
+        model, pairs = problem.estimate(), problem.counts.pairs
+        often = arrays.run_sums(occupancy(model, problem.behavior), pairs.offsets)[pairs.state]
+        actions = arrays.run_lengths(pairs.offsets)[pairs.state]
         worth = often * q_values(model, evaluate(model, problem.behavior))
-        return cls(offsets, counts.visits + 1 / actions, worth)
-
-    @property
-    def state(self) -> IntArray:
-        """Returns the state of each pair [K]."""
-        return arrays.run_owners(self.offsets)
+        return cls(pairs, counts.visits + 1 / actions, worth)
 
     @property
     def mean(self) -> FloatArray:
         """Returns the mean chances [K]."""
-        return self.alpha / arrays.run_sums(self.alpha, self.offsets)[self.state]
+        return self.alpha / arrays.run_sums(self.alpha, self.pairs.offsets)[self.pairs.state]
 
     def variance(self) -> float:
         """Returns the variance of ρ(π_b)."""
-        middle = arrays.run_sums(self.mean * self.worth, self.offsets)
-        squares = self.mean * (self.worth - middle[self.state]) ** 2
-        total = arrays.run_sums(self.alpha, self.offsets)
-        return float((arrays.run_sums(squares, self.offsets) / (total + 1)).sum())
+        offsets = self.pairs.offsets
+        middle = arrays.run_sums(self.mean * self.worth, offsets)
+        squares = self.mean * (self.worth - middle[self.pairs.state]) ** 2
+        total = arrays.run_sums(self.alpha, offsets)
+        return float((arrays.run_sums(squares, offsets) / (total + 1)).sum())
 
     def draws(self, number: int, seed: int) -> FloatArray:
         """Draws by how much ρ(π_b) is more than that of the estimate; alike for all signals."""
@@ -134,7 +130,7 @@ class BehaviorDoubt(NamedTuple):
         several = max(AT_ONCE // self.alpha.size, 1)
         for first in range(0, number, several):
             pieces = rng.standard_gamma(self.alpha, (min(several, number - first), self.alpha.size))
-            whole = np.add.reduceat(pieces, self.offsets[:-1], axis=1)[:, self.state]
+            whole = np.add.reduceat(pieces, self.pairs.offsets[:-1], axis=1)[:, self.pairs.state]
             chances = pieces / np.maximum(whole, np.finfo(float).tiny)
             drawn[first : first + several] = (chances - self.mean) @ self.worth
         return drawn

@@ -69,15 +69,8 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items, changed = opposed(findings), changed_items(findings)[:most]
-    speaking = Section(
-        *(
-            "against",
-            "What speaks against it",
-            [HIDDEN if items else nothing_against(record.checks)],
-        ),
-        items=items,
-        mood=mood,
-    )
+    said = HIDDEN if items else nothing_against(record.checks)
+    speaking = Section("against", "What speaks against it", [said], items=items, mood=mood)
     heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
     changes = Section("top", heading, [how_many(findings)], items=changed)
     kept_by = () if findings.table.kept_by is None else findings.table.kept_by
