@@ -26,10 +26,10 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Stitched, stitched
-from surestep.certificates.bets import BetPlan
+from surestep.certificates.bets import BetPlan, ReturnsBet
 from surestep.certificates.certifying import verify
 from surestep.certificates.episodes import held_out_part, training_for, training_part
-from surestep.certificates.practice import BehaviorDoubt, ReturnsBet, paid_returns
+from surestep.certificates.practice import BehaviorDoubt, paid_returns
 from surestep.environments import make
 from surestep.errors import CertificateRefused
 from surestep.model import Statement

@@ -76,9 +76,7 @@ class Provable(Settings):
     name: ClassVar = "provable"
     source: ClassVar = "surestep: a linear program with the limits of stitched rollouts"
     constraint: ClassVar = "π ≤ π_b on pairs never seen"
-    promises: ClassVar = frozenset(
-        {Promise.KEEPS_BEHAVIOR, Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
-    )
+    promises: ClassVar = frozenset(Promise) - {Promise.OPTIMAL_IN_CLASS, Promise.RENUMBERING}
 
     def improve(self, problem: Problem) -> Improvement:
         """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""

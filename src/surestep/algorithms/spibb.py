@@ -147,8 +147,7 @@ def used_n_wedge(algorithm: Any, problem: Problem | ProblemBatch) -> int:
     """Returns the N∧ that the algorithm uses on a problem of that |S| and |A|."""
     arrays.expect("problem", problem, (Problem, ProblemBatch))
     if not isinstance(algorithm, ConvertedSPIBB):
-        given: int = algorithm.n_wedge
-        return given
+        return int(algorithm.n_wedge)
     size = ProblemSize(problem.num_states, problem.num_actions, algorithm.delta)
     return equivalent_n_wedge(algorithm.spibb_n_wedge, size, given="spibb", wanted=algorithm.bound)
 
@@ -164,9 +163,7 @@ class BasicRL:
     name: ClassVar = "basic-rl"
     source: ClassVar = "dynamic programming on the MLE-MDP"
     constraint: ClassVar = ""
-    promises: ClassVar = frozenset(
-        {Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM, Promise.RENUMBERING}
-    )
+    promises: ClassVar = frozenset(Promise) - {Promise.KEEPS_BEHAVIOR, Promise.OPTIMAL_IN_CLASS}
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP over all policies."""

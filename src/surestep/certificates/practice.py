@@ -38,16 +38,13 @@ same rows; to fix c or λ by fold 2.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.certificates.bets import LARGEST_SHARE, SMALLEST_SPREAD, least_of, span_of, stake_for
 from surestep.kernels.runs import discounted_returns
-from surestep.kernels.stitched import THEIRS, Course
 from surestep.model.counts import Counts
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.pairs import Pairs
@@ -56,29 +53,6 @@ from surestep.planning.evaluation import evaluate, occupancy, q_values
 
 AT_ONCE = 2**22  # numbers that are drawn at a time
 BEHAVIOR = 5  # beside a seed: the numbers that draw π_b
-
-
-class ReturnsBet(NamedTuple):
-    """A bet on returns of practice, as fold 1 plans it."""
-
-    centre: float  # c
-    stake: float  # λ
-    expected: float  # U, by the returns of fold 1
-
-    @classmethod
-    def of(cls, returns: FloatArray, ratio: float, delta: float, course: Course) -> ReturnsBet:
-        """Plans by returns of fold 1; fold 2 is so many times as large."""
-        centre, closest = float(returns.mean()), SMALLEST_SPREAD * span_of(course)
-        number, variance = ratio * returns.size, max(float(returns.var()), closest**2)
-        largest = LARGEST_SHARE / max(-least_of(THEIRS, course) - centre, closest)
-        stake = min(stake_for(-math.log(delta), number * variance), largest)
-        bet = cls(centre, stake, 0.0)
-        return bet._replace(expected=bet.upper(returns, number, delta))
-
-    def upper(self, returns: FloatArray, number: float, delta: float) -> float:
-        """Returns U of returns [n], or of as many times as large a `number` of such."""
-        grown = float(np.log1p(self.stake * (self.centre - returns)).mean())
-        return self.centre - math.expm1(grown + math.log(delta) / number) / self.stake
 
 
 def paid_returns(problem: Problem, log: DecisionLog, high: float) -> FloatArray:
@@ -100,6 +74,7 @@ class BehaviorDoubt(NamedTuple):
 
     pairs: Pairs
     alpha: FloatArray  # [K] of the Dirichlet distributions
+    mean: FloatArray  # [K] of them
     worth: FloatArray  # [K] d(s) Q(s,a)
 
     @classmethod
@@ -109,12 +84,9 @@ class BehaviorDoubt(NamedTuple):
         often = arrays.run_sums(occupancy(model, problem.behavior), pairs.offsets)[pairs.state]
         actions = arrays.run_lengths(pairs.offsets)[pairs.state]
         worth = often * q_values(model, evaluate(model, problem.behavior))
-        return cls(pairs, counts.visits + 1 / actions, worth)
-
-    @property
-    def mean(self) -> FloatArray:
-        """Returns the mean chances [K]."""
-        return self.alpha / arrays.run_sums(self.alpha, self.pairs.offsets)[self.pairs.state]
+        alpha = counts.visits + 1 / actions
+        mean = alpha / arrays.run_sums(alpha, pairs.offsets)[pairs.state]
+        return cls(pairs, alpha, mean, worth)
 
     def variance(self) -> float:
         """Returns the variance of ρ(π_b)."""

@@ -96,6 +96,7 @@ from surestep.certificates.bets import (
     REHEARSALS,
     BetPlan,
     Fold,
+    ReturnsBet,
     case_among,
     kinds_of,
     least_of,
@@ -104,7 +105,7 @@ from surestep.certificates.bets import (
 )
 from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
 from surestep.certificates.downside import worst_figures
-from surestep.certificates.practice import ReturnsBet, paid_returns
+from surestep.certificates.practice import paid_returns
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
