@@ -68,7 +68,7 @@ def outcome(benchmark: Benchmark, problem: Problem, kind: str, share: float) -> 
         float(proved.lower or 0.0),
         float(ours - theirs),
         float(benchmark.optimal_performance() - theirs),
-        bool(proved.figures.get("returns_of_practice")),
+        "practice_upper" in proved.figures,
         not low <= ours - theirs <= high,
         float(believed.lower or 0.0),
     )

@@ -326,6 +326,14 @@ def equal_by_value(first: Any, second: object) -> bool:
     return first is second or (type(first) is type(second) and equal_fields(first, second))
 
 
+class ByValue:
+    """A base of nouns that are compared so, and have no hash."""
+
+    __slots__ = ()
+    __eq__ = equal_by_value
+    __hash__ = None  # type: ignore[assignment]
+
+
 class Frozen:
     """A base of dataclasses whose arrays the package made itself: frozen, and not checked."""
 

@@ -109,6 +109,14 @@ def test_an_action_is_taken_as_often_as_so_many_rounds_allow():
     assert Provable(rounds=45, price=0).improve(lucky).policy.probability[1] > 0.999
 
 
+def test_a_state_whose_free_pairs_have_no_visits_does_as_before():
+    """Its closed pairs have a little more than π_b by the solver, and nothing takes the rest."""
+    problem = arms(visits=(900, 0), wins=(450, 0))
+    behavior = Policy.from_dense(problem.counts, [[1 - 1e-5, 1e-5], [0.5, 0.5], [0.5, 0.5]])
+    visits = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    assert module.policy_of(visits, replace(problem, behavior=behavior)) == behavior
+
+
 def test_rewards_that_vary_have_a_price():
     rows = np.zeros((2, 2, 2))
     rows[0, :, 1] = 1.0

@@ -26,11 +26,12 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Stitched, stitched
-from surestep.certificates.bets import BetPlan
+from surestep.certificates.bets import BetPlan, ReturnsBet
 from surestep.certificates.certifying import verify
 from surestep.certificates.episodes import held_out_part, training_for, training_part
-from surestep.certificates.practice import BehaviorDoubt, ReturnsBet, paid_returns
+from surestep.certificates.practice import BehaviorDoubt, paid_returns
 from surestep.environments import make
+from surestep.errors import CertificateRefused
 from surestep.model import Statement
 from surestep.model.counts import Counts
 from surestep.model.signals import Signal
@@ -38,6 +39,12 @@ from surestep.results.advantage_intervals import gain_interval
 
 LEARNS = Stitched(series=96)
 SAID = Statement("practice-as-recorded")
+
+
+def without_practice(claim):
+    """A claim as it was written before there was such a setting."""
+    rest = {name: value for name, value in claim.parameters.items() if name != "practice"}
+    return replace(claim, parameters=rest)
 
 
 class Limits:
@@ -307,7 +314,7 @@ def failures(number, world, certifier=LEARNS):
     for seed in range(number):
         problem, policy, truth = world(np.random.default_rng(seed))
         claim = certify(problem, policy, replace(certifier, seed=seed))
-        assert claim.figures["returns_of_practice"]
+        assert "practice_upper" in claim.figures
         wrong += claim.lower > truth + 1e-12
     return wrong
 
@@ -340,7 +347,6 @@ def test_a_certificate_says_what_it_compares_with_and_can_be_verified():
     problem, policy = grid_of(0)
     claim = certify(problem, policy, LEARNS)
     figures = claim.figures
-    assert figures["returns_of_practice"]
     assert SAID in claim.assumptions
     assert Statement("behavior-estimated-apart") not in claim.assumptions
     assert claim.lower == pytest.approx(figures["policy_lower"] - figures["practice_upper"])
@@ -350,9 +356,14 @@ def test_a_certificate_says_what_it_compares_with_and_can_be_verified():
     assert claim.lower < figures["estimate"] < 1.0
     assert verify(claim, problem, policy) == claim
     rolled = certify(problem, policy, replace(LEARNS, practice=0.0))
-    assert not rolled.figures["returns_of_practice"]
+    assert "practice_upper" not in rolled.figures
     assert Statement("behavior-estimated-apart") in rolled.assumptions
     assert SAID not in rolled.assumptions
+    # Claims from before there was the setting are judged by what was done then.
+    former = without_practice(rolled)
+    assert verify(former, problem, policy) == rolled
+    with pytest.raises(CertificateRefused, match="lower"):
+        verify(without_practice(claim), problem, policy)
 
 
 def grid_of(seed, episodes=300, known=False):
@@ -383,7 +394,7 @@ def test_where_returns_may_be_compared_with(offered, settings, known, always):
         problem = estimated(problem, certifier)
     policy = Policy.uniform(problem.counts)
     claim = certify(problem, policy, certifier)
-    assert claim.figures["returns_of_practice"] == offered
+    assert ("practice_upper" in claim.figures) == offered
     assert (SAID in claim.assumptions) == offered
     assert (Statement("behavior-known") in claim.assumptions) == known
 
@@ -393,9 +404,8 @@ def test_a_known_start_is_not_that_of_returns_unless_all_begin_there(always):
     starts = np.array([200, 100, 0])
     log = problem.log
     elsewhere = log.episodes(np.arange(300))
-    assert certify(problem, policy, replace(LEARNS, known_start=True)).figures[
-        "returns_of_practice"
-    ]
+    claim = certify(problem, policy, replace(LEARNS, known_start=True))
+    assert "practice_upper" in claim.figures
     moved = replace(problem, counts=replace(problem.counts, starts=starts), log=None)
     certifier = replace(LEARNS, known_start=True)
     assert certifier.planned_returns(moved, elsewhere) is None
@@ -488,6 +498,6 @@ def test_several_signals_have_one_baseline(always):
     problem, policy, _ = same_arms(np.random.default_rng(0))
     again = Signal(name="again", problem=problem, margin=0.5)
     claim = certify(replace(problem, signals=(again,)), policy, LEARNS)
-    assert not claim.figures["returns_of_practice"]
+    assert "practice_upper" not in claim.figures
     assert Statement("behavior-estimated-apart") in claim.assumptions
     assert len(claim.signals) == 2

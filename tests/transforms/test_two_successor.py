@@ -147,7 +147,17 @@ def test_the_split_form_has_the_sizes_the_paper_says(mdp, k):
 
 def products(split):
     """The probabilities of the original, by the paths of the split form."""
-    return split.trees.products(split.mdp.probability, split.original_successor.size)
+    trees, share = split.trees, split.mdp.probability
+    first, states = trees.original.num_pairs, trees.original.num_states
+    reached = np.ones(first + trees.num_auxiliary)  # of each row, which comes after its parent's
+    found = np.zeros(split.made_of.successor.size)
+    for row in range(reached.size):
+        for t in range(*trees.offsets[row : row + 2]):
+            if trees.origin[t] >= 0:
+                found[trees.origin[t]] = reached[row] * share[t]
+            else:
+                reached[first + trees.child[t] - states] = reached[row] * share[t]
+    return found
 
 
 @given(st.data(), mdps(), SHAPES)
@@ -170,6 +180,8 @@ def test_the_original_mdp_comes_back(data, mdp, k):
 def test_the_original_counts_come_back_exactly(data, logged, k):
     split = k_successor(logged, k)
     assert split.original() == logged
+    leaf = split.trees.origin >= 0
+    assert (split.counts.times[leaf] == logged.times[split.trees.origin[leaf]]).all()
     assert run_lengths(split.counts.offsets).max() <= k
     assert (split.counts.visits[: logged.pairs.num_pairs] == logged.visits).all()
     policy = data.draw(policies(logged.pairs))

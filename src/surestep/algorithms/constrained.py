@@ -68,9 +68,7 @@ class Constrained(Provable):
     name: ClassVar = "constrained"
     source: ClassVar = "Altman, Constrained Markov Decision Processes, 1999"
     constraint: ClassVar = "π = π_b on pairs seen at most N∧ times; limits of further signals in M̂"
-    promises: ClassVar = frozenset(
-        {Promise.KEEPS_BEHAVIOR, Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
-    )
+    promises: ClassVar = frozenset(Promise) - {Promise.OPTIMAL_IN_CLASS, Promise.RENUMBERING}
 
     def improve(self, problem: Problem) -> Improvement:
         """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""

@@ -67,14 +67,7 @@ class RobustMDP(Settings):
     name: ClassVar = "robust-mdp"
     source: ClassVar = "Petrik, Ghavamzadeh, Chow 2016"
     constraint: ClassVar = "π_b, unless the worst case of π beats the best case of π_b"
-    promises: ClassVar = frozenset(
-        {
-            Promise.KEEPS_BEHAVIOR,
-            Promise.NEVER_WORSE,
-            Promise.REACHES_OPTIMUM,
-            Promise.RENUMBERING,
-        }
-    )
+    promises: ClassVar = frozenset(Promise) - {Promise.OPTIMAL_IN_CLASS}
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the robust policy, if it passes the test."""

@@ -76,9 +76,7 @@ class Provable(Settings):
     name: ClassVar = "provable"
     source: ClassVar = "surestep: a linear program with the limits of stitched rollouts"
     constraint: ClassVar = "π ≤ π_b on pairs never seen"
-    promises: ClassVar = frozenset(
-        {Promise.KEEPS_BEHAVIOR, Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM}
-    )
+    promises: ClassVar = frozenset(Promise) - {Promise.OPTIMAL_IN_CLASS, Promise.RENUMBERING}
 
     def improve(self, problem: Problem) -> Improvement:
         """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""
@@ -259,7 +257,8 @@ def free_pairs(problem: Problem) -> BoolArray:
 def policy_of(visits: FloatArray, problem: Problem) -> Policy:
     """Returns the policy with such visits [K]; π_b in states that hardly have any, or that stay.
 
-    To the last bit, no pair that is closed or was never seen is taken more often than by π_b.
+    To the last bit, no pair that is closed or was never seen is taken more often than by π_b. Where
+    no other pair has visits, that leaves π_b: what else there is, the solver is off.
     """
     pairs, behavior = problem.counts.pairs, problem.behavior.probability
     offsets, state = pairs.offsets, pairs.state
@@ -268,12 +267,11 @@ def policy_of(visits: FloatArray, problem: Problem) -> Policy:
     free = free_pairs(problem)
     least = np.where(free, 0.0, np.minimum(found, behavior))
     more = np.where(free, found, 0.0)
-    share = (1 - arrays.run_sums(least, offsets)) / np.maximum(
-        arrays.run_sums(more, offsets), LEAST_VISITED
-    )
+    taken = arrays.run_sums(more, offsets)
+    share = (1 - arrays.run_sums(least, offsets)) / np.maximum(taken, LEAST_VISITED)
     found = least + more * share[state]
-    moved = arrays.run_sums(np.abs(found - behavior), offsets)[state] > SAME
-    return Policy(pairs, np.where(moved & (total > LEAST_VISITED), found, behavior))
+    moved = (arrays.run_sums(np.abs(found - behavior), offsets) > SAME) & (taken > LEAST_VISITED)
+    return Policy(pairs, np.where(moved[state] & (total > LEAST_VISITED), found, behavior))
 
 
 def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) -> FloatArray:

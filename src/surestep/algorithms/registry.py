@@ -109,9 +109,8 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     for setting in settings:
         if setting not in known:
             raise unknown(f"{name} has no setting {setting!r}", setting, known)
-    required = [x for x, field in known.items() if field.default is dataclasses.MISSING]
-    missing = [setting for setting in required if setting not in given]
-    if missing:
+    needed = {x for x, field in known.items() if field.default is dataclasses.MISSING}
+    if missing := [x for x in known if x in needed and x not in given]:
         raise InvalidParameter(f"{name} needs the setting {' and '.join(missing)}")
     algorithm: Algorithm = kind(**given)
     return algorithm

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -33,22 +33,30 @@ from surestep.planning.optimum import optimal
 
 MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatArray], None]
 
-SAFE = frozenset(Promise)
-LAROCHE = "Laroche, Trichelair, Tachet des Combes 2019"
-PAPER = "Wienhöft, Suilen, Simão, Dubslaff, Baier, Jansen 2023"
 Converted = Annotated[int, Meta(ge=1, description="it is converted by way of the radius it buys")]
 
 
+class Bootstrapped(Settings):
+    """A base of algorithms that are tied to π_b on U, by an N∧ of their own."""
+
+    __slots__ = ()
+
+    source: ClassVar = "Laroche, Trichelair, Tachet des Combes 2019"
+    promises: ClassVar = frozenset(Promise)
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Optimises the estimated MDP over the policies that agree with π_b on U."""
+        return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
+
+
 @dataclass(frozen=True, slots=True)
-class SPIBB(Settings):
+class SPIBB(Bootstrapped):
     """Π_b-SPIBB: π_b on every pair seen at most `n_wedge` times, the rest optimised."""
 
     n_wedge: NWedge  # N∧, taken literally: 0 trusts every visited pair
 
     name: ClassVar = "spibb"
-    source: ClassVar = LAROCHE
     constraint: ClassVar = "π = π_b on pairs with at most N∧ visits"
-    promises: ClassVar = SAFE
 
     @classmethod
     def for_zeta(
@@ -58,21 +66,15 @@ class SPIBB(Settings):
         arrays.expect("problem", problem, Problem)
         return cls(n_wedge=n_wedge(bound, zeta, ProblemSize.of(problem, delta)))
 
-    def improve(self, problem: Problem) -> Improvement:
-        """Optimises the estimated MDP over the policies that agree with π_b on U."""
-        return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
-
 
 @dataclass(frozen=True, slots=True)
-class LowerSPIBB(Settings):
+class LowerSPIBB(Bootstrapped):
     """Π_≤b-SPIBB: at most π_b on every pair seen at most `n_wedge` times, the rest optimised."""
 
     n_wedge: NWedge  # N∧
 
     name: ClassVar = "lower-spibb"
-    source: ClassVar = LAROCHE
     constraint: ClassVar = "π ≤ π_b on pairs with at most N∧ visits"
-    promises: ClassVar = SAFE
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP over the policies that nowhere exceed π_b on U."""
@@ -80,37 +82,34 @@ class LowerSPIBB(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TwoSuccessorSPIBB(Settings):
+class ConvertedSPIBB(Bootstrapped):
+    """SPIBB with the N∧ of another bound, from the problem's |S| and |A|."""
+
+    spibb_n_wedge: Converted  # N∧^SPIBB
+    delta: Delta = 0.1
+
+    source: ClassVar = "Wienhöft, Suilen, Simão, Dubslaff, Baier, Jansen 2023"
+    bound: ClassVar[str]
+
+
+class TwoSuccessorSPIBB(ConvertedSPIBB):
     """SPIBB with the N∧^2s that claims what `spibb_n_wedge` visits claim under SPIBB's bound."""
 
-    spibb_n_wedge: Converted  # N∧^SPIBB
-    delta: Delta = 0.1
+    __slots__ = ()
 
     name: ClassVar = "spibb-2s"
-    source: ClassVar = PAPER
     constraint: ClassVar = "π = π_b on pairs with at most N∧^2s visits"
-    promises: ClassVar = SAFE
-
-    def improve(self, problem: Problem) -> Improvement:
-        """SPIBB with N∧^2s, from the problem's |S| and |A|."""
-        return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
+    bound: ClassVar = "2s"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BetaSPIBB(Settings):
+class BetaSPIBB(ConvertedSPIBB):
     """SPIBB with the N∧^β that claims what `spibb_n_wedge` visits claim under SPIBB's bound."""
 
-    spibb_n_wedge: Converted  # N∧^SPIBB
-    delta: Delta = 0.1
+    __slots__ = ()
 
     name: ClassVar = "spibb-beta"
-    source: ClassVar = PAPER
     constraint: ClassVar = "π = π_b on pairs with at most N∧^β visits"
-    promises: ClassVar = SAFE
-
-    def improve(self, problem: Problem) -> Improvement:
-        """SPIBB with N∧^β, from the problem's |S| and |A|."""
-        return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
+    bound: ClassVar = "beta"
 
 
 def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
@@ -144,16 +143,13 @@ def optimal_within(problem: Problem, mdp: FiniteMDP) -> Plan:
     return policy_iteration(mdp, step, start=problem.behavior)
 
 
-def used_n_wedge(
-    algorithm: SPIBB | LowerSPIBB | TwoSuccessorSPIBB | BetaSPIBB, problem: Problem | ProblemBatch
-) -> int:
+def used_n_wedge(algorithm: Any, problem: Problem | ProblemBatch) -> int:
     """Returns the N∧ that the algorithm uses on a problem of that |S| and |A|."""
     arrays.expect("problem", problem, (Problem, ProblemBatch))
-    if isinstance(algorithm, SPIBB | LowerSPIBB):
-        return algorithm.n_wedge
-    wanted = "2s" if isinstance(algorithm, TwoSuccessorSPIBB) else "beta"
+    if not isinstance(algorithm, ConvertedSPIBB):
+        return int(algorithm.n_wedge)
     size = ProblemSize(problem.num_states, problem.num_actions, algorithm.delta)
-    return equivalent_n_wedge(algorithm.spibb_n_wedge, size, given="spibb", wanted=wanted)
+    return equivalent_n_wedge(algorithm.spibb_n_wedge, size, given="spibb", wanted=algorithm.bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +163,7 @@ class BasicRL:
     name: ClassVar = "basic-rl"
     source: ClassVar = "dynamic programming on the MLE-MDP"
     constraint: ClassVar = ""
-    promises: ClassVar = frozenset(
-        {Promise.NEVER_WORSE, Promise.REACHES_OPTIMUM, Promise.RENUMBERING}
-    )
+    promises: ClassVar = frozenset(Promise) - {Promise.KEEPS_BEHAVIOR, Promise.OPTIMAL_IN_CLASS}
 
     def improve(self, problem: Problem) -> Improvement:
         """Optimises the estimated MDP over all policies."""

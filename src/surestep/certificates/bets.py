@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -68,9 +68,6 @@ from surestep.kernels.stitched import (
     Turns,
     last_refuted_of,
 )
-
-if TYPE_CHECKING:
-    from surestep.certificates.practice import ReturnsBet
 
 Figures = TypeVar("Figures", float, FloatArray)
 
@@ -177,6 +174,29 @@ def usual_stakes(
     (ours, theirs), (our_variance, their_variance) = lengths, variances
     stake = stake_for(goal, our_variance / ours + their_variance / theirs)
     return stake / ours, stake / theirs
+
+
+class ReturnsBet(NamedTuple):
+    """A bet on returns of practice, as fold 1 plans it; see `practice`."""
+
+    centre: float  # c
+    stake: float  # λ
+    expected: float  # U, by the returns of fold 1
+
+    @classmethod
+    def of(cls, returns: FloatArray, ratio: float, delta: float, course: Course) -> ReturnsBet:
+        """Plans by returns of fold 1; fold 2 is so many times as large."""
+        centre, closest = float(returns.mean()), SMALLEST_SPREAD * span_of(course)
+        number, variance = ratio * returns.size, max(float(returns.var()), closest**2)
+        largest = LARGEST_SHARE / max(-least_of(THEIRS, course) - centre, closest)
+        stake = min(stake_for(-math.log(delta), number * variance), largest)
+        bet = cls(centre, stake, 0.0)
+        return bet._replace(expected=bet.upper(returns, number, delta))
+
+    def upper(self, returns: FloatArray, number: float, delta: float) -> float:
+        """Returns U of returns [n], or of as many times as large a `number` of such."""
+        grown = float(np.log1p(self.stake * (self.centre - returns)).mean())
+        return self.centre - math.expm1(grown + math.log(delta) / number) / self.stake
 
 
 class BetPlan(NamedTuple):

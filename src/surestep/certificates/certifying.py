@@ -202,9 +202,14 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     """Makes the certificate again, and refuses it where it comes out differently.
 
     Codes, words, whole numbers and settings must be the same, other numbers within 1e-9: relative
-    to themselves, or to the span where they are values.
+    to themselves, or to the span where they are values. A setting that is missing, as there was
+    none of its name when the claim was made, is taken for what was done then.
     """
     arrays.expect("certificate", certificate, Certificate)
+    formerly = getattr(find_kind(certificate.kind), "formerly", {})
+    certificate = dataclasses.replace(
+        certificate, parameters={**formerly, **certificate.parameters}
+    )
     certifier = certifier_of(certificate)
     again = certify(problem, policy, certifier)
     slack = AGREEMENT * again.span

@@ -38,46 +38,21 @@ same rows; to fix c or λ by fold 2.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
-from surestep.certificates.bets import LARGEST_SHARE, SMALLEST_SPREAD, least_of, span_of, stake_for
+from surestep._arrays import FloatArray
 from surestep.kernels.runs import discounted_returns
-from surestep.kernels.stitched import THEIRS, Course
 from surestep.model.counts import Counts
 from surestep.model.log import UNKNOWN, DecisionLog
+from surestep.model.pairs import Pairs
 from surestep.model.problem import Problem
 from surestep.planning.evaluation import evaluate, occupancy, q_values
 
 AT_ONCE = 2**22  # numbers that are drawn at a time
 BEHAVIOR = 5  # beside a seed: the numbers that draw π_b
-
-
-class ReturnsBet(NamedTuple):
-    """A bet on returns of practice, as fold 1 plans it."""
-
-    centre: float  # c
-    stake: float  # λ
-    expected: float  # U, by the returns of fold 1
-
-    @classmethod
-    def of(cls, returns: FloatArray, ratio: float, delta: float, course: Course) -> ReturnsBet:
-        """Plans by returns of fold 1; fold 2 is so many times as large."""
-        centre, closest = float(returns.mean()), SMALLEST_SPREAD * span_of(course)
-        number, variance = ratio * returns.size, max(float(returns.var()), closest**2)
-        largest = LARGEST_SHARE / max(-least_of(THEIRS, course) - centre, closest)
-        stake = min(stake_for(-math.log(delta), number * variance), largest)
-        bet = cls(centre, stake, 0.0)
-        return bet._replace(expected=bet.upper(returns, number, delta))
-
-    def upper(self, returns: FloatArray, number: float, delta: float) -> float:
-        """Returns U of returns [n], or of as many times as large a `number` of such."""
-        grown = float(np.log1p(self.stake * (self.centre - returns)).mean())
-        return self.centre - math.expm1(grown + math.log(delta) / number) / self.stake
 
 
 def paid_returns(problem: Problem, log: DecisionLog, high: float) -> FloatArray:
@@ -97,36 +72,29 @@ def paid_returns(problem: Problem, log: DecisionLog, high: float) -> FloatArray:
 class BehaviorDoubt(NamedTuple):
     """The distribution of ρ(π_b) around ρ(π̂_b), to the first order."""
 
-    offsets: IntArray  # [S+1] of the pairs of each state
+    pairs: Pairs
     alpha: FloatArray  # [K] of the Dirichlet distributions
+    mean: FloatArray  # [K] of them
     worth: FloatArray  # [K] d(s) Q(s,a)
 
     @classmethod
     def of(cls, problem: Problem, counts: Counts) -> BehaviorDoubt:
         """Returns it in the model of a problem, by the counts that π̂_b comes from."""
-        model, offsets = problem.estimate(), problem.counts.pairs.offsets
-        visits = occupancy(model, problem.behavior)
-        often = arrays.run_sums(visits, offsets)[problem.counts.pairs.state]
-        actions = arrays.run_lengths(offsets)[problem.counts.pairs.state]
+        model, pairs = problem.estimate(), problem.counts.pairs
+        often = arrays.run_sums(occupancy(model, problem.behavior), pairs.offsets)[pairs.state]
+        actions = arrays.run_lengths(pairs.offsets)[pairs.state]
         worth = often * q_values(model, evaluate(model, problem.behavior))
-        return cls(offsets, counts.visits + 1 / actions, worth)
-
-    @property
-    def state(self) -> IntArray:
-        """Returns the state of each pair [K]."""
-        return arrays.run_owners(self.offsets)
-
-    @property
-    def mean(self) -> FloatArray:
-        """Returns the mean chances [K]."""
-        return self.alpha / arrays.run_sums(self.alpha, self.offsets)[self.state]
+        alpha = counts.visits + 1 / actions
+        mean = alpha / arrays.run_sums(alpha, pairs.offsets)[pairs.state]
+        return cls(pairs, alpha, mean, worth)
 
     def variance(self) -> float:
         """Returns the variance of ρ(π_b)."""
-        middle = arrays.run_sums(self.mean * self.worth, self.offsets)
-        squares = self.mean * (self.worth - middle[self.state]) ** 2
-        total = arrays.run_sums(self.alpha, self.offsets)
-        return float((arrays.run_sums(squares, self.offsets) / (total + 1)).sum())
+        offsets = self.pairs.offsets
+        middle = arrays.run_sums(self.mean * self.worth, offsets)
+        squares = self.mean * (self.worth - middle[self.pairs.state]) ** 2
+        total = arrays.run_sums(self.alpha, offsets)
+        return float((arrays.run_sums(squares, offsets) / (total + 1)).sum())
 
     def draws(self, number: int, seed: int) -> FloatArray:
         """Draws by how much ρ(π_b) is more than that of the estimate; alike for all signals."""
@@ -134,7 +102,7 @@ class BehaviorDoubt(NamedTuple):
         several = max(AT_ONCE // self.alpha.size, 1)
         for first in range(0, number, several):
             pieces = rng.standard_gamma(self.alpha, (min(several, number - first), self.alpha.size))
-            whole = np.add.reduceat(pieces, self.offsets[:-1], axis=1)[:, self.state]
+            whole = np.add.reduceat(pieces, self.pairs.offsets[:-1], axis=1)[:, self.pairs.state]
             chances = pieces / np.maximum(whole, np.finfo(float).tiny)
             drawn[first : first + several] = (chances - self.mean) @ self.worth
         return drawn

@@ -96,6 +96,7 @@ from surestep.certificates.bets import (
     REHEARSALS,
     BetPlan,
     Fold,
+    ReturnsBet,
     case_among,
     kinds_of,
     least_of,
@@ -104,7 +105,7 @@ from surestep.certificates.bets import (
 )
 from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
 from surestep.certificates.downside import worst_figures
-from surestep.certificates.practice import ReturnsBet, paid_returns
+from surestep.certificates.practice import paid_returns
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
@@ -175,6 +176,7 @@ class Stitched:
         {"estimate", "expected", "policy_lower", "practice_upper"}
         | {"worst_lower", "worst_policy", "worst_behavior"}
     )
+    formerly: ClassVar = {"practice": 0.0}  # of claims from before there was such a setting
     needs: ClassVar = Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
 
@@ -391,11 +393,10 @@ class Stitched:
         self, problem: Problem, of_rounds: Mapping[str, Scalar]
     ) -> tuple[Statement, ...]:
         """Returns what must hold for the claim, by the figures of its rounds."""
-        robust, returns = (of_rounds.get(name) for name in ("robust_tails", "returns_of_practice"))
-        low, high = self.limits(problem)
+        robust, (low, high) = of_rounds.get("robust_tails"), self.limits(problem)
         part = dict(zip(("share", "seed"), self.split(), strict=True))
         *about_log, behavior = common.log_statements(problem)
-        baseline = [Statement("practice-as-recorded")] if returns else []
+        baseline = [Statement("practice-as-recorded")] if "practice_upper" in of_rounds else []
         if not problem.behavior_is_estimated:
             baseline.insert(0, behavior)
         statements = [
@@ -439,17 +440,16 @@ class Planning(NamedTuple):
 
         Both come again for rounds of π_I alone, where these may be held against returns.
         """
-        settings, (_, stacks, course, ratio, tails, alone, returns) = self.certifier, self
-        folds = [Fold(stacks, course, ratio, settings.delta, alone)]
-        if tails is not None:
-            level, _ = settings.levels(robust=True, returns=False)
-            course = course._replace(tails=tails)
-            folds.append(Fold(stacks, course, ratio, level, alone, robust=True))
-        if returns is not None:
-            for fold in [*folds]:
-                level, rest = settings.levels(robust=fold.robust, returns=True)
-                bet = ReturnsBet.of(returns, ratio, rest, course)
-                folds.append(fold._replace(delta=level, alone=True, baseline=bet))
+        certifier, stacks, plain, ratio, tails, alone, returns = self
+        courses = [plain] if tails is None else [plain, plain._replace(tails=tails)]
+        folds = []
+        for paid in [None] if returns is None else [None, returns]:
+            for course, robust in zip(courses, (False, True), strict=False):
+                level, rest = certifier.levels(robust=robust, returns=paid is not None)
+                bet = None if paid is None else ReturnsBet.of(paid, ratio, rest, course)
+                folds.append(
+                    Fold(stacks, course, ratio, level, alone or bet is not None, robust, bet)
+                )
         return folds
 
 
@@ -570,7 +570,6 @@ def lower_limits(
         plan, (low, high) = plans[place], cases[place].course.limits
         figures: dict[str, Scalar] = {
             "robust_tails": plan.robust,
-            "returns_of_practice": plan.baseline is not None,
             "expected": plan.score,
             **figures_of(plan.way, rounds),
         }

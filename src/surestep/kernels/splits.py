@@ -152,25 +152,3 @@ def node_means(
             equal = equal and value == common
             total += share[t] * value
         node[row - num_pairs] = common if equal else total
-
-
-@kernel()
-def path_products(
-    tree: SplitTree,
-    share: FloatsIn,
-    reach: FloatsOut,
-    leaf: FloatsOut,
-) -> None:
-    """Writes the product of the shares [L+X] along the path to each leaf, into `leaf` [T].
-
-    `reach` [X] gets the product along the path to each auxiliary node.
-    """
-    num_states, row_offsets, child, origin = tree
-    num_pairs = row_offsets.size - 1 - reach.size
-    for row in range(row_offsets.size - 1):
-        for t in range(row_offsets[row], row_offsets[row + 1]):
-            product = share[t] if row < num_pairs else reach[row - num_pairs] * share[t]
-            if origin[t] >= 0:
-                leaf[origin[t]] = product
-            else:
-                reach[child[t] - num_states] = product

@@ -29,7 +29,7 @@ MEAN_SLACK = 1e-9  # relative to the largest reward: what adding up may be off
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LoggedRewards:
+class LoggedRewards(arrays.ByValue):
     """The rewards of a log: known beforehand, or summed over the visits.
 
     Sums do not say whether rewards vary: the least and the greatest that was observed do.
@@ -59,13 +59,11 @@ class LoggedRewards:
         ends = (None if end is None else change(end) for end in (self.least, self.greatest))
         return LoggedRewards(change(self.values), self.per, self.known, *ends)
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class Counts(arrays.ByValue):
     """#_D(s,a,s') and what belongs to it: the sufficient statistic of a log of Markov decisions.
 
     `first + second` merges two logs of the same states and actions.
@@ -210,8 +208,6 @@ class Counts:
             return NotImplemented
         return merge(self, other)
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
 

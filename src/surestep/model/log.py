@@ -20,7 +20,7 @@ UNKNOWN = -1  # the next state of a row of which nobody knows where it led
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DecisionLog(Remembering):
+class DecisionLog(arrays.ByValue, Remembering):
     """Episodes of decisions, one row a step: `action` in `state` earned `reward`, led to the next.
 
     Episode e owns the rows `episode_offsets[e]` … `episode_offsets[e+1] − 1`. Its last row, and no
@@ -197,8 +197,6 @@ class DecisionLog(Remembering):
         }
         return arrays.altered(self, **parts, episode_offsets=arrays.offsets_of(lengths))
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
 

@@ -83,7 +83,7 @@ class FolderWords(Struct, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FiniteMDP:
+class FiniteMDP(arrays.ByValue):
     """A finite MDP M = (S, A, ι, P, R, γ) with ragged actions and a discount per pair.
 
     V(s) = Σ_a π(a|s) Σ_s' P(s'|s,a) (R(s,a,s') + Γ(s,a) V(s')). A pair without successors earns
@@ -293,8 +293,6 @@ class FiniteMDP:
         except InvalidModel as problem:
             raise InvalidModel(f"{path} holds no model: {problem}") from None
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
     @property
@@ -406,7 +404,7 @@ def read_initial(pairs: Pairs, initial: object) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marks(Mapping[str, BoolArray]):
+class Marks(arrays.ByValue, Mapping[str, BoolArray]):
     """A read-only mapping from labels to the states that carry them: `marks["goal"]` is [S]."""
 
     labels: tuple[str, ...]  # [L] in rising order
@@ -426,8 +424,6 @@ class Marks(Mapping[str, BoolArray]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
 

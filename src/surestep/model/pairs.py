@@ -25,7 +25,7 @@ Number = Annotated[int, Meta(ge=1, le=LARGEST_INDEX)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
+class Pairs(arrays.ByValue):
     """The enabled state-action pairs, numbered state by state and action by action.
 
     State s owns the pairs `offsets[s]` … `offsets[s+1] − 1`; `action` names the action of each,
@@ -90,8 +90,6 @@ class Pairs:
         offsets = arrays.offsets_of(np.count_nonzero(mask, axis=1))
         return cls(arrays.own(offsets), np.nonzero(mask)[1], shape[1], state_labels, action_labels)
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
     @property

@@ -24,7 +24,7 @@ class HasPolicy(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Policy:
+class Policy(arrays.ByValue):
     """A memoryless stochastic policy π(a|s), one probability an enabled pair.
 
     `estimated` marks a policy that was not known but estimated from a log, and every mixture with
@@ -122,8 +122,6 @@ class Policy:
         )
         return frame_of({"state": state, "action": action, "probability": self.probability})
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
 

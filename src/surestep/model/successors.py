@@ -20,7 +20,7 @@ LIGHTEST, HEAVIEST = 1e-9, 10**9  # weights of a prior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Successors:
+class Successors(arrays.ByValue):
     """The states that each pair may lead to, in rising order; a pair without any ends the episode.
 
     They must not depend on the data. `weight`, where it is given, is that of each successor in
@@ -81,8 +81,6 @@ class Successors:
         times[place[place >= 0]] = counts.times[place >= 0]
         return times
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
 

@@ -157,9 +157,8 @@ class PerDecision:
         """(1/E) Σ_i Σ_t γ^t w_{i,0:t} r_it."""
         earned = discounted_rewards(weights, discount)
         with np.errstate(over="ignore", invalid="ignore"):
-            return MeanEstimate(
-                arrays.run_sums(weights.cumulative * earned, weights.log.episode_offsets)
-            )
+            weighted = weights.cumulative * earned
+            return MeanEstimate(arrays.run_sums(weighted, weights.log.episode_offsets))
 
 
 @dataclass(frozen=True, slots=True)

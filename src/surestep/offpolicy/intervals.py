@@ -117,9 +117,8 @@ def read_values(
             f"values have shape {data.shape}, expected a flat array of at least {at_least}"
         )
     within = np.clip(data, float(low), float(high))
-    for i, others in arrays.first_where(
-        np.abs(within - data) > ROUNDING_SLACK * np.abs(within), "value"
-    ):
+    outside = np.abs(within - data) > ROUNDING_SLACK * np.abs(within)
+    for i, others in arrays.first_where(outside, "value"):
         raise InvalidParameter(
             f"values[{i}] is {data[i]}, expected {low:.10g} to {high:.10g}{others}"
         )

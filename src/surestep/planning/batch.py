@@ -98,9 +98,8 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
 def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
     """Lists as offsets and one flat array."""
     flat = np.array([entry for entries in lists for entry in entries], np.int64)
-    return arrays.own(arrays.offsets_of(np.array([len(entries) for entries in lists]))), arrays.own(
-        flat
-    )
+    lengths = np.array([len(entries) for entries in lists])
+    return arrays.own(arrays.offsets_of(lengths)), arrays.own(flat)
 
 
 def eliminated(

@@ -69,15 +69,8 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items, changed = opposed(findings), changed_items(findings)[:most]
-    speaking = Section(
-        *(
-            "against",
-            "What speaks against it",
-            [HIDDEN if items else nothing_against(record.checks)],
-        ),
-        items=items,
-        mood=mood,
-    )
+    said = HIDDEN if items else nothing_against(record.checks)
+    speaking = Section("against", "What speaks against it", [said], items=items, mood=mood)
     heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
     changes = Section("top", heading, [how_many(findings)], items=changed)
     kept_by = () if findings.table.kept_by is None else findings.table.kept_by
@@ -85,9 +78,8 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     shown = belief or claims[0]
     within = record.description.get("unsafe", {}).get("within")
     every = [signals_section(shown, kept_by, within)] if shown.signals else []
-    worst = worst_words(claims[0], record.unit)
-    alone = COUNTS_ALONE if "reward" not in record.parameters.columns else ""
-    further = ["" if judged.rung.startswith("proved") else alone, worst]
+    enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
+    further = ["" if enough else COUNTS_ALONE, worst_words(claims[0], record.unit)]
     return Section(
         "answer",
         judged.action,
@@ -362,9 +354,8 @@ def lost_item(lost: int, findings: Findings) -> Item:
     found, many = findings.record.estimates, findings.data.episodes
     of_all = "" if many is None else f" of {many:,}"
     said = f"{lost:,}{of_all} cases stopped for unknown reasons."
-    if "lost_worst" not in found:
-        what_if = "What they may change cannot be told without their rows."
-    else:
+    what_if = "What they may change cannot be told without their rows."
+    if "lost_worst" in found:
         worst, opposed = (signed(found[name], DIGITS) for name in ("lost_worst", "lost_opposed"))
         what_if = (
             f"If all of them went as badly as can be, the best guess is {worst}; if only those of "

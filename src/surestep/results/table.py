@@ -33,7 +33,7 @@ class PairCoverage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PolicyTable:
+class PolicyTable(arrays.ByValue):
     """One row a pair: what π_b does there, what π_I does, and what the data says about it.
 
     Q is the estimated return of taking the action and following π_I from then on; the advantage is
@@ -169,11 +169,6 @@ class PolicyTable:
         inside = self.changed[self.pairs.state]
         return bool(inside.any() and np.isin(self.probability[inside], (0.0, 1.0)).all())
 
-    def __eq__(self, other: object) -> bool:
-        """Equal by value."""
-        return isinstance(other, PolicyTable) and arrays.equal_fields(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
 

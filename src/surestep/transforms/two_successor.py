@@ -84,12 +84,6 @@ class SplitTrees(arrays.Frozen):
         splits.conditionals(self._tree(), probability, node, share)
         return share
 
-    def products(self, share: FloatArray, num_transitions: int) -> FloatArray:
-        """For each transition [T] the product of the conditionals [L+X] along its path."""
-        leaf, reach = np.zeros(num_transitions), np.empty(self.num_auxiliary)
-        splits.path_products(self._tree(), share, reach, leaf)
-        return leaf
-
     def counts(self, times: IntArray) -> IntArray:
         """For each child [L+X] the counts [T] below it, added up."""
         node = np.empty(self.num_auxiliary, np.int64)
@@ -210,8 +204,6 @@ class Split:
     """
 
     trees: SplitTrees
-    original_offsets: IntArray  # [K+1]
-    original_successor: IndexArray  # [T]
 
     __setstate__ = arrays.restore_frozen
 
@@ -240,9 +232,7 @@ class SplitMDP(Split):
     __repr__ = short_repr("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
 
     def original(self) -> FiniteMDP:
-        """Returns the original MDP, exactly: products along paths have its probabilities but for
-        rounding, and a split row holds only means of its rewards.
-        """
+        """Returns the original MDP, exactly, which split rows could not give."""
         return self.made_of
 
 
@@ -255,7 +245,7 @@ class SplitCounts(Split):
     """
 
     counts: Counts
-    original_rewards: LoggedRewards
+    made_of: Counts
 
     __repr__ = short_repr(
         "counts.pairs.num_states", "counts.pairs.num_pairs", "trees.num_auxiliary"
@@ -270,18 +260,7 @@ class SplitCounts(Split):
 
     def original(self) -> Counts:
         """Returns the original counts, exactly."""
-        states, is_leaf = self.trees.original.num_states, self.trees.origin >= 0
-        times = np.zeros(self.original_successor.size, np.int64)
-        times[self.trees.origin[is_leaf]] = self.counts.times[is_leaf]
-        return Counts(
-            self.trees.original,
-            self.original_offsets,
-            self.original_successor,
-            times,
-            self.original_rewards,
-            self.counts.starts[:states],
-            self.counts.terminal[:states],
-        )
+        return self.made_of
 
 
 @overload
@@ -323,7 +302,7 @@ def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
         marks={label: trees.extended(states, False) for label, states in mdp.marks.items()},
         endless=mdp.endless,
     )
-    return SplitMDP(trees, mdp.offsets, mdp.successor, split, mdp)
+    return SplitMDP(trees, split, mdp)
 
 
 def split_counts(counts: Counts, k: int) -> SplitCounts:
@@ -339,7 +318,7 @@ def split_counts(counts: Counts, k: int) -> SplitCounts:
         trees.extended(counts.starts, 0),
         trees.extended(counts.terminal, False),
     )
-    return SplitCounts(trees, counts.offsets, counts.successor, split, counts.rewards)
+    return SplitCounts(trees, split, counts)
 
 
 def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
