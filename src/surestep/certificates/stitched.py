@@ -325,8 +325,9 @@ class Stitched:
         known, whole = problem.counts.starts, first.whole()
         done = problem.behavior_is_estimated or self.logger == "fixed"
         alike = not self.known_start or np.count_nonzero(known) == 1
-        claimed = problem.reach is None and self.worst_share == 0 and self.practice > 0
-        if not (done and alike and claimed) or whole is None or whole.num_episodes < 2:
+        claimed = problem.reach is None and self.worst_share == 0
+        shared = min(self.levels(robust=True, returns=True)) > 0  # both have something of δ
+        if not (done and alike and claimed and shared) or whole is None or whole.num_episodes < 2:
             return None
         return paid_returns(problem, whole, self.limits(problem)[1])
 
