@@ -3,10 +3,10 @@
 A value that stands in last rows of episodes only was mostly written when the episode was over, as
 a status is ("died", "discharged"): then what the action did is booked on the state. If a share p of
 rows are last ones, chance puts all k rows of a value among them with p^k. Of V values one is called
-so where k ln(1/p) ≥ ln(1000 V). The share is that of rows of the same step, as a last step says
-nothing where all episodes have one, or that of the value with the most of those that also go on:
-where some situations nearly always end, another one may do so by chance. Numbers that rise or fall
-with every step, such as weeks, are left out. Whether it was known before, no log tells: it asks.
+so where k ln(1/p) ≥ ln(1000 V). The share is that of all rows, or of the value that has most of
+those that also go on: where some situations nearly always end, another one may do so by chance.
+Columns that follow the step, such as weeks, are left out: the last week has last rows only. Whether
+it was known before, no log tells: it is asked.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def values_told_after(labels: Sequence[str], value: IntArray, offsets: IntArray)
     """
     last = np.zeros(value.size, np.bool_)
     last[offsets[1:] - 1] = True
-    step = np.arange(value.size) - np.repeat(offsets[:-1], np.diff(offsets))
     times = np.bincount(value, minlength=len(labels))
-    goes_on = np.bincount(value[~last], minlength=len(labels)) > 0
-    most = (1 - np.bincount(value[~last], minlength=len(labels)) / np.maximum(times, 1))[goes_on]
-    of_step = np.bincount(step[last], minlength=int(step.max()) + 1) / np.bincount(step)
-    share = np.maximum(of_step[step], most.max(initial=0))
-    evidence = np.bincount(value, -np.log(share, where=last, out=np.zeros(value.size)), len(labels))
-    enough = evidence >= math.log(ALARMS * np.count_nonzero(times))
+    ending = np.bincount(value[last], minlength=len(labels))
+    goes_on = ending < times
+    share = max(float(last.mean()), float((ending / np.maximum(times, 1))[goes_on].max(initial=0)))
+    enough = times * -math.log(share) >= math.log(ALARMS * np.count_nonzero(times))
     after = [labels[v] for v in np.flatnonzero(~goes_on & enough).tolist()]
-    return [] if after and follows_step(labels, value, step) else after
+    return [] if after and follows_step(labels, value, offsets) else after
 
 
-def follows_step(labels: Sequence[str], value: IntArray, step: IntArray) -> bool:
-    """Tells whether numbers rise, or fall, with every step."""
+def follows_step(labels: Sequence[str], value: IntArray, offsets: IntArray) -> bool:
+    """Tells whether the step tells the value, or numbers rise, or fall, with every step."""
+    step = np.arange(value.size) - np.repeat(offsets[:-1], np.diff(offsets))
+    if np.unique(step * np.int64(len(labels)) + value).size == np.unique(step).size:
+        return True
     with suppress(ValueError):  # no numbers
         change = np.diff(np.array([*map(float, labels)])[value])[step[1:] > 0]
         return bool((change > 0).all() or (change < 0).all())
