@@ -16,6 +16,7 @@ import surestep
 from support.clinic import DISCOUNT, RANGES, TODAY, clinic, patients, true_gain
 from support.problems import logged_problem
 from surestep import Policy, performance
+from surestep.checks import failed
 from surestep.model.log import UNKNOWN
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import belief_in, is_proved
@@ -60,7 +61,9 @@ def test_where_those_who_die_are_lost_the_numbers_show_the_danger():
     for seed in range(3):
         result = surestep.improve(patients(world, 600, seed, lost_at_random=False), **TERMS)
         truth, found = true_gain(world, result), result.record.estimates
-        assert result.verdict == "believed better"
+        # The action tells who is lost, and a check notices: that is asked before anything.
+        assert result.verdict == "not shown to be better"
+        assert "stops-that-know" in [check.code for check in failed(result.record.checks)]
         losing += truth < -1 and found["lost_worst"] < -1
         assert not any(map(is_proved, result.certificates))
         # All that were lost went as badly as can be, and so this number is the truth's estimate.

@@ -346,25 +346,26 @@ FORMATS = {
 IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 
 
-BY_SUFFIX = {
-    suffix + packed: known
-    for known in FORMATS.values()
-    for packed in ("", *(COMPRESSED if known.packed else ()))
-    for suffix in known.suffixes
-}
+def by_ending() -> dict[str, Format]:
+    """Returns the format of each ending of files, also of those that were added since."""
+    return {
+        suffix + packed: known
+        for known in FORMATS.values()
+        for packed in ("", *(COMPRESSED if known.packed else ()))
+        for suffix in known.suffixes
+    }
 
 
 def has_format(file: Path) -> bool:
     """Tells whether a file in a folder is a log; a text (.txt) may be anything."""
-    return "".join(split_ending(file)) in BY_SUFFIX and split_ending(file)[0] != ".txt"
+    return "".join(split_ending(file)) in by_ending() and split_ending(file)[0] != ".txt"
 
 
 def format_of(file: Path) -> Format:
     """Returns the format of a file, by its ending."""
-    ending = "".join(split_ending(file))
-    if ending not in BY_SUFFIX:
-        known = ", ".join(BY_SUFFIX)
+    ending, known = "".join(split_ending(file)), by_ending()
+    if ending not in known:
         raise InvalidParameter(
-            f"{file} has no known ending, expected {known} (save a spreadsheet as CSV)"
+            f"{file} has no known ending, expected {', '.join(known)} (save a spreadsheet as CSV)"
         )
-    return BY_SUFFIX[ending]
+    return known[ending]
