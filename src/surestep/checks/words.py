@@ -82,9 +82,9 @@ def forbids_proof(checks: Sequence[Check], certificate: Certificate) -> bool:
 
 
 def asked(checks: Sequence[Check]) -> str:
-    """Returns what failed checks ask before anything may be believed; empty where none does."""
+    """Returns what the first failed check asks before anything is believed; else nothing."""
     asking = (check for check in failed(checks) if CHECKS[check.code].asks)
-    return " ".join(f"{title(check)}. {says(check)}" for check in asking)
+    return next((f"{title(check)}. {says(check)}" for check in asking), "")
 
 
 def summary(checks: Sequence[Check]) -> str:

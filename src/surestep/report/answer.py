@@ -68,7 +68,8 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     least = counted_on(claims, judged, record)
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
-    items, changed = opposed(findings), changed_items(findings)[:most]
+    items = opposed(findings)
+    changed = changed_items(findings)[: min(most, 2) if doubted else most]  # doubts come first
     said = HIDDEN if items else nothing_against(record.checks)
     speaking = Section("against", "What speaks against it", [said], items=items, mood=mood)
     heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
