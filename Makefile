@@ -42,14 +42,14 @@ READY = .venv/bin/pytest --collect-only -q --assert plain -m "not slow"; \
 	.venv/bin/python benchmarks/compilation.py --keep --only runs.simulate runs.population_counts \
 	components.strong_components robust_batch.settle_intervals
 
-test: | .cache/tmp ## format, lint, types, layers, line budgets, tests and doctests, wheel
+test: | .cache/tmp ## format, lint, types, layers, budgets, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
 	@# Each takes one core, so they run side by side. Who is done sooner makes ready what both
 	@# processes of the tests would begin with: byte code, and kernels that all of them need.
 	"$(PYTHON)" tools/check_wheel.py && { { $(READY); } > .cache/ready.txt 2>&1 || true; } & wheel=$$!; \
 		.venv/bin/ruff format --check && .venv/bin/ruff check && .venv/bin/mypy && \
 		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter && \
-		.venv/bin/python tools/lines.py src/surestep --check > .cache/lines.txt; \
+		.venv/bin/python tools/statements.py src/surestep --check > .cache/statements.txt; \
 		checked=$$?; wait $$wheel && exit $$checked
 	@# Without its own words for a failed assert, pytest reads the tests in half the time; what fails
 	@# is run once more, with them.

@@ -8,6 +8,16 @@ from _pytest.doctest import DoctestItem
 ONCE = {"worlds": 0}
 
 
+@pytest.fixture(autouse=True)
+def names_of_examples(doctest_namespace):
+    """Examples of docstrings may use `np` and `surestep` without importing them, as NumPy's do."""
+    import numpy
+
+    import surestep
+
+    doctest_namespace.update(np=numpy, surestep=surestep)
+
+
 @cache
 def improved(path):
     """The result of an example log, which several pages ask for: it takes six seconds."""

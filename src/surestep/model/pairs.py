@@ -18,7 +18,7 @@ from surestep._settings import Each, check_setting, check_settings, read_arrays
 from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
 
 if TYPE_CHECKING:
-    from surestep._arrays import AnyArray, ErrorType
+    from surestep._arrays import AnyArray
 
 Labels = Sequence[str] | None
 Number = Annotated[int, Meta(ge=1, le=LARGEST_INDEX)]

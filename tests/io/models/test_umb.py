@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import stormpy
-import stormpy.examples
 from numpy.testing import assert_allclose
 
 from support.model_files import BIT, COMPRESSIONS, DOUBLE, bits, storm_values, umb, write_umb
