@@ -81,7 +81,7 @@ def test_packages_above_their_budget_are_named():
     assert fault == "room has 17 statements, its budget is 16"
     assert (
         len(beyond(statements, {".": 4, "room": 17, "cellar": 9})) == 3
-    )  # too many, gone, without
+    )  # over, gone, without
 
 
 @pytest.mark.parametrize("packages", SETS)
