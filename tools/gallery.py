@@ -64,10 +64,17 @@ class Block:
     kind: str  # python, console, text or another language
     mark: str  # "file: NAME", "in full" or nothing
     text: str
+    start: int  # of the block in the page, with its mark
     begin: int  # of its text in the page
+    end: int  # of the block in the page
     line: int
     quick: str  # what the quick form prints, where that is another text
     quick_begin: int
+
+    def prints_of(self, above: "Block | None") -> bool:
+        """Tells whether this is what the block above it prints."""
+        in_page = self.kind == "text" and not self.mark.startswith("file: ")
+        return in_page and above is not None and above.kind == "python"
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,9 @@ def blocks(page: str) -> list[Block]:
             kind=found["kind"],
             mark=found["mark"] or "",
             text=found["text"],
+            start=found.start(),
             begin=found.start("text"),
+            end=found.end(),
             line=page.count("\n", 0, found.start("text")) + 1,
             quick=found["quick"] or "",
             quick_begin=found.start("quick"),
@@ -139,7 +148,7 @@ def run_page(page: str, *, quick: bool) -> Iterator[Printed]:
         elif block.kind == "python":
             below = written[place + 1] if place + 1 < len(written) else None
             printed = run_python(code, namespace, block.line)
-            if below is not None and below.kind == "text" and not below.mark.startswith("file"):
+            if below is not None and below.prints_of(block):
                 if quick and below.mark == "in full":
                     yield Printed(below.quick, printed, below.quick_begin, below.line)
                 else:
@@ -162,16 +171,22 @@ def run_python(code: str, namespace: dict[str, object], line: int) -> str:
 
 def run_session(block: Block, page: str) -> Iterator[Printed]:
     """Runs the commands of a block of `console`; with a page, in its quick form."""
-    begin, left_open = block.begin, bool(page) and block.mark == "in full"
-    for part in re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE):
-        command = re.match(r"(?:\$ .*\\\n)?(?:.*\\\n)*.*\n", part)
-        if not part or command is None:
-            continue
-        printed = run_command(in_quick_form(page, command[0]).removeprefix("$ "), block.line)
-        said = part[command.end() :]
+    begin = block.begin
+    left_open = bool(page) and block.mark == "in full"
+    for command, said in commands(block.text):
+        printed = run_command(in_quick_form(page, command).removeprefix("$ "), block.line)
+        begin += len(command)
         if said and not left_open:  # a page need not say what a command prints
-            yield Printed(said, printed, begin + command.end(), block.line)
-        begin += len(part)
+            yield Printed(said, printed, begin, block.line)
+        begin += len(said)
+
+
+def commands(session: str) -> Iterator[tuple[str, str]]:
+    """Yields each command of a block of `console`, and what the page says it prints."""
+    for part in re.split(r"^(?=\$ )", session, flags=re.MULTILINE):
+        command = re.match(r"(?:.*\\\n)*.*\n", part)
+        if command is not None:
+            yield command[0], part[command.end() :]
 
 
 def run_command(command: str, line: int) -> str:

@@ -17,8 +17,10 @@ FOLDER = "some/where"  # of a server, below which the site lies
 LOADED = re.compile(r"""<(?:script|img|link|iframe)[^>]*(?:src|href)=["'](?:https?:)?//""")
 KINDS = [
     "index",
+    "guides",
     "start/log",
     "improving",
+    "gallery/index",
     "theory/paper",
     "theory/proofs",
     "api/model",
@@ -112,7 +114,13 @@ def test_it_renders(visit, name):
 
 @pytest.mark.parametrize(
     ("words", "place"),
-    [("stitched", "certificates.html"), ("evaluate_with_bound", "api/planning.html")],
+    [
+        ("stitched", "certificates.html"),
+        ("evaluate_with_bound", "api/planning.html"),
+        ("hidden confounders", "checks.html"),
+        ("off-policy evaluation", "api/offpolicy.html"),
+        ("counterfactual", "own_policy.html"),
+    ],
 )
 def test_it_searches_without_a_server(visit, words, place):
     page = visit("index.html")
@@ -145,11 +153,26 @@ def test_a_phone_needs_no_scrolling_sideways(visit, name):
     assert page.evaluate(outside) == []
 
 
-def test_a_name_in_a_signature_leads_to_its_entry(visit):
+def test_a_type_of_an_argument_leads_to_its_entry(visit):
     page = visit("api/planning.html")
-    page.locator("dt[id='surestep.planning.performance'] a", has_text="FiniteMDP").click()
+    entry = page.locator("dl:has(> dt[id='surestep.planning.performance'])")
+    entry.locator("dl.field-list dt a", has_text="FiniteMDP").first.click()
     page.locator("dt[id='surestep.model.FiniteMDP']").wait_for()
     assert page.url.endswith("api/model.html#surestep.model.FiniteMDP")
+
+
+def test_a_card_leads_to_its_page(visit):
+    page = visit("guides.html")
+    page.locator("ul.cards li", has_text="Recompute a result").click(position={"x": 5, "y": 5})
+    page.wait_for_url("**/verifying.html")
+
+
+@pytest.mark.parametrize("name", ["pumps", "loans"])
+def test_a_page_of_the_gallery_can_be_downloaded_as_a_notebook(visit, name):
+    page = visit(f"gallery/{name}.html")
+    with page.expect_download() as waiting:
+        page.locator("a", has_text="Download this page as a notebook").click()
+    assert waiting.value.suggested_filename == f"{name}.ipynb"
 
 
 @pytest.mark.parametrize("width", [960, 1300, 1600, 1920])

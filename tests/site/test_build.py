@@ -60,7 +60,7 @@ def check_typed(verb, words):
 def test_the_examples_of_a_verb_are_code_on_its_page_and_can_be_typed(verb):
     context = click.Context(main, info_name="surestep")
     command = main.get_command(context, verb)
-    shown = entry(click.Context(command, info_name=verb, parent=context), command, verb)
+    shown = entry(click.Context(command, info_name=verb, parent=context))
     assert not any("\b" in part.astext() for part in shown)
     usage, *examples = [part.astext() for part in shown if isinstance(part, nodes.literal_block)]
     assert usage.startswith(f"surestep {verb}")

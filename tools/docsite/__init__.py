@@ -1,1 +1,1 @@
-"""What makes the site of the documentation, beside Sphinx: `make docs`."""
+"""The parts of the site that Sphinx and its extensions do not make: `make docs`."""

@@ -1,4 +1,4 @@
-"""Formulas as drawings, made when the site is built: no script, no font, nothing to fetch.
+"""Formulas as drawings that are part of the page: no script, no font, nothing to load.
 
 MathML would need a font for mathematics on every machine; without one, indices sit on the line.
 """
@@ -9,12 +9,12 @@ import re
 import ziamath
 from docutils import nodes
 
-SIZE = 16  # what is drawn is scaled with the text around it
-FRAME = re.compile(r'<svg [^>]*viewBox="(\S+) (\S+) (\S+) (\S+)">')
+SIZE = 16  # the drawing is scaled with the text around it
+FRAME = re.compile(r'<svg [^>]*viewBox="\S+ (\S+) (\S+) (\S+)">')
 
 
 def setup(app):
-    ziamath.config.svg2 = False  # every drawing stands by itself, without names to share
+    ziamath.config.svg2 = False  # each drawing is complete, without names that several share
     app.add_html_math_renderer("drawn", (inline_formula, None), (displayed_formula, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -32,12 +32,8 @@ def displayed_formula(writer, node):
 def drawn(formula, *, inline):
     """Returns a drawing on the line of the text and in its colour; the formula is its label."""
     drawing = ziamath.Latex(formula, size=SIZE, inline=inline).svg()
-    _, top, width, height = (float(number) for number in FRAME.match(drawing).groups())
-    style = (
-        f"width:{width / SIZE:.3f}em;height:{height / SIZE:.3f}em;"
-        f"vertical-align:{-(top + height) / SIZE:.3f}em"
-    )
-    box = FRAME.match(drawing)[0].split("viewBox=")[1]
-    said = html.escape(" ".join(formula.split()), quote=True)
-    begin = f'<svg role="img" aria-label="{said}" fill="currentColor" style="{style}" viewBox={box}'
-    return FRAME.sub(lambda _: begin, drawing, count=1).replace('"black"', '"currentColor"')
+    top, width, height = (float(number) / SIZE for number in FRAME.match(drawing).groups())
+    place = f"width:{width:.3f}em;height:{height:.3f}em;vertical-align:{-top - height:.3f}em"
+    label = html.escape(" ".join(formula.split()), quote=True)
+    shown = f'<svg role="img" aria-label="{label}" fill="currentColor" style="{place}" '
+    return drawing.replace("<svg ", shown, 1).replace('"black"', '"currentColor"')
