@@ -127,10 +127,9 @@ def test_it_searches_without_a_server(visit, words, place):
     page.keyboard.press("Control+k")
     page.keyboard.type(words)
     page.keyboard.press("Enter")
-    found = page.locator("#search-results li a")
+    found = page.locator(f"#search-results li a[href*='{place}']")  # results come one by one
     found.first.wait_for()
-    links = [link.get_attribute("href") for link in found.all()]
-    assert any(place in link for link in links), links
+    page.wait_for_load_state("networkidle")
     found.first.click()
     page.locator("article h1").wait_for()
 
@@ -170,8 +169,15 @@ def test_a_card_leads_to_its_page(visit):
 @pytest.mark.parametrize("name", ["pumps", "loans"])
 def test_a_page_of_the_gallery_can_be_downloaded_as_a_notebook(visit, name):
     page = visit(f"gallery/{name}.html")
+    link = page.locator("a[download]", has_text="Download this page as a notebook")
+    if page.url.startswith(
+        "file:"
+    ):  # a browser shows files of this machine in place of saving them
+        link.click()
+        page.wait_for_url(f"**/{name}.ipynb")
+        return
     with page.expect_download() as waiting:
-        page.locator("a", has_text="Download this page as a notebook").click()
+        link.click()
     assert waiting.value.suggested_filename == f"{name}.ipynb"
 
 
