@@ -203,9 +203,17 @@ def test_changes_are_drawn_in_the_order_of_what_they_gain(result):
     assert set(ordered) == set(np.flatnonzero(table.changed))
     assert (np.diff(gains[ordered]) <= 1e-12).all()
     figure = result.plot.changes()
-    names = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    (axes,) = figure.axes
+    pairs = [plots.gaining_action(table, int(state)) for state in ordered[::-1]]
+    names = [tick.get_text().split(": ") for tick in axes.get_yticklabels()]
     labels = [", ".join(table.vocabulary.state_name(int(s))) for s in ordered[::-1]]
-    assert names == [plots.shortened(label) for label in labels]
+    assert [name for name, _ in names] == [plots.shortened(label) for label in labels]
+    actions = [table.vocabulary.action_name(int(table.pairs.action[pair])) for pair in pairs]
+    assert [action for _, action in names] == [", ".join(action) for action in actions]
+    today, new = axes.lines
+    assert today.get_xdata().tolist() == table.behavior[pairs].tolist()
+    assert new.get_xdata().tolist() == table.probability[pairs].tolist()
+    assert today.get_markerfacecolor() == "white"
     assert figure._repr_png_().startswith(PNG)
 
 

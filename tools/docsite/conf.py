@@ -6,6 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
 
+from numpydoc.xref import DEFAULT_LINKS  # noqa: E402
+
 from docsite.names import ENTRIES  # noqa: E402
 from surestep import __version__  # noqa: E402
 
@@ -21,6 +23,7 @@ release = version = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 extensions += [f"docsite.{name}" for name in ("commands", "formulas", "names", "pages")]
 default_role = "name"
+smartquotes = False
 highlight_language = "none"
 nitpicky = True  # a name that leads nowhere is a warning, and warnings are errors
 nitpick_ignore_regex = [("py:obj", r"surestep\.\w+\.\w+\.\w+")]  # members without an entry
@@ -33,8 +36,9 @@ autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # the docstrings name the types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
-numpydoc_xref_aliases = {name: entry for name, entry in ENTRIES.items() if name[0].isupper()}
-numpydoc_xref_ignore = "all"  # words that are no aliases
+numpydoc_xref_aliases = {name: name for name in DEFAULT_LINKS}  # no links to Python and NumPy
+numpydoc_xref_aliases |= {name: entry for name, entry in ENTRIES.items() if name[0].isupper()}
+numpydoc_xref_ignore = "all"  # other words are no links
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"surestep {release}"

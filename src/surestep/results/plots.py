@@ -15,7 +15,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep._drawing import COLOURS, draw_levels, drawing, typeset
+from surestep._drawing import BLUE, COLOURS, draw_levels, drawing, typeset
 from surestep._words import floored, harmless, signed
 from surestep.certificates.registry import BUILT_IN, BY_EXTENSION, standing_name, standing_of
 from surestep.errors import InvalidParameter
@@ -46,13 +46,30 @@ class Plots:
     gain: float  # that the model expects
 
     def changes(self) -> Figure:
-        """Draws the changes that matter most: how often an action is taken, before and after.
+        """Draws the changes that matter most: how often an action is taken today, and then.
 
         They are ordered by how often the log decides there, times what one decision gains.
         """
         if not self.table.changed.any():
             raise InvalidParameter("the policy changes nothing, expected a change to draw")
-        return drawn(changes_picture(self.table))
+        changed = most_changed(self.table)
+        states = changed[:MOST_STATES][::-1].tolist()  # the first one stands on top
+        pairs = [gaining_action(self.table, state) for state in states]
+        places = range(len(pairs))
+        today = self.table.behavior[pairs]
+        new = self.table.probability[pairs]
+        with drawing(7.5, 1.6 + 0.35 * len(pairs)) as figure:
+            axes = figure.subplots()
+            axes.hlines(places, today, new, color=BLUE)
+            axes.plot(today, places, "o", color=BLUE, markerfacecolor="white", label="today")
+            axes.plot(new, places, "o", color=BLUE, label="new")
+            axes.set_yticks(places, [pair_name(self.table, pair) for pair in pairs])
+            axes.set_xlim(-0.03, 1.03)
+            axes.set_xlabel("how often the action is taken")
+            axes.xaxis.set_major_formatter("{x:.0%}")
+            axes.set_title(f"The changes that matter most: {len(pairs)} of {changed.size:,}")
+            figure.legend(loc="outside upper right", ncols=2)
+        return figure
 
     def certificates(self) -> Figure:
         """Draws what each certificate claims at least of the gain, beside what is estimated."""
@@ -72,20 +89,12 @@ class Plots:
 # ---- as values ----------------------------------------------------------------------------------
 
 
-def changes_picture(table: PolicyTable) -> Strips:
-    """Returns from where to where the action that gains most chance moves, where most is gained."""
-    words, strips = table.vocabulary, []
-    changed = most_changed(table)
-    for state in changed[:MOST_STATES].tolist():
-        pair = gaining_action(table, state)
-        before, after = float(table.behavior[pair]), float(table.probability[pair])
-        action = ", ".join(words.action_name(int(table.pairs.action[pair])))
-        name = ", ".join(words.state_name(state))
-        ends = min(before, after), max(before, after)
-        strips.append(Strip(name, *ends, after, words=action))
-    title = f"The changes that matter most: {len(strips)} of {changed.size:,}"
-    caption = Caption("changes-picture", title, "")
-    return Strips(caption, "chance of the action that gains most; stroke: new", strips)
+def pair_name(table: PolicyTable, pair: int) -> str:
+    """Returns the words for a state and an action, in one line beside an axis."""
+    words = table.vocabulary
+    state = ", ".join(words.state_name(int(table.pairs.state[pair])))
+    action = ", ".join(words.action_name(int(table.pairs.action[pair])))
+    return f"{shortened(state)}: {shortened(action)}"
 
 
 def most_changed(table: PolicyTable) -> IntArray:
