@@ -19,7 +19,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.kernels._compile import helper, kernel, tasks
-from surestep.kernels._types import (
+from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
+from surestep.kernels.records import line, part, places
+from surestep.kernels.types import (
     BatchOut,
     BoolsIn,
     FloatsIn,
@@ -31,8 +33,6 @@ from surestep.kernels._types import (
     TableIn,
     TableOut,
 )
-from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
-from surestep.kernels.records import line, part, places
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
 COUNTED_OUT, ENDED, CUT_AFTER, CUT_AT = range(4)  # why a rollout is over; cuts come last

@@ -13,7 +13,7 @@ from surestep.planning.evaluation import (
 )
 from surestep.planning.iteration import policy_iteration, value_iteration
 from surestep.planning.optimum import PlanBatch, optimal, optimal_batch
-from surestep.planning.reachability import ReachChance, reachability
+from surestep.planning.reaching import ReachChance, reachability
 
 __all__ = [
     "Evaluation",

@@ -16,9 +16,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidPolicy, NotConverged
-from surestep.kernels._device import brought_home, machine_for
 from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
+from surestep.kernels.devices import brought_home, machine_for
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan, Policy
 from surestep.planning.chain import (
