@@ -30,7 +30,7 @@ from surestep.planning.chain import (
     half_range,
     largest,
     policy_chain,
-    solve,
+    solve_to,
 )
 from surestep.planning.ends import refuse_endless
 from surestep.planning.evaluation import (
@@ -69,7 +69,7 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
                 return plan
         value = by_components(mdp, rule)
         update = carried_on(mdp, update)
-    return iterate(mdp, best_actions(mdp), value, update, rule)
+    return iterate(mdp, best_actions(mdp), value, update, rule=rule)
 
 
 def by_components(mdp: FiniteMDP, rule: StoppingRule) -> FloatArray:
@@ -110,7 +110,7 @@ def policy_iteration(
     rule = rule_for_all(mdp, tolerance)
     value = evaluate_as_proven(mdp, start, method, tolerance).value
     update = evaluation_update(mdp, method, rule)
-    return iterate(mdp, greedy_step, value, update, rule, limit)
+    return iterate(mdp, greedy_step, value, update, rule=rule, limit=limit)
 
 
 def value_iteration(
@@ -181,6 +181,7 @@ def iterate(
     greedy_step: GreedyStep,
     value: FloatArray,
     update: ValueUpdate,
+    *,
     rule: StoppingRule,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
@@ -224,14 +225,7 @@ def evaluation_update(mdp: FiniteMDP, method: Method, rule: StoppingRule) -> Val
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         chain = policy_chain(mdp, policy)
         target = INEXACT * (half_range if rule.horizon.uniform else largest)(residuals)
-        return solve(
-            chain,
-            method,
-            backed_up,
-            target,
-            rule.horizon,
-            lambda _, reached: reached <= target,
-        )[0]
+        return solve_to(chain, backed_up, target, rule.horizon, method)
 
     return update
 

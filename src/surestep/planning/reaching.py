@@ -50,7 +50,7 @@ from surestep.kernels.backup import best_values, greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import PolicyLike
-from surestep.planning.chain import SINGULAR, Components, policy_chain, solve
+from surestep.planning.chain import SINGULAR, Components, policy_chain, solve_to
 from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards
 from surestep.planning.evaluation import check_inputs
 from surestep.planning.horizons import changed
@@ -268,7 +268,7 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
                 break
             earned = averaged(pairs, policy, priced.reward)
             chain = replace(policy_chain(model, policy), reward=earned)
-            value = solve(chain, "auto", value, target, PATIENT, lambda _, left: left <= target)[0]
+            value = solve_to(chain, value, target, PATIENT)
     return value
 
 

@@ -86,6 +86,7 @@ class L1Rows(L1Balls):
         center: FloatArray,
         radius: FloatArray,
         ends: BoolArray,
+        *,
         closed: bool = False,
     ) -> L1Rows:
         """Makes room for the stored successors, and one state elsewhere unless rows are closed."""
@@ -118,6 +119,7 @@ class IntervalRows(Intervals):
         low: FloatArray,
         high: FloatArray,
         elsewhere: FloatArray,
+        *,
         ends: BoolArray,
         support: IntArray | int,
     ) -> IntervalRows:
