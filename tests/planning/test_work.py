@@ -246,7 +246,7 @@ def test_a_row_of_a_chain_has_the_terms_of_all_actions(watch):
 def test_both_sides_move_at_once_while_half_of_the_residual_goes(left, turns, watch, monkeypatch):
     # One state that earns 1 at γ = ½: the residual of v is 1 − v/2.
     values = iter([2 - 2 * left, 2.0])
-    solved = watch(robust, "solved", lambda *_: np.array([next(values)]))
+    solved = watch(robust, "solve_to", lambda *_: np.array([next(values)]))
     improved = Calls(robust.Operator.improved)
     monkeypatch.setattr(robust.Operator, "improved", lambda *given: improved(*given))
     nothing = np.zeros(1)

@@ -1,4 +1,4 @@
-"""Known MDP to numbers: evaluation, optimisation and occupancy, each with a proven error."""
+"""Planning in a known MDP: values, best policies and visits, each with a proven error."""
 
 from surestep.model.policy import Plan
 from surestep.planning.evaluation import (
