@@ -23,7 +23,8 @@ from scipy.optimize import linprog
 from surestep import DecisionLog, FiniteMDP, Policy, Problem, policy_iteration
 from surestep.algorithms import SPIBB
 from surestep.algorithms.soft import hoeffding
-from surestep.offpolicy import PerDecision, importance_weights, split_episodes, student_t
+from surestep.offpolicy import importance_weights, split_episodes, student_t
+from surestep.offpolicy.estimators import PerDecision
 from surestep.planning import evaluate, q_values
 
 SIDE, DENSITY, GOAL_REWARD, DISCOUNT, COST_LIMIT, SLIP = 5, 0.3, 1000.0, 0.99, 2.0, 0.1

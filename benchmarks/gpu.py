@@ -45,7 +45,7 @@ from surestep.algorithms import SPIBB, improve_batch
 from surestep.certificates import Posterior, Stitched, certify_many, training_for
 from surestep.environments import make
 from surestep.experiments import Store, read_experiments, run_experiment
-from surestep.kernels._device import PROCESSOR, device_in_use, machine_for
+from surestep.kernels.devices import PROCESSOR, device_in_use, machine_for
 from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LoggedRewards
 from surestep.parallel import available_cores

@@ -48,7 +48,7 @@ from surestep.pipeline.evidence import gather, open_source
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.stress_test import Assignment
 from surestep.pipeline.terms import Terms, usual_train_share
-from surestep.planning.reachability import reachability
+from surestep.planning.reaching import reachability
 
 SMALLEST = ("--logs", "1", "--small", "--tables", "coverage", "comparison")
 DELTA, DISCOUNT, HORIZON, WITHIN = 0.1, 0.9, 30, 10

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from surestep.certificates import certify as certify
     from surestep.errors import SurestepError as SurestepError
     from surestep.io import read_log as read_log
-    from surestep.kernels._device import device as device
+    from surestep.kernels.devices import device as device
     from surestep.model import Certificate as Certificate
     from surestep.model import Counts as Counts
     from surestep.model import DecisionLog as DecisionLog
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from surestep.planning import optimal_batch as optimal_batch
     from surestep.planning import performance as performance
     from surestep.planning import policy_iteration as policy_iteration
+    from surestep.planning import reachability as reachability
     from surestep.planning import value_iteration as value_iteration
-    from surestep.planning.reachability import reachability as reachability
     from surestep.registering import register as register
     from surestep.rehearsal.rehearse import rehearse as rehearse
     from surestep.results import Result as Result
@@ -59,7 +59,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "certificates": "certify",
         "pipeline": "improve",
         "io": "read_log",
-        "kernels._device": "device",
+        "kernels.devices": "device",
         "registering": "register",
         "rehearsal": "rehearse",
         "planning": "evaluate evaluate_batch evaluate_with_bound "

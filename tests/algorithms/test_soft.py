@@ -19,7 +19,8 @@ from support.strategies import logged_problems, problems
 from surestep import Counts, Pairs, Policy, evaluate
 from surestep.algorithms import BasicRL, SoftSPIBB, make_algorithm
 from surestep.algorithms.soft import errors_of, pair_returns
-from surestep.bounds import BOUNDS, BetaBound, ProblemSize, SPIBBBound
+from surestep.bounds import BOUNDS, ProblemSize
+from surestep.bounds.loss import BetaBound, SPIBBBound
 from surestep.errors import InvalidParameter
 from surestep.planning.pruning import Backup
 

@@ -24,8 +24,8 @@ from surestep._arrays import run_sums
 from surestep.certificates import Posterior, drawn, posterior, posterior_gains, stepping, verify
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import ADVERSE, adverse_questions
-from surestep.kernels import _device
-from surestep.kernels._device import require_gpu
+from surestep.kernels import devices
+from surestep.kernels.devices import require_gpu
 from surestep.kernels.drawn import Performance
 from surestep.kernels.posterior import REMAINDER
 from surestep.model.counts import LoggedRewards
@@ -217,8 +217,8 @@ def test_claims_are_alike_where_a_gpu_is_only_taken_for_many_tasks(small, monkey
     with device("cpu"):
         expected = certify(problem, policy, Posterior(draws=30, seed=4)).lower
     gpu = require_gpu()
-    monkeypatch.setattr(_device, "LEAST_TASKS", 20)
-    for module in (_device, stepping):
+    monkeypatch.setattr(devices, "LEAST_TASKS", 20)
+    for module in (devices, stepping):
         monkeypatch.setattr(module, "usable_gpu", lambda: gpu)
     with device("auto"):
         found = certify(problem, policy, Posterior(draws=30, seed=4)).lower

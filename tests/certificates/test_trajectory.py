@@ -37,11 +37,11 @@ from surestep.offpolicy import (
     betting,
     choose_threshold,
     empirical_bernstein,
-    first_steps,
     importance_weights,
     split_episodes,
     student_t,
 )
+from surestep.offpolicy.split import first_steps
 
 
 def test_values_are_taken_for_bounded_only_where_they_matter():

@@ -13,7 +13,7 @@ from numba.core.caching import IndexDataCacheFile
 
 import surestep
 from surestep.kernels import _compile
-from surestep.kernels._types import FloatsIn, FloatsOut, Room, RoomSize, signature_of
+from surestep.kernels.types import FloatsIn, FloatsOut, Room, RoomSize, signature_of
 
 KERNELS = Path(_compile.__file__).parent
 
@@ -26,7 +26,7 @@ def scaled(x):
 """
 CALLER = """
 from tiny._compile import kernel
-from tiny._types import FloatsOut
+from tiny.types import FloatsOut
 from tiny.helpers import scaled
 
 @kernel()
@@ -113,7 +113,7 @@ def tiny(tmp_path):
     package = tmp_path / "code" / "tiny"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    for name in ("_compile.py", "_device.py", "_types.py"):
+    for name in ("_code_cache.py", "_compile.py", "devices.py", "types.py"):
         source = (KERNELS / name).read_text(encoding="utf-8")
         (package / name).write_text(source.replace("surestep.kernels", "tiny"), encoding="utf-8")
     (package / "helpers.py").write_text(HELPER.replace("FACTOR", "3.0"))

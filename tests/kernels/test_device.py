@@ -15,8 +15,8 @@ from support.gpu import MANY
 from surestep import FiniteMDP, MDPBatch, Policy, device, evaluate_batch
 from surestep.cli.main import main
 from surestep.errors import DeviceUnavailable, InvalidParameter, MissingExtra
-from surestep.kernels import _device
-from surestep.kernels._device import (
+from surestep.kernels import devices
+from surestep.kernels.devices import (
     PROCESSOR,
     brought_home,
     chosen_device,
@@ -27,8 +27,8 @@ from surestep.kernels._device import (
     require_gpu,
     usable_gpu,
 )
-from surestep.kernels._types import FloatsIn, FloatsOut, Room, RoomSize
 from surestep.kernels.elimination import evaluate_each, room_to_evaluate
+from surestep.kernels.types import FloatsIn, FloatsOut, Room, RoomSize
 from surestep.planning.batch import models_of, plan_elimination
 from surestep.planning.pruning import Backup
 from test_gpu import files_for_gpus
@@ -45,19 +45,19 @@ class Seen:
 @pytest.fixture
 def no_extra(monkeypatch):
     monkeypatch.delenv("SURESTEP_DEVICE", raising=False)
-    monkeypatch.setattr(_device, "find_spec", lambda name: None)
+    monkeypatch.setattr(devices, "find_spec", lambda name: None)
 
 
 @pytest.fixture
 def extra(monkeypatch):
     """The extra is there; what is found is what the test puts into the list."""
     monkeypatch.delenv("SURESTEP_DEVICE", raising=False)
-    monkeypatch.setattr(_device, "find_spec", lambda name: name)
-    _device.gpu_or_none.cache_clear()
+    monkeypatch.setattr(devices, "find_spec", lambda name: name)
+    devices.gpu_or_none.cache_clear()
     found = []
-    monkeypatch.setattr(_device, "gpu_or_reason", lambda: found[0])
+    monkeypatch.setattr(devices, "gpu_or_reason", lambda: found[0])
     yield found
-    _device.gpu_or_none.cache_clear()
+    devices.gpu_or_none.cache_clear()
 
 
 def test_a_device_is_chosen_by_context_by_variable_or_not_at_all(monkeypatch, no_extra):
@@ -119,8 +119,8 @@ def test_a_gpu_that_cannot_be_used_is_told_once_where_it_was_not_asked_for(extra
 def test_many_tasks_go_to_the_gpu_and_few_only_where_it_was_asked_for(extra):
     extra.append(Seen())
     args = (np.zeros(1),)
-    assert gpu_is_for(_device.LEAST_TASKS, args)
-    assert not gpu_is_for(_device.LEAST_TASKS - 1, args)
+    assert gpu_is_for(devices.LEAST_TASKS, args)
+    assert not gpu_is_for(devices.LEAST_TASKS - 1, args)
     with device("cuda"):
         assert gpu_is_for(1, args)
         assert device_in_use() == "a GPU of the test"
@@ -240,7 +240,7 @@ def test_work_that_does_not_fit_goes_to_the_processor_and_says_so(there, gpu, mo
     found, residual = arrays.empty(expected.shape), arrays.empty((MANY,))
     args = models_of(models), policy, plan, found, residual
     monkeypatch.setattr(type(gpu), "run", lambda *args: False)
-    _device.say_too_small.cache_clear()
+    devices.say_too_small.cache_clear()
     with pytest.warns(UserWarning, match="too little memory"):
         evaluate_each.all(MANY, room_to_evaluate(plan), *args)
     assert (brought_home(found) == expected).all()

@@ -7,8 +7,8 @@ import scipy.stats
 
 from support.gpu import MANY, NEARLY
 from surestep.kernels._compile import Tasks
-from surestep.kernels._types import FloatsOut, IntsOut, Room, RoomSize
 from surestep.kernels.random_streams import beta, gamma, start_stream, uniform
+from surestep.kernels.types import FloatsOut, IntsOut, Room, RoomSize
 
 WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15

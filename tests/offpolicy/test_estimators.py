@@ -15,17 +15,17 @@ from support.oracles import log_of_all, trajectories, value_of_steps
 from support.strategies import DISCOUNTS, decision_logs, episodic_mdps, policies
 from surestep import FiniteMDP, Pairs, Policy, SurestepError, evaluate
 from surestep.errors import InvalidParameter, UnsupportedPolicy
-from surestep.offpolicy import (
+from surestep.offpolicy.estimators import (
     ESTIMATORS,
     DoublyRobust,
     MeanEstimate,
     PerDecision,
     WeightedImportanceSampling,
     WeightedPerDecision,
-    importance_weights,
     paired_returns,
     paired_rewards,
 )
+from surestep.offpolicy.weights import importance_weights
 
 WHOLE = st.integers(-5, 5).map(float)
 

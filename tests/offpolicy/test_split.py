@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.strategies import decision_logs
 from surestep import DecisionLog, Pairs
 from surestep.errors import InvalidParameter
-from surestep.offpolicy import first_steps, split_episodes
+from surestep.offpolicy.split import first_steps, split_episodes
 
 
 def log_of(lengths, ends):

@@ -12,7 +12,7 @@ from support.logs import log_of
 from support.strategies import decision_logs, policies
 from surestep import Pairs, Policy, SurestepError
 from surestep.errors import InvalidLog, UnsupportedPolicy
-from surestep.offpolicy import importance_weights, unsupported_pairs
+from surestep.offpolicy.weights import importance_weights, unsupported_pairs
 
 LABELS = {"state_labels": ("ward", "out"), "action_labels": ("wait", "treat")}
 WARD = Pairs.full(2, 2, **LABELS)

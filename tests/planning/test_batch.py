@@ -67,6 +67,9 @@ def test_every_value_of_a_batch_is_exact_within_its_proven_error(data):
     models = variants(mdp, 3, seed=data.draw(st.integers(0, 1000)))
     batch = MDPBatch.from_models(models)
     found = evaluate_batch(batch, policy)
+    assert evaluate(batch, policy).tolist() == found.value.tolist()
+    each = np.tile(policy.probability, (3, 1))
+    assert evaluate(batch, each).tolist() == found.value.tolist()
     for b in range(3):
         # The batch stores expected rewards, so its own model is the truth it is held to.
         exact = exact_value(batch.model(b), policy.probability)
@@ -217,7 +220,7 @@ def test_what_is_no_model_policy_or_method_is_refused():
         evaluate_batch([mdp], policy)
     with pytest.raises(InvalidParameter, match=wanted):
         optimal_batch([mdp])
-    for verb in (lambda: evaluate(batch, policy), lambda: optimal(batch)):
+    for verb in (lambda: evaluate_with_bound(batch, policy), lambda: optimal(batch)):
         with pytest.raises(InvalidParameter, match="mdp is of type MDPBatch, expected FiniteMDP"):
             verb()
     with pytest.raises(InvalidParameter, match="method is 'elimination'; expected one of"):

@@ -125,7 +125,7 @@ def test_predicted_fill_is_small_for_a_corridor_and_large_for_a_random_graph():
     for mdp, expected in ((narrow, True), (wide, False)):
         chain = chains.policy_chain(mdp, Policy.uniform(mdp).probability)
         limit = 50 * mdp.num_states
-        assert (chains.predicted_fill(chain, limit) <= limit) is expected
+        assert (chains.predicted_fill(chain) <= limit) is expected
 
 
 @given(data=st.data())

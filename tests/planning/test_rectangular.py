@@ -81,7 +81,7 @@ def test_the_worst_row_of_intervals_is_that_of_the_linear_program(data):
     low, high = center * low, center + (1 - center) * high
     elsewhere = 1.0 if size == 0 else data.draw(st.sampled_from([1e-3, 0.07, 0.3, 1.0]))
     rows = IntervalRows.of(
-        row.offsets, row.stored, low, high, np.array([elsewhere]), GOES_ON, row.states
+        row.offsets, row.stored, low, high, np.array([elsewhere]), ends=GOES_ON, support=row.states
     )
     least, most = np.zeros(row.states), np.full(row.states, elsewhere)
     least[row.stored], most[row.stored] = low, high
@@ -149,7 +149,7 @@ def test_pairs_that_end_the_episode_are_worth_their_end():
     trees = SupportTrees.of(offsets, stored, ends, 2)
     for rows in (
         L1Rows.of(offsets, stored, nothing + 1, np.zeros(2), ends),
-        IntervalRows.of(offsets, stored, nothing, nothing + 1, np.ones(2), ends, 2),
+        IntervalRows.of(offsets, stored, nothing, nothing + 1, np.ones(2), ends=ends, support=2),
         TreeRows(trees, np.zeros(0), np.zeros(0)),
     ):
         earnings = Earnings(nothing, np.full(2, 9.0), np.array([7.0, -3.0]))
@@ -166,7 +166,7 @@ def test_rows_of_many_pairs_do_not_mix():
     value = np.random.default_rng(0).permutation(size).astype(float)
     rows = IntervalRows.of(
         offsets, stored, np.full(size, 0.9), np.ones(size), np.full(size, 0.1),
-        np.zeros(size, bool), size,
+        ends=np.zeros(size, bool), support=size,
     )  # fmt: skip
     earnings = Earnings(np.zeros(size), np.zeros(size), np.zeros(size))
     found = rows.worst(earnings, np.full(size, 0.5), value)
@@ -177,7 +177,7 @@ def test_closed_rows_have_no_room_elsewhere():
     offsets, ends = np.array([0, 2, 3, 3]), np.array([False, False, True])
     successor, center = np.array([0, 1, 1], np.int32), np.array([0.5, 0.5, 1.0])
     for closed, lengths in ((False, [3, 2, 0]), (True, [2, 1, 0])):
-        rows = L1Rows.of(offsets, successor, center, np.full(3, 0.5), ends, closed)
+        rows = L1Rows.of(offsets, successor, center, np.full(3, 0.5), ends, closed=closed)
         assert np.diff(rows.room).tolist() == lengths
 
 
@@ -199,8 +199,8 @@ def test_intervals_have_room_for_the_states_that_their_mass_can_fill(
         np.full(2, (1 - left) / 2),
         np.ones(2),
         np.array([elsewhere]),
-        GOES_ON,
-        support,
+        ends=GOES_ON,
+        support=support,
     )
     assert rows.room.tolist() == [0, room]
 

@@ -202,8 +202,8 @@ def interval_sets(draw, max_states=3, least=0.0):
         low[pair, successor],
         high[pair, successor],
         elsewhere,
-        np.zeros(size, bool),
-        states,
+        ends=np.zeros(size, bool),
+        support=states,
     )
     earnings = Earnings.of_pairs(rng.random(size), rows.offsets)
     discount = draw(st.sampled_from([0.0, 0.5, 0.9, 0.99]))
@@ -269,8 +269,8 @@ def test_without_a_discount_sweeps_from_the_floor_rise_to_the_worst_of_all_verti
         np.tile(np.arange(3), 4).astype(np.int32),
         *(ends[~over].ravel() for ends in (low, high)),
         np.full(pairs.num_pairs, 0.01),
-        over,
-        3,
+        ends=over,
+        support=3,
     )
     earnings = Earnings.of_pairs(rng.normal(size=pairs.num_pairs), rows.offsets)
     models = RectangularSet(pairs, np.ones(pairs.num_pairs), rows, earnings, earnings)
@@ -359,8 +359,8 @@ def test_few_rounds_are_enough_for_discounts_near_1(discount):
         np.maximum(center - 0.1, 0).ravel(),
         np.minimum(center + 0.1, 1).ravel(),
         np.full(size, 0.01),
-        np.zeros(size, bool),
-        states,
+        ends=np.zeros(size, bool),
+        support=states,
     )
     earnings = Earnings.of_pairs(rng.random(size), rows.offsets)
     models = RectangularSet(
@@ -514,8 +514,8 @@ def random_set(pairs, kind, rng, discount):
             np.maximum(center - width, 0),
             np.minimum(center + width, 1),
             np.where(stored.any(axis=1), max(width, 0.01), 1.0),
-            ends,
-            states,
+            ends=ends,
+            support=states,
         )
     stored_reward, ending = rng.normal(size=pair.size), rng.normal(size=size)
     low = Earnings(stored_reward, rng.normal(size=size), ending)

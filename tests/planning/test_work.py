@@ -72,12 +72,12 @@ def test_models_of_up_to_300_states_are_solved_densely(states, method):
 )
 @pytest.mark.parametrize("too_much", [0, 1])
 def test_components_are_factorised_while_little_fills_in(size, limit, too_much, watch):
-    fill = watch(chain, "predicted_fill", lambda _, limit: limit + too_much)
+    fill = watch(chain, "predicted_fill", lambda _: limit + too_much)
     sparse = watch(chain, "solve_sparse", lambda _: "sparse")
     slowly = watch(chain, "solve_slowly", lambda *_: "slowly")
     part = SimpleNamespace(reward=np.empty(size))
     found = chain.solve_part(part, np.zeros(0), 0.25, STEPS)
-    assert fill.arguments == [(part, limit)]
+    assert fill.arguments == [(part,)]
     assert (sparse.number, slowly.number) == (1 - too_much, too_much)
     assert found == ("slowly" if too_much else "sparse")
     if too_much:
@@ -228,7 +228,7 @@ def test_what_is_the_same_for_all_states_is_added_at_once(width, updates, rounds
     # Residuals of ± e around a mean count ten times each, so that the bracket is ± 10 e.
     tilt = width * goal / 10 / 1.9 * np.array([1.0, -1.0])
     rule = rule_for_all(mdp, goal)
-    plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, update, rule)
+    plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, update, rule=rule)
     assert (update.number, plan.iterations) == (updates, rounds)
     for _, backed_up, _ in update.arguments:
         assert backed_up == pytest.approx(best, abs=goal)
@@ -246,7 +246,7 @@ def test_a_row_of_a_chain_has_the_terms_of_all_actions(watch):
 def test_both_sides_move_at_once_while_half_of_the_residual_goes(left, turns, watch, monkeypatch):
     # One state that earns 1 at γ = ½: the residual of v is 1 − v/2.
     values = iter([2 - 2 * left, 2.0])
-    solved = watch(robust, "solved", lambda *_: np.array([next(values)]))
+    solved = watch(robust, "solve_to", lambda *_: np.array([next(values)]))
     improved = Calls(robust.Operator.improved)
     monkeypatch.setattr(robust.Operator, "improved", lambda *given: improved(*given))
     nothing = np.zeros(1)
@@ -268,7 +268,9 @@ def test_a_residual_that_is_as_small_as_rounding_is_refused_at_once(floor, refus
     mdp, update = two_choices(1), Calls(lambda *_: np.ones(1))
     planners = (
         lambda: iteration.jacobi(mdp, rule, 1, np.inf),
-        lambda: iteration.iterate(mdp, lambda q: np.ones(1), np.zeros(1), update, rule, 1),
+        lambda: iteration.iterate(
+            mdp, lambda q: np.ones(1), np.zeros(1), update, rule=rule, limit=1
+        ),
     )
     for plan, at_last in zip(planners, (None, "after 1 rounds"), strict=True):
         expected = "proven to be at most 2" if refused else at_last

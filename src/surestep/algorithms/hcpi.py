@@ -29,13 +29,12 @@ from surestep.model.problem import Improvement, Problem
 from surestep.offpolicy import (
     ESTIMATORS,
     DoublyRobust,
-    Estimator,
     MeanEstimate,
     bca_bootstrap,
     importance_weights,
     student_t,
 )
-from surestep.offpolicy.estimators import returns
+from surestep.offpolicy.estimators import Estimator, returns
 from surestep.planning.evaluation import evaluate
 from surestep.planning.iteration import policy_iteration
 from surestep.planning.pruning import Backup

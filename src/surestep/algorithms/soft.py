@@ -23,7 +23,7 @@ from surestep._arrays import FloatArray, IntArray
 from surestep._names import unknown
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Promise, improvement_of, tie_of
-from surestep.bounds import BOUNDS, Bound, Coverage, ProblemSize
+from surestep.bounds import BOUNDS, Bound, ProblemSize
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.runs import discounted_returns
 from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily
@@ -77,10 +77,10 @@ ERROR_FUNCTIONS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein}
 
 def check_error(error: str | Bound) -> None:
     """Refuses what is no error function, and no bound about rows."""
-    rows = [name for name, bound in BOUNDS.items() if bound.covers is Coverage.ROW]
+    rows = [name for name, bound in BOUNDS.items() if bound.covers == "row"]
     bound = BOUNDS.get(error) if isinstance(error, str) else error
     known = isinstance(error, str) and error in ERROR_FUNCTIONS
-    if not known and (isinstance(bound, type) or getattr(bound, "covers", None) != Coverage.ROW):
+    if not known and (isinstance(bound, type) or getattr(bound, "covers", None) != "row"):
         why = ": it weighs how wrong the estimate of a whole row of a pair may be"
         raise unknown(f"error is {error!r}", error, [*ERROR_FUNCTIONS, *rows], why)
 

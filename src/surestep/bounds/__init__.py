@@ -1,45 +1,25 @@
-"""N visits to a radius to a loss: the paper's bounds, as published, and inversions."""
+"""Bounds of the paper, as published: the loss that N visits allow, and the visits a loss takes."""
 
 from surestep.bounds.loss import (
     BOUNDS,
-    BestBound,
-    BetaBound,
     Bound,
     BoundAnswer,
-    Coverage,
     KSuccessor,
     ProblemSize,
-    SPIBBBound,
-    StandardSPI,
-    StandardSPIWithoutGamma,
-    TwoSuccessorBound,
-    best_bound,
     compare_bounds,
-    credible_width,
     equivalent_n_wedge,
     n_wedge,
-    value_span,
     zeta,
 )
 
 __all__ = [
     "BOUNDS",
-    "BestBound",
-    "BetaBound",
     "Bound",
     "BoundAnswer",
-    "Coverage",
     "KSuccessor",
     "ProblemSize",
-    "SPIBBBound",
-    "StandardSPI",
-    "StandardSPIWithoutGamma",
-    "TwoSuccessorBound",
-    "best_bound",
     "compare_bounds",
-    "credible_width",
     "equivalent_n_wedge",
     "n_wedge",
-    "value_span",
     "zeta",
 ]

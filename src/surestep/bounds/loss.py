@@ -1,4 +1,4 @@
-"""The worth of N visits under each bound of the paper's Table 1: a radius, and from it a loss ζ.
+"""Bounds of the paper's Table 1: from the number of visits to a radius, and from it to a loss ζ.
 
 A radius is about the bound's own model, and each bound says what it covers. A `row` radius bounds
 the L1 error of a whole row of the estimated MDP, ‖P̂(·|s,a) − P(·|s,a)‖₁. A `split` radius is about
@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from enum import Enum
 from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -35,42 +34,89 @@ from surestep.model.problem import Problem
 LN2 = math.log(2.0)
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 KNOT_BITS = 16  # knots of the beta width have this many binary digits
-MOST_EXACT = 1e6  # visits: beyond, ends of credible intervals are so near that digits cancel
 LAST_KNOT = 2.0**49  # up to here, 10¹⁵ visits, the inverse beta function is accurate
 SURELY_ABOVE_ROUNDING = 1e-11  # far above the last digits of a library, far below a step of knots
 SMALLEST_LOG = -700.0  # below it, e^x is no normal double
 MOST_VISITS = 2**1024  # beyond all doubles every radius is 0: more are never enough
 
 
-class Coverage(Enum):
-    """The error that a radius bounds: of a row, or of one split."""
-
-    ROW = "row"  # the L1 error of a row
-    SPLIT = "split"  # one split of the two-successor (k-successor) MDP
-
-
 @runtime_checkable
 class Bound(Protocol):
-    """A bound of the paper: a radius, and the loss factor in front of it."""
+    """A bound of the paper: a radius, and the loss factor in front of it.
 
-    covers: ClassVar[Coverage] = Coverage.SPLIT
+    Examples
+    --------
+    >>> from surestep.bounds import BOUNDS, Bound, ProblemSize
+    >>> def visits_for_half(bound: Bound) -> int:
+    ...     size = ProblemSize(25, 4, 0.1)
+    ...     return next(n for n in range(1, 10_000) if bound.radius(n, size) <= 0.5)
+    >>> visits_for_half(BOUNDS["beta"])
+    67
+    """
+
+    covers: ClassVar[Literal["row", "split"]] = "split"  # the error that a radius bounds
     standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar[bool] = True  # π_b is kept where data is scarce, and a gain counts
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
-        """Returns the radius that `visits` of every trusted pair buy, jointly for all pairs."""
+        """Returns the radius that `visits` of every trusted pair buy, jointly for all pairs.
+
+        Parameters
+        ----------
+        visits : int or array of int
+            Visits, 1 or more.
+        size : ProblemSize
+            States, actions and δ.
+
+        Returns
+        -------
+        array of float
+            The radius for each number of visits.
+        """
         ...
 
     def loss_factor(self, discount: float) -> float:
-        """Returns the f(γ) in ζ = f(γ) · V_max · radius − gain; 4/(1 − γ) where π_b is kept."""
+        """Returns the f(γ) in ζ = f(γ) · V_max · radius − gain; 4/(1 − γ) where π_b is kept.
+
+        Parameters
+        ----------
+        discount : float
+            The discount γ.
+
+        Returns
+        -------
+        float
+            The loss factor.
+        """
         return 4 / (1 - discount)
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemSize:
-    """|S|, |A| and δ, on which radii rest; for losses V_max and γ too.
+    """The numbers that bounds depend on: |S|, |A| and δ for a radius, V_max and γ for a loss.
 
-    And the largest number of successors of a row, where it is known.
+    Parameters
+    ----------
+    states : int
+        The number of states |S|.
+    actions : int
+        The number of actions |A|.
+    delta : float
+        The probability δ with which a bound may fail.
+    value_bound : float, optional
+        V_max, the largest magnitude of a value. A loss needs it.
+    discount : float, optional
+        The discount γ, less than 1. A loss needs it.
+    branching : int, optional
+        The largest number of successors of a pair, if it is known before the data. By default any
+        state may follow.
+
+    Examples
+    --------
+    >>> from surestep.bounds import ProblemSize, zeta
+    >>> size = ProblemSize(25, 4, 0.1, value_bound=1.0, discount=0.95)
+    >>> round(zeta("spibb", 100, size), 1)
+    56.5
     """
 
     states: Annotated[int, Meta(ge=1)]
@@ -85,7 +131,20 @@ class ProblemSize:
 
     @classmethod
     def of(cls, problem: Problem, delta: float) -> ProblemSize:
-        """Returns the size of a problem that has one discount."""
+        """Returns the size of a problem that has one discount.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem.
+        delta : float
+            The probability δ with which a bound may fail.
+
+        Returns
+        -------
+        ProblemSize
+            Its size, without a branching.
+        """
         return cls(
             problem.num_states,
             problem.num_actions,
@@ -104,8 +163,19 @@ class ProblemSize:
             )
 
     def for_bound(self, bound: Bound) -> ProblemSize:
-        """Returns the size as the bound takes it: bounds about splits have no use for branching."""
-        return self if bound.covers is Coverage.ROW else replace(self, branching=None)
+        """Returns the size as the bound takes it: bounds about splits have no use for branching.
+
+        Parameters
+        ----------
+        bound : Bound
+            The bound.
+
+        Returns
+        -------
+        ProblemSize
+            This size, or one without a branching.
+        """
+        return self if bound.covers == "row" else replace(self, branching=None)
 
     @property
     def log_pairs(self) -> float:
@@ -131,21 +201,30 @@ def row_log_term(size: ProblemSize) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class StandardSPI(Bound):
-    """Standard SPI (Petrik et al. 2016; the paper's Eq. 2): ζ = 2γ V_max/(1 − γ) · radius.
+class SPIBBBound(Bound):
+    """SPIBB (Laroche et al. 2019): radius(N) = √((2/N) ln(2 |S||A| 2^|S| / δ)).
 
-    radius(N) = √((2/N) ln(2 |S||A| 2^|S| / δ)). It asks for N visits of *every* pair.
+    With `branching` = 2 this is the paper's Lemma 1, for MDPs that have two successors anyway.
     """
 
-    covers: ClassVar = Coverage.ROW
-    bootstraps: ClassVar = False
+    covers: ClassVar = "row"
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
-        """√((2/N) ln(2 |S||A| 2^|S| / δ))."""
+        """Returns √((2/N) ln(2 |S||A| 2^|S| / δ))."""
         return weissman(visits, row_log_term(size))
 
+
+@dataclass(frozen=True, slots=True)
+class StandardSPI(SPIBBBound):
+    """Standard SPI (Petrik et al. 2016; the paper's Eq. 2): ζ = 2γ V_max/(1 − γ) · radius.
+
+    The radius is that of SPIBB, but it asks for N visits of *every* pair.
+    """
+
+    bootstraps: ClassVar = False
+
     def loss_factor(self, discount: float) -> float:
-        """2γ/(1 − γ)."""
+        """Returns 2γ/(1 − γ)."""
         return 2 * discount / (1 - discount)
 
 
@@ -154,44 +233,53 @@ class StandardSPIWithoutGamma(StandardSPI):
     """Standard SPI as Table 1 prints its N, without the γ² that follows from its ζ."""
 
     def loss_factor(self, discount: float) -> float:
-        """2/(1 − γ)."""
+        """Returns 2/(1 − γ)."""
         return 2 / (1 - discount)
 
 
 @dataclass(frozen=True, slots=True)
-class SPIBBBound(Bound):
-    """SPIBB (Laroche et al. 2019): radius(N) = √((2/N) ln(2 |S||A| 2^|S| / δ)).
-
-    With `branching` = 2 this is the paper's Lemma 1, for MDPs that have two successors anyway.
-    """
-
-    covers: ClassVar = Coverage.ROW
-
-    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
-        """√((2/N) ln(2 |S||A| 2^|S| / δ))."""
-        return weissman(visits, row_log_term(size))
-
-
-@dataclass(frozen=True, slots=True)
 class KSuccessor(Settings, Bound):
-    """k-successor MDPs (appendix): radius(N) = √((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""
+    """The bound of k-successor MDPs: radius(N) = √((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ))).
+
+    With k = 2 it is Theorem 3 of the paper, √((2/N) ln(8 |S|²|A|² / δ)); for more, its appendix.
+
+    Parameters
+    ----------
+    k : int, default 3
+        The successors of a split, 2 or more.
+
+    Examples
+    --------
+    >>> from surestep.bounds import KSuccessor, ProblemSize
+    >>> round(float(KSuccessor(4).radius(100, ProblemSize(25, 4, 0.1))), 3)
+    0.527
+    """
 
     k: Annotated[int, Meta(ge=2)] = 3
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
-        """√((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ)))."""
+        """Returns √((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ))).
+
+        Parameters
+        ----------
+        visits : int or array of int
+            Visits, 1 or more.
+        size : ProblemSize
+            States, actions and δ; without a branching.
+
+        Returns
+        -------
+        array of float
+            The radius for each number of visits.
+
+        Raises
+        ------
+        InvalidParameter
+            If the size has a branching: that of splits is fixed.
+        """
         refuse_branching(size)
         log_term = LN2 + self.k * LN2 - math.log(self.k - 1) - size.log_split_share
         return weissman(visits, log_term)
-
-
-@dataclass(frozen=True, slots=True)
-class TwoSuccessorBound(Bound):
-    """Two-successor MDPs (Theorem 3): radius(N) = √((2/N) ln(8 |S|²|A|² / δ))."""
-
-    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
-        """√((2/N) ln(8 |S|²|A|² / δ))."""
-        return KSuccessor(2).radius(visits, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +290,7 @@ class BetaBound(Bound):
     """
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
-        """1 − 2·I⁻¹(δ_T/2; N/2+1, N/2+1)."""
+        """Returns 1 − 2·I⁻¹(δ_T/2; N/2+1, N/2+1)."""
         refuse_branching(size)
         return symmetric_beta_width(read_visits(visits), size.log_split_share)
 
@@ -242,7 +330,8 @@ def odds_against(a: FloatArray, log_share: float) -> FloatArray:
         odds: FloatArray = 1.0 / upper**2 - 1.0
         return odds * (odds > SURELY_ABOVE_ROUNDING)
     share = math.exp(log_share)
-    square, rest = betainccinv(0.5, a, share), betaincinv(a, 0.5, share)
+    square = betainccinv(0.5, a, share)
+    rest = betaincinv(a, 0.5, share)
     wide = square > 0.5
     exact: FloatArray = np.where(wide, rest, 1.0 - square) / np.where(wide, 1.0 - rest, square)
     return exact
@@ -271,25 +360,6 @@ def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray
     return lower, upper
 
 
-def credible_width(visits: object, delta: float, prior: tuple[float, float] = (1.0, 1.0)) -> float:
-    """Returns the largest width of the central 1 − δ credible interval of one split (Corollary 3).
-
-    1 − 2·I⁻¹(δ/2; (N+α₁+α₂)/2, (N+α₁+α₂)/2) under the prior Beta(α₁, α₂): for any outcome of N
-    visits, the interval is no wider. Where no whole number of successes makes both parameters
-    equal, as for odd N and equal α, the nearest ones have the widest interval (the paper's footnote
-    to Theorem 4). It comes without a ζ: the corollary has none.
-    """
-    check_setting("delta", delta, Delta)
-    above_0 = Annotated[float, Meta(gt=0)]
-    check_setting("prior", prior, tuple[above_0, above_0])
-    number = read_visits(visits)
-    first = np.clip(np.rint((number + prior[1] - prior[0]) / 2), 0, number) + prior[0]
-    second = number + sum(prior) - first
-    if first != second and number < MOST_EXACT and float(number).is_integer():
-        return float(betainccinv(first, second, delta / 2) - betaincinv(first, second, delta / 2))
-    return float(symmetric_beta_width(number + (sum(prior) - 2.0), math.log(delta)))
-
-
 def read_visits(visits: object) -> FloatArray:
     """Visit counts of at least 1, as doubles; a whole number beyond all doubles is infinite."""
     if isinstance(visits, int) and visits > LARGEST_DOUBLE:
@@ -315,7 +385,7 @@ BOUNDS: dict[str, Bound] = {
     "spi": StandardSPI(),
     "spi-no-gamma": StandardSPIWithoutGamma(),
     "spibb": SPIBBBound(),
-    "2s": TwoSuccessorBound(),
+    "2s": KSuccessor(2),
     "beta": BetaBound(),
     "ks": KSuccessor(),
 }
@@ -331,13 +401,69 @@ def bound_of(method: str | Bound) -> Bound:
 
 
 def zeta(method: str | Bound, n_wedge: int, size: ProblemSize, *, gain: float = 0.0) -> float:
-    """Returns the ζ that N∧ visits buy: with probability 1 − δ, ρ(π_I) ≥ ρ(π_b) − ζ."""
+    """Returns the ζ that N∧ visits buy: with probability 1 − δ, ρ(π_I) ≥ ρ(π_b) − ζ.
+
+    Parameters
+    ----------
+    method : str or Bound
+        A name of `BOUNDS`, or a bound.
+    n_wedge : int
+        N∧, the visits of every trusted pair.
+    size : ProblemSize
+        The problem, with its V_max and discount.
+    gain : float, default 0
+        The gain of the new policy in the estimated model, for bounds that keep π_b.
+
+    Returns
+    -------
+    float
+        The loss ζ that is admitted; a negative one claims a gain.
+
+    Raises
+    ------
+    InvalidParameter
+        If the size lacks V_max or the discount, or the bound has no gain.
+
+    Examples
+    --------
+    >>> from surestep.bounds import ProblemSize, zeta
+    >>> round(zeta("spibb", 100, ProblemSize(25, 4, 0.1, value_bound=1.0, discount=0.95)), 1)
+    56.5
+    """
     bound = bound_of(method)
     return loss_scale(bound, size, gain) * float(bound.radius(n_wedge, size)) - gain
 
 
 def n_wedge(method: str | Bound, zeta: float, size: ProblemSize, *, gain: float = 0.0) -> int:
-    """Returns the smallest N∧ with ζ(N∧) ≤ `zeta`, found by evaluating ζ itself."""
+    """Returns the smallest N∧ with ζ(N∧) ≤ `zeta`, found by evaluating ζ itself.
+
+    Parameters
+    ----------
+    method : str or Bound
+        A name of `BOUNDS`, or a bound.
+    zeta : float
+        The loss ζ to be admitted; zeta + gain is above 0.
+    size : ProblemSize
+        The problem, with its V_max and discount.
+    gain : float, default 0
+        The gain of the new policy in the estimated model, for bounds that keep π_b.
+
+    Returns
+    -------
+    int
+        The visits that every trusted pair needs.
+
+    Raises
+    ------
+    InvalidParameter
+        If no number of visits is enough.
+
+    Examples
+    --------
+    >>> from surestep.bounds import ProblemSize, n_wedge
+    >>> n_wedge("beta", 0.1, ProblemSize(25, 4, 0.1, value_bound=1.0, discount=0.95))
+    12487299
+    """
     bound = bound_of(method)
     scale = loss_scale(bound, size, gain)
     if not (arrays.is_number(zeta) and math.isfinite(zeta) and zeta + gain > 0):
@@ -353,39 +479,45 @@ def equivalent_n_wedge(
 ) -> int:
     """Returns the N∧ of the bound `wanted` that promises what `n_wedge` promises under `given`.
 
-    The paper's methodology: ζ^SPIBB of a chosen N∧ is kept, and N∧^2s or N∧^β follows. The bounds
-    must have the same loss factor; then V_max, γ and the gain cancel, and the smallest N with
+    The paper keeps ζ^SPIBB of a chosen N∧, and N∧^2s or N∧^β follows. The bounds must have the same
+    loss factor; then V_max, γ and the gain cancel, and the smallest N with
     radius_wanted(N) ≤ radius_given(n_wedge) is the answer.
+
+    Parameters
+    ----------
+    n_wedge : int
+        The N∧ of the bound `given`.
+    size : ProblemSize
+        The problem; V_max and the discount do not matter.
+    given : str or Bound
+        The bound of `n_wedge`, or its name.
+    wanted : str or Bound
+        The bound whose N∧ is sought, or its name.
+
+    Returns
+    -------
+    int
+        The N∧ of the bound `wanted`.
+
+    Raises
+    ------
+    InvalidParameter
+        If the bounds have different loss factors.
+
+    Examples
+    --------
+    >>> from surestep.bounds import ProblemSize, equivalent_n_wedge
+    >>> equivalent_n_wedge(100, ProblemSize(25, 4, 0.1), given="spibb", wanted="beta")
+    27
     """
-    first, second = bound_of(given), bound_of(wanted)
+    first = bound_of(given)
+    second = bound_of(wanted)
     if first.loss_factor(0.5) != second.loss_factor(0.5):
         raise InvalidParameter(
             f"{given!r} and {wanted!r} have different loss factors, expected bounds with the same"
         )
     target = float(first.radius(n_wedge, size))
     return smallest(lambda n: float(second.radius(n, size)) <= target)
-
-
-class BestBound(NamedTuple):
-    """The bound that needs the fewest visits, and how many."""
-
-    name: str
-    n_wedge: int
-    standing: str
-
-
-def best_bound(zeta: float, size: ProblemSize, *, gain: float = 0.0) -> BestBound:
-    """Returns the bootstrapping bound that needs the fewest visits for ζ.
-
-    Where 2^b < 4|S||A|, standard SPIBB beats 2s; b is |S|, or `branching` where it is known, which
-    bounds about splits have no use for.
-    """
-    usable = [
-        BestBound(name, n_wedge(bound, zeta, size.for_bound(bound), gain=gain), bound.standing)
-        for name, bound in BOUNDS.items()
-        if bound.bootstraps
-    ]
-    return min(usable, key=lambda best: best.n_wedge)
 
 
 def loss_scale(bound: Bound, size: ProblemSize, gain: float) -> float:
@@ -421,15 +553,39 @@ def smallest(enough: Callable[[int], bool]) -> int:
 
 
 class BoundAnswer(NamedTuple):
-    """The answer of one bound; None where nothing was asked, or where it has no answer."""
+    """The answer of one bound; None where nothing was asked, or where it has no answer.
+
+    Parameters
+    ----------
+    method : str
+        The name of the bound.
+    covers : {"row", "split"}
+        The error that its radius bounds.
+    standing : str
+        How far its proof goes: all are "as-published".
+    zeta : float or None
+        The ζ that the visits buy.
+    says_nothing : bool or None
+        Whether that ζ is at least the span of values.
+    n_wedge : int or None
+        The visits that the wanted ζ takes.
+    refusal : str or None
+        Why the bound has no answer.
+
+    Examples
+    --------
+    >>> from surestep.bounds import BoundAnswer
+    >>> BoundAnswer("spibb", "row", "as-published", 56.5, True, None, None).says_nothing
+    True
+    """
 
     method: str
-    covers: str  # 'row' or 'split'
+    covers: str
     standing: str
-    zeta: float | None  # the ζ that the visits buy
-    says_nothing: bool | None  # whether that ζ is at least the span of values
-    n_wedge: int | None  # the visits that the wanted ζ takes
-    refusal: str | None  # why it has no answer
+    zeta: float | None
+    says_nothing: bool | None
+    n_wedge: int | None
+    refusal: str | None
 
 
 def compare_bounds(
@@ -442,8 +598,30 @@ def compare_bounds(
 ) -> tuple[BoundAnswer, ...]:
     """Returns the ζ that `visits` buy and the visits that `wanted_zeta` takes, under every bound.
 
-    `value_bounds` is (V_min, V_max); the V_max of the size, the paper's, is the larger magnitude.
-    Branching counts for bounds about rows; splits have a number of successors of their own.
+    Parameters
+    ----------
+    size : ProblemSize
+        The problem, with its discount. A branching counts for bounds about rows only.
+    value_bounds : tuple of float
+        (V_min, V_max). The larger magnitude replaces the `value_bound` of the size.
+    visits : int, optional
+        Visits of every trusted pair, to be told the ζ that they buy.
+    wanted_zeta : float, optional
+        A loss to be admitted, to be told the visits that it takes.
+    gain : float, default 0
+        The gain of the new policy in the estimated model.
+
+    Returns
+    -------
+    tuple of BoundAnswer
+        One answer for each bound of `BOUNDS`.
+
+    Examples
+    --------
+    >>> from surestep.bounds import ProblemSize, compare_bounds
+    >>> answers = compare_bounds(ProblemSize(25, 4, 0.1, discount=0.95), (0.0, 1.0), visits=100)
+    >>> [answer.method for answer in answers if answer.says_nothing]
+    ['spi', 'spi-no-gamma', 'spibb', '2s', 'beta', 'ks']
     """
     span = value_span(value_bounds)
     size = replace(size, value_bound=max(abs(value_bounds[0]), abs(value_bounds[1])))
@@ -460,13 +638,13 @@ def compare_bounds(
                 needed = n_wedge(bound, wanted_zeta, own_size, gain=gain)
         nothing = None if loss is None else loss >= span
         answers.append(
-            BoundAnswer(method, bound.covers.value, bound.standing, loss, nothing, needed, refusal)
+            BoundAnswer(method, bound.covers, bound.standing, loss, nothing, needed, refusal)
         )
     return tuple(answers)
 
 
 def value_span(value_bounds: tuple[float, float]) -> float:
-    """V_max − V_min: two policies cannot differ by more, so a ζ of this size says nothing."""
+    """Returns V_max − V_min: two policies cannot differ by more, so that a ζ as large is void."""
     check_setting("value_bounds", value_bounds, tuple[float, float])
     low, high = value_bounds
     if low >= high:

@@ -17,7 +17,7 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
-from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
+from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
 from surestep.certificates.common import Needs
 from surestep.certificates.refuting import check_values
@@ -124,7 +124,7 @@ class APriori(Settings):
             statements.append(Statement("n-wedge-fixed"))
         if bound.bootstraps:
             statements.append(Statement("rare-pairs-known"))
-        if bound.covers is Coverage.SPLIT:
+        if bound.covers == "split":
             statements += [Statement("radius-of-one-split"), Statement("later-splits-unvisited")]
         if self.bound == "beta":
             statements += [Statement("split-prior-uniform"), Statement("interval-centred")]

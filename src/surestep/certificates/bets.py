@@ -54,7 +54,6 @@ import numpy as np
 from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.refuting import SAME
 from surestep.certificates.stacks import Tallies, Way, horizons, tally_each
-from surestep.kernels._types import RoomSize
 from surestep.kernels.records import line, places
 from surestep.kernels.stitched import (
     BOTH,
@@ -68,6 +67,7 @@ from surestep.kernels.stitched import (
     Turns,
     last_refuted_of,
 )
+from surestep.kernels.types import RoomSize
 
 Figures = TypeVar("Figures", float, FloatArray)
 

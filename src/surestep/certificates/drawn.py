@@ -17,8 +17,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.certificates.stepping import VALUES_STEPPING, step_until_near
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels._device import PROCESSOR, Machine, brought_home, machine_for_tasks
-from surestep.kernels._types import RoomSize, is_there
+from surestep.kernels.devices import PROCESSOR, Machine, brought_home, machine_for_tasks
 from surestep.kernels.drawn import (
     VALUES_BESIDE,
     Aim,
@@ -40,6 +39,7 @@ from surestep.kernels.posterior import (
     room_to_draw,
 )
 from surestep.kernels.records import line, places
+from surestep.kernels.types import RoomSize, is_there
 from surestep.model.counts import Counts
 from surestep.model.statements import Statement
 from surestep.parallel import available_cores

@@ -15,7 +15,8 @@ from surestep.model.log import UNKNOWN, DecisionLog, ends_of, least_and_greatest
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
-from surestep.offpolicy import first_steps, split_episodes, unsupported_pairs
+from surestep.offpolicy.split import first_steps, split_episodes
+from surestep.offpolicy.weights import unsupported_pairs
 
 
 def training_part(problem: Problem, train_share: float, seed: int | None) -> Problem:

@@ -46,7 +46,7 @@ from surestep.model.problem import Problem
 from surestep.model.signals import Signal, stopped
 from surestep.model.statements import Statement
 from surestep.planning.evaluation import performance
-from surestep.planning.reachability import reachability
+from surestep.planning.reaching import reachability
 
 OF_CHANCES = (Stitched, Robust, Posterior)  # the kinds that claim something of them
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.kernels._device import Machine, brought_home, usable_gpu
-from surestep.kernels._types import RoomSize
+from surestep.kernels.devices import Machine, brought_home, usable_gpu
 from surestep.kernels.drawn import PARTS, Aim, Chunk, Performance, step_drawn
+from surestep.kernels.types import RoomSize
 
 MOST_STEPS = 1_000  # where it takes more, the processor knows better ways
 MIXED = 3  # earlier steps

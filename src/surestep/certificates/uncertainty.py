@@ -286,7 +286,8 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
             times / np.maximum(visits, 1)[owner],
             1.0 / np.maximum(arrays.run_lengths(offsets), 1)[owner],
         )
-        return L1Rows.of(offsets, successor, center, np.where(seen, radius, 2.0), ends, closed)
+        radius = np.where(seen, radius, 2.0)
+        return L1Rows.of(offsets, successor, center, radius, ends, closed=closed)
     if terms.kind == "two-successor":
         trees = SupportTrees.of(offsets, successor, ends, num_states, closed=closed)
         passed, left = trees.counts(times)
@@ -295,7 +296,7 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
     level = share / np.maximum(sizes, 1)
     low, high = chance_interval(times, visits[owner], level[owner], strict=terms.strict)
     _, elsewhere = chance_interval(np.zeros_like(visits), visits, level, strict=terms.strict)
-    return IntervalRows.of(offsets, successor, low, high, elsewhere, ends, sizes)
+    return IntervalRows.of(offsets, successor, low, high, elsewhere, ends=ends, support=sizes)
 
 
 def over_support(earned: Earnings, counts: Counts, support: Successors | None) -> Earnings:

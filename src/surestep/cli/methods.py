@@ -68,7 +68,8 @@ def bound_command(as_json: bool, **asked: Any) -> None:
     surestep bound --states 25 --actions 4 --discount 0.95 --value-bound 1 --visits 100
     surestep bound --states 25 --actions 4 --discount 0.95 --value-bound 1 --zeta 0.1
     """
-    from surestep.bounds import ProblemSize, compare_bounds, value_span
+    from surestep.bounds import ProblemSize, compare_bounds
+    from surestep.bounds.loss import value_span
 
     visits, zeta = asked["visits"], asked["zeta"]
     value_bound, values = asked.pop("value_bound"), asked.pop("values")

@@ -57,7 +57,7 @@ json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON 
 def choose_device(ctx: click.Context, option: click.Parameter, name: str | None) -> None:
     """Lets the verb compute on the device of that name; a GPU that is not there is refused."""
     if name is not None:
-        from surestep.kernels._device import device
+        from surestep.kernels.devices import device
 
         ctx.with_resource(device(cast(Any, name)))
 

@@ -33,7 +33,7 @@ from surestep.experiments.cell import CellBlock, run_block, run_claims
 from surestep.experiments.experiment import Experiment, module_of
 from surestep.extensions import Shelf, check_importable, version_of, versions_of
 from surestep.io.sql import first_lines, in_memory, sql_text
-from surestep.kernels._device import device_in_use
+from surestep.kernels.devices import device_in_use
 from surestep.parallel import map_as_done, reach
 
 FORMAT = 2

@@ -1,27 +1,18 @@
-"""Compiles kernels, and keeps their machine code between runs.
-
-A kernel is compiled on its first call, for exactly one signature. The machine code is kept in
-Numba's own cache, but for as long as *all* kernel sources stay the same: Numba's own check looks
-only at the file of the function that is called, so a helper edited in another file would leave its
-callers stale. Where no place is writable the code lives in memory only.
-"""
+"""Compiles kernels: each on its first call, for exactly one signature."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import cache, partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
 
-from surestep.kernels._device import any_there, at_home, gpu_is_for, loop_on_gpu, on_gpu, run_on_gpu
-from surestep.kernels._types import Room, RoomSize, signature_of
+from surestep.kernels._code_cache import keep_code
+from surestep.kernels.devices import any_there, at_home, gpu_is_for, loop_on_gpu, on_gpu, run_on_gpu
+from surestep.kernels.types import Room, RoomSize, signature_of
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -202,36 +193,3 @@ def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result
 
 
 ALL_KERNELS: dict[str, Kernel[Any, Any]] = {}
-
-
-# ---- machine code on disk ---------------------------------------------------------------------
-
-
-def keep_code(dispatcher: Any, form: str) -> None:
-    """Lets Numba keep the machine code of a function in this form, where it finds a place to."""
-    with suppress(RuntimeError):  # which says that no place is writable
-        dispatcher.enable_caching()
-        kept = dispatcher._cache
-        name = f"{kept._impl.filename_base}-{form}"
-        kept._cache_file = type(kept._cache_file)(kept.cache_path, name, source_hash())
-        kept._guard_against_spurious_io_errors = partial(made_again, kept)
-
-
-@contextmanager
-def made_again(kept: Any) -> Iterator[None]:
-    """Forgets machine code that cannot be read, so that it is compiled; a full disk is no error."""
-    try:
-        yield
-    except Exception:  # whatever a damaged file leads to
-        with suppress(OSError):
-            kept.flush()
-
-
-@cache
-def source_hash() -> str:
-    """Returns a hash of all kernel sources: names and contents."""
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        content = source.read_bytes()
-        digest.update(f"{source.name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()

@@ -16,8 +16,8 @@ from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import LIGHT_THREADS, SWEEP_THREADS, helper, kernel
-from surestep.kernels._types import FloatsIn, FloatsOut, IndicesOut, IntsIn, IntsOut, is_there
 from surestep.kernels.records import Model
+from surestep.kernels.types import FloatsIn, FloatsOut, IndicesOut, IntsIn, IntsOut, is_there
 
 BLOCK_ROWS = 1024  # rows that one thread does in one go
 BLOCK = 4096

@@ -17,9 +17,9 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, kernel
-from surestep.kernels._types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 from surestep.kernels.elimination import solve_dense
 from surestep.kernels.records import Model
+from surestep.kernels.types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 
 STANDS_STILL = 2.0**-50  # relative to max |v|: a change this small is rounding
 LOOK = 8  # sweeps after which it is asked, each time, how many more will be needed

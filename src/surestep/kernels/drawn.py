@@ -15,7 +15,8 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, tasks
-from surestep.kernels._types import (
+from surestep.kernels.backup import largest_of
+from surestep.kernels.types import (
     BatchOut,
     CountBatchOut,
     IndexBatchOut,
@@ -25,7 +26,6 @@ from surestep.kernels._types import (
     TableIn,
     TableOut,
 )
-from surestep.kernels.backup import largest_of
 
 CHUNK_THREADS = 1_000  # entries of all models together
 THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected

@@ -14,7 +14,10 @@ import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep.kernels._compile import helper, tasks
-from surestep.kernels._types import (
+from surestep.kernels.backup import largest_of, pair_value
+from surestep.kernels.records import EliminationPlan, Model, Models
+from surestep.kernels.spibb import best_trusted, free_mass
+from surestep.kernels.types import (
     BatchIn,
     BatchOut,
     CountBatchIn,
@@ -25,9 +28,6 @@ from surestep.kernels._types import (
     Room,
     RoomSize,
 )
-from surestep.kernels.backup import largest_of, pair_value
-from surestep.kernels.records import EliminationPlan, Model, Models
-from surestep.kernels.spibb import best_trusted, free_mass
 
 BATCH_THREADS = 5_000  # entries of all models together
 

@@ -29,9 +29,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import borrowing, inlined, tasks
-from surestep.kernels._types import BoolsIn, FloatsIn, IndicesIn, IntsIn, Room, RoomSize, TableIn
 from surestep.kernels.drawn import Chunk
 from surestep.kernels.random_streams import Words, beta, first_above, gamma, start_stream, uniform
+from surestep.kernels.types import BoolsIn, FloatsIn, IndicesIn, IntsIn, Room, RoomSize, TableIn
 
 # Of a row: what the last state takes, at most. That adds no more than its square to the variance of
 # a mean over the row (of values that span 1), which is of the order of 1/n after n visits.

@@ -9,7 +9,7 @@ import numpy as np
 
 from surestep._arrays import AnyArray, IntArray, offsets_of
 from surestep.kernels._compile import inlined
-from surestep.kernels._types import BatchIn, BoolsIn, FloatsIn, IndicesIn, IntsIn
+from surestep.kernels.types import BatchIn, BoolsIn, FloatsIn, IndicesIn, IntsIn
 
 Kind = TypeVar("Kind", bound=AnyArray)
 

@@ -23,7 +23,8 @@ from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
-from surestep.kernels._types import (
+from surestep.kernels.backup import BLOCK_ROWS
+from surestep.kernels.types import (
     CountTableIn,
     CountTableOut,
     FloatsIn,
@@ -33,7 +34,6 @@ from surestep.kernels._types import (
     IntsIn,
     IntsOut,
 )
-from surestep.kernels.backup import BLOCK_ROWS
 
 DEEPEST = 64  # halvings of 2³¹ states, with room to spare
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import helper, tasks
-from surestep.kernels._types import FloatsIn, IntsIn, IntsOut, Room, TableIn, TableOut
 from surestep.kernels.elimination import BATCH_THREADS, solve_dense
 from surestep.kernels.robust import (
     ExtremeRows,
@@ -30,6 +29,7 @@ from surestep.kernels.robust import (
     sort_rising,
     tree_rows,
 )
+from surestep.kernels.types import FloatsIn, IntsIn, IntsOut, Room, TableIn, TableOut
 
 
 class Game(NamedTuple):

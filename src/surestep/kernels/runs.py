@@ -11,8 +11,8 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
 from surestep.kernels._compile import helper, kernel
-from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn, IntsOut
 from surestep.kernels.records import Process
+from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn, IntsOut
 
 FEW = 5  # up to here single draws are faster than a binomial one
 

@@ -24,7 +24,8 @@ import numpy as np
 
 from surestep._arrays import AnyArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, tasks
-from surestep.kernels._types import (
+from surestep.kernels.random_streams import Words, start_stream, uniform
+from surestep.kernels.types import (
     FloatsIn,
     FloatsOut,
     IndicesIn,
@@ -34,7 +35,6 @@ from surestep.kernels._types import (
     RoomSize,
     TableOut,
 )
-from surestep.kernels.random_streams import Words, start_stream, uniform
 
 NOTHING = 1e-12  # of the squares of a group: what rounding leaves of none
 WALK_THREADS = 2_000  # rows from which on walks of them are shared out

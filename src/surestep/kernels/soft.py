@@ -12,7 +12,7 @@ from numba import prange
 
 from surestep._arrays import FloatArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
-from surestep.kernels._types import FloatsIn, FloatsOut, IntsIn
+from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn
 
 USED_UP = -1.0  # a budget of which nothing is left, not even for what costs nothing
 

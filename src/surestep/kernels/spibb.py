@@ -9,7 +9,7 @@ from numba import prange
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
-from surestep.kernels._types import BoolsIn, FloatsIn, FloatsOut, IndicesIn, IntsIn
+from surestep.kernels.types import BoolsIn, FloatsIn, FloatsOut, IndicesIn, IntsIn
 
 
 @helper

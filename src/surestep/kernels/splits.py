@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from surestep._arrays import AnyArray
 from surestep.kernels._compile import helper, kernel
-from surestep.kernels._types import FloatsIn, FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
+from surestep.kernels.types import FloatsIn, FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 
 
 class SplitTree(NamedTuple):

@@ -18,8 +18,10 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.kernels._compile import helper, kernel, tasks
-from surestep.kernels._types import (
+from surestep.kernels._compile import borrowing, helper, inlined, kernel, tasks
+from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
+from surestep.kernels.records import line, part, places
+from surestep.kernels.types import (
     BatchOut,
     BoolsIn,
     FloatsIn,
@@ -31,11 +33,10 @@ from surestep.kernels._types import (
     TableIn,
     TableOut,
 )
-from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
-from surestep.kernels.records import line, part, places
 
 BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
-COUNTED_OUT, ENDED, CUT_AFTER, CUT_AT = range(4)  # why a rollout is over; cuts come last
+# Why a rollout is over: the log lacks an entry, or the others; cuts come last.
+MISSING, COUNTED_OUT, ENDED, CUT_AFTER, CUT_AT = range(5)
 SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not
 SERIES_THREADS = 50_000  # values from which on bets are shared out among threads
 FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
@@ -194,9 +195,191 @@ def coupled_chances(
                 chances[place] /= total
 
 
+class Run(NamedTuple):
+    """One run of one way through the cases of a walk; all of them take the steps of the first."""
+
+    members: IntArray  # [M] the cases
+    case: int  # the first of them
+    log: int
+    who: int  # is rolled out: BOTH, OURS, THEIRS, or how many rounds a cycle has
+    horizons: IntArray  # [2] the steps after which rollouts of π_I and of π_b are cut
+    row: int  # where the outcomes of case 0 stand, or would
+    apart: int  # the outcomes of the next case stand so many rows later
+
+
+class Desk(NamedTuple):
+    """Arrays to work with during a run."""
+
+    base: IntArray  # [K] how many entries of a pair earlier rounds have read
+    reads: IntArray  # [2K] how many π_I has read in this round, and after them those of π_b
+    read_pairs: IntArray  # [≤ K] the pairs that were read in this round
+    visits: IntArray  # [S] of this rollout
+    seen_states: IntArray  # [≤ S] the states of this rollout
+    shift: IntArray  # [M] from an entry to the same entry of another case's log
+    total: FloatArray  # [M] the return of this rollout in each case
+    earned: FloatArray  # [M] what this round gave in each case
+
+
 def room_to_stitch(num_pairs: int, num_states: int, members: int) -> RoomSize:
-    """Returns the room that `stitched_rounds` needs for walks of at most so many cases."""
+    """Returns the room of `stitched_rounds`: a `Desk` for walks of at most so many cases."""
     return RoomSize(2 * members, 4 * num_pairs + 2 * num_states + members)
+
+
+@inlined
+def desk_in(room: Room, num_pairs: int, num_states: int) -> Desk:
+    """Lays out the arrays of a `Desk` in the room of a task."""
+    states, members = 4 * num_pairs, room.floats.size // 2
+    cases = states + 2 * num_states
+    return Desk(
+        room.ints[:num_pairs],
+        room.ints[num_pairs : 3 * num_pairs],
+        room.ints[3 * num_pairs : states],
+        room.ints[states : states + num_states],
+        room.ints[states + num_states : cases],
+        room.ints[cases:],
+        room.floats[:members],
+        room.floats[members:],
+    )
+
+
+@borrowing
+def start_run(run: Run, cases: Cases, desk: Desk, out: Tallied) -> None:
+    """Begins a run: nothing has been read yet, and no round is complete."""
+    num_pairs, offsets = desk.base.size, cases.stacks.offsets
+    for k in range(num_pairs):
+        desk.base[k] = 0
+        desk.reads[k] = 0
+        desk.reads[num_pairs + k] = 0
+    for m in range(run.members.size):
+        log = cases.log[run.members[m]]
+        desk.shift[m] = offsets[log * num_pairs] - offsets[run.log * num_pairs]
+        row = run.row + run.members[m] * run.apart
+        out.complete[row] = 0
+        out.cuts[row] = 0
+        for i in range(4):
+            out.moments[row, i] = 0.0
+
+
+@borrowing
+def start_of_round(i: int, word: np.uint64, run: Run, cases: Cases, num_states: int) -> int:
+    """Returns the state in which round i starts; −1 where the log has no more starts."""
+    chances = cases.course.start_chances
+    if chances.size > 0:
+        first = run.case * num_states
+        number = unit(joined(word, num_states))
+        return first_above(chances, first, first + num_states, number) - first
+    place = cases.episodes[run.log] + i
+    return cases.stacks.starts[place] if place < cases.episodes[run.log + 1] else -1
+
+
+@borrowing
+def roll_out(
+    side: int, start: int, word: np.uint64, run: Run, cases: Cases, desk: Desk, num_read: int
+) -> tuple[int, int, int, float, int]:
+    """Rolls out π_I (side 0) or π_b (side 1), and adds up rewards in `desk.total`.
+
+    Returns why the rollout is over, the last state and pair, the discount so far, and how many
+    pairs this round has read.
+    """
+    offsets, reward, successor, ended, _ = cases.stacks
+    pair_offsets, chances, _, over, _, _, discount, _, counted = cases.course
+    base, reads, read_pairs, visits, seen_states, shift, total, _ = desk
+    num_pairs, num_states = base.size, visits.size
+    first_pair = run.log * num_pairs
+    s, k, weight, step, num_seen = start, 0, 1.0, 0, 0
+    for m in range(run.members.size):
+        total[m] = 0.0
+    while True:
+        if over[run.case * num_states + s]:
+            why = ENDED
+            break
+        if step == counted:
+            why = COUNTED_OUT
+            break
+        if step == run.horizons[side]:
+            why = CUT_AFTER
+            break
+        if visits[s] == 0:
+            seen_states[num_seen] = s
+            num_seen += 1
+        number = unit(joined(joined(word, s), visits[s]))
+        visits[s] += 1
+        lowest, actions = pair_offsets[s], pair_offsets[s + 1] - pair_offsets[s]
+        place = 2 * ((2 * run.case + side) * num_pairs + lowest)
+        chosen = first_above(chances, place, place + 2 * actions, number) - place
+        k = lowest + chosen % actions
+        if not cases.readable[run.case * num_pairs + k]:
+            why = CUT_AT
+            break
+        row = offsets[first_pair + k] + base[k] + reads[side * num_pairs + k]
+        if row >= offsets[first_pair + k + 1] or successor[row] < 0:
+            why = MISSING
+            break
+        if reads[k] == 0 and reads[num_pairs + k] == 0:
+            read_pairs[num_read] = k
+            num_read += 1
+        reads[side * num_pairs + k] += 1
+        for m in range(run.members.size):
+            total[m] += weight * reward[row + shift[m]]
+        weight *= discount
+        step += 1
+        s = successor[row]
+        if ended[row]:
+            why = ENDED
+            break
+    for j in range(num_seen):
+        visits[seen_states[j]] = 0
+    return why, s, k, weight, num_read
+
+
+@borrowing
+def settle_rollout(
+    side: int, why: int, s: int, k: int, weight: float, run: Run, cases: Cases, desk: Desk
+) -> None:
+    """Adds the worth of where a rollout is over, and adds its return to what the round gave."""
+    course, total = cases.course, desk.total
+    for m in range(run.members.size):
+        own = 2 * run.members[m] + side
+        if why == ENDED:
+            total[m] += weight * course.at_end[own, s]
+        elif why != COUNTED_OUT:
+            if why == CUT_AFTER:
+                total[m] += weight * course.tails.at_state[own, s]
+            else:
+                total[m] += weight * course.tails.at_pair[own, k]
+            limit = cases.limits[run.members[m], side]
+            total[m] = max(total[m], limit) if side == 0 else min(total[m], limit)
+        desk.earned[m] += total[m] if side == 0 else -total[m]
+
+
+@borrowing
+def settle_round(i: int, cuts: int, num_read: int, run: Run, desk: Desk, out: Tallied) -> None:
+    """Counts round i as complete: its entries are used up, and its outcome is tallied."""
+    base, reads, read_pairs, _, _, _, _, earned = desk
+    for j in range(num_read):
+        k = read_pairs[j]
+        base[k] += max(reads[k], reads[base.size + k])
+        reads[k] = 0
+        reads[base.size + k] = 0
+    second = is_second(i, run.who)
+    ours = i // run.who + 1 if run.who > 1 else i + 1
+    number = i + 1 - ours if second else ours
+    mean = 2 if second else 0
+    for m in range(run.members.size):
+        row = run.row + run.members[m] * run.apart
+        if i < out.differences.shape[1]:
+            out.differences[row, i] = earned[m]
+        out.complete[row] = i + 1
+        out.cuts[row] += cuts
+        off = earned[m] - out.moments[row, mean]  # sums as they go (Welford 1962)
+        out.moments[row, mean] += off / number
+        out.moments[row, mean + 1] += off * (earned[m] - out.moments[row, mean])
+
+
+@helper
+def is_second(i: int, who: int) -> bool:
+    """Tells whether round i is of the second kind: of π_b, where the policies take turns."""
+    return who > 1 and i % who > 0
 
 
 @tasks(threads_from=RUN_THREADS)
@@ -223,124 +406,41 @@ def stitched_rounds(
     pair that is not `readable` [K], or after its horizon. Where the log lacks an entry, or does not
     say where it led (a successor below 0), the run is over.
     """
-    complete, cuts, moments, differences = outcome
-    offsets, reward, successor, ended, starts = cases.stacks
-    pair_offsets, chances, start_chances, over, at_end, tails, discount, _, counted = cases.course
-    at_pair, at_state = tails
-    ways, num_states = turns.size // cases.log.size, pair_offsets.size - 1
-    num_pairs = cases.readable.size // cases.log.size
-    base, read_pairs = room.ints[:num_pairs], room.ints[num_pairs : 2 * num_pairs]
-    reads = room.ints[2 * num_pairs : 4 * num_pairs]  # of π_I, and of π_b after them
-    visits = room.ints[4 * num_pairs : 4 * num_pairs + num_states]
-    seen_states = room.ints[4 * num_pairs + num_states : 4 * num_pairs + 2 * num_states]
-    shift = room.ints[4 * num_pairs + 2 * num_states :]  # from an entry to the same of another log
+    num_cases, num_states = cases.log.size, cases.course.pair_offsets.size - 1
+    ways = turns.size // num_cases
+    desk = desk_in(room, cases.readable.size // num_cases, num_states)
     for s in range(num_states):
-        visits[s] = 0
+        desk.visits[s] = 0
     for task in range(first, last):
-        walk, run = task // runs // ways, task % runs
+        walk = task // runs // ways
         members = cases.members[cases.walks[walk] : cases.walks[walk + 1]]
-        total, earned = room.floats[: members.size], room.floats[members.size : 2 * members.size]
-        c, way = members[0], members[0] * ways + task // runs % ways
-        log, seed, who = cases.log[c], cases.seed[c], turns[way]
-        for m in range(members.size):
-            shift[m] = offsets[cases.log[members[m]] * num_pairs] - offsets[log * num_pairs]
-            row = task + (members[m] - walk) * ways * runs
-            complete[row], cuts[row] = 0, 0
-            for i in range(4):
-                moments[row, i] = 0.0
-        for k in range(num_pairs):
-            base[k], reads[k], reads[num_pairs + k] = 0, 0, 0
-        run_word = joined(joined(mixed(np.uint64(seed) + GOLDEN), purpose), run)
-        missing = False
-        for i in range(cases.rounds[c]):
-            word, begin = joined(run_word, i), cases.episodes[log] + i
-            if start_chances.size > 0:
-                number = unit(joined(word, num_states))
-                begin = first_above(start_chances, c * num_states, (c + 1) * num_states, number)
-                begin -= c * num_states
-            elif begin < cases.episodes[log + 1]:
-                begin = starts[begin]
-            else:
+        case, way = members[0], members[0] * ways + task // runs % ways
+        cut_after = horizons[2 * way : 2 * way + 2]
+        row, apart = task - walk * ways * runs, ways * runs
+        run = Run(members, case, cases.log[case], turns[way], cut_after, row, apart)
+        start_run(run, cases, desk, outcome)
+        seeded = joined(mixed(np.uint64(cases.seed[case]) + GOLDEN), purpose)
+        run_word = joined(seeded, task % runs)
+        for i in range(cases.rounds[case]):
+            word = joined(run_word, i)
+            start = start_of_round(i, word, run, cases, num_states)
+            if start < 0:
                 break
-            num_read, cut_here = 0, 0
             for m in range(members.size):
-                earned[m] = 0.0
-            kind = 1 if who > 1 and i % who > 0 else 0
-            theirs_alone = who == THEIRS or kind == 1
-            for side in range(theirs_alone, 2 if who == BOTH or theirs_alone else 1):
-                s, k, weight, step, num_seen, over_by = begin, 0, 1.0, 0, 0, COUNTED_OUT
-                for m in range(members.size):
-                    total[m] = 0.0
-                while True:
-                    if over[c * num_states + s]:
-                        over_by = ENDED
-                        break
-                    if step == counted:
-                        break
-                    if step == horizons[2 * way + side]:
-                        over_by = CUT_AFTER
-                        break
-                    if visits[s] == 0:
-                        seen_states[num_seen] = s
-                        num_seen += 1
-                    number = unit(joined(joined(word, s), visits[s]))
-                    visits[s] += 1
-                    lowest, actions = pair_offsets[s], pair_offsets[s + 1] - pair_offsets[s]
-                    place = 2 * ((2 * c + side) * num_pairs + lowest)
-                    chosen = first_above(chances, place, place + 2 * actions, number) - place
-                    k = lowest + chosen % actions
-                    if not cases.readable[c * num_pairs + k]:
-                        over_by = CUT_AT
-                        break
-                    row = offsets[log * num_pairs + k] + base[k] + reads[side * num_pairs + k]
-                    if row >= offsets[log * num_pairs + k + 1] or successor[row] < 0:
-                        missing = True
-                        break
-                    if reads[k] == 0 and reads[num_pairs + k] == 0:
-                        read_pairs[num_read] = k
-                        num_read += 1
-                    reads[side * num_pairs + k] += 1
-                    for m in range(members.size):
-                        total[m] += weight * reward[row + shift[m]]
-                    weight *= discount
-                    step += 1
-                    s = successor[row]
-                    if ended[row]:
-                        over_by = ENDED
-                        break
-                for j in range(num_seen):
-                    visits[seen_states[j]] = 0
-                if missing:
+                desk.earned[m] = 0.0
+            why, cuts, num_read = COUNTED_OUT, 0, 0
+            theirs_alone = run.who == THEIRS or is_second(i, run.who)
+            for side in range(theirs_alone, 2 if run.who == BOTH or theirs_alone else 1):
+                why, s, k, weight, num_read = roll_out(
+                    side, start, word, run, cases, desk, num_read
+                )
+                if why == MISSING:
                     break
-                for m in range(members.size):
-                    own, limits = 2 * members[m] + side, cases.limits[members[m]]
-                    if over_by == ENDED:
-                        total[m] += weight * at_end[own, s]
-                    elif over_by != COUNTED_OUT:
-                        total[m] += weight * (
-                            at_state[own, s] if over_by == CUT_AFTER else at_pair[own, k]
-                        )
-                        total[m] = (
-                            max(total[m], limits[0]) if side == 0 else min(total[m], limits[1])
-                        )
-                    earned[m] += total[m] if side == 0 else -total[m]
-                cut_here += over_by >= CUT_AFTER
-            if missing:
+                settle_rollout(side, why, s, k, weight, run, cases, desk)
+                cuts += why >= CUT_AFTER
+            if why == MISSING:
                 break
-            for j in range(num_read):
-                k = read_pairs[j]
-                base[k] += max(reads[k], reads[num_pairs + k])
-                reads[k], reads[num_pairs + k] = 0, 0
-            ours = i // who + 1 if who > 1 else i + 1
-            for m in range(members.size):
-                row = task + (members[m] - walk) * ways * runs
-                if i < differences.shape[1]:
-                    differences[row, i] = earned[m]
-                complete[row] = i + 1
-                cuts[row] += cut_here
-                off = earned[m] - moments[row, 2 * kind]  # sums as they go (Welford 1962)
-                moments[row, 2 * kind] += off / (ours if kind == 0 else i + 1 - ours)
-                moments[row, 2 * kind + 1] += off * (earned[m] - moments[row, 2 * kind])
+            settle_round(i, cuts, num_read, run, desk, outcome)
 
 
 class Turns(NamedTuple):

@@ -1,4 +1,4 @@
-"""Log + policy to an estimate: importance sampling, and lower bounds on what it estimates.
+"""Estimates what a policy earns from another policy's log, with lower bounds; without a model.
 
 `importance_weights` compares a policy with the one that made the log; an estimator of `ESTIMATORS`
 makes an estimate of the weights; an interval makes a lower bound of the estimate's values.
@@ -7,14 +7,8 @@ makes an estimate of the weights; an interval makes a lower bound of the estimat
 from surestep.offpolicy.estimators import (
     ESTIMATORS,
     DoublyRobust,
-    Estimate,
-    Estimator,
-    ImportanceSampling,
     MeanEstimate,
-    PerDecision,
     RatioEstimate,
-    WeightedImportanceSampling,
-    WeightedPerDecision,
     paired_returns,
     paired_rewards,
 )
@@ -27,26 +21,19 @@ from surestep.offpolicy.intervals import (
     student_t,
     truncated_bernstein,
 )
-from surestep.offpolicy.split import first_steps, split_episodes
-from surestep.offpolicy.weights import ImportanceWeights, importance_weights, unsupported_pairs
+from surestep.offpolicy.split import split_episodes
+from surestep.offpolicy.weights import ImportanceWeights, importance_weights
 
 __all__ = [
     "ESTIMATORS",
     "DoublyRobust",
-    "Estimate",
-    "Estimator",
-    "ImportanceSampling",
     "ImportanceWeights",
     "MeanEstimate",
-    "PerDecision",
     "RatioEstimate",
-    "WeightedImportanceSampling",
-    "WeightedPerDecision",
     "bca_bootstrap",
     "betting",
     "choose_threshold",
     "empirical_bernstein",
-    "first_steps",
     "hoeffding",
     "importance_weights",
     "paired_returns",
@@ -54,5 +41,4 @@ __all__ = [
     "split_episodes",
     "student_t",
     "truncated_bernstein",
-    "unsupported_pairs",
 ]

@@ -1,4 +1,4 @@
-"""Importance-sampling estimators: what a policy would have earned, told from another one's log.
+"""Importance-sampling estimators of the reward of a policy, from the log of another one.
 
 All of them estimate the expected discounted reward Σ_t γ^t r_t of π over as many steps as the log
 records: until the process ends, or until the recording is cut off. They keep the parts of the
@@ -30,7 +30,19 @@ from surestep.offpolicy.weights import ImportanceWeights
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanEstimate:
-    """The mean of one value an episode; the values are independent and have the right mean."""
+    """The mean of one value an episode; the values are independent and have the right mean.
+
+    Parameters
+    ----------
+    values : array of float [E]
+        One value for each episode. Their mean is the attribute `value`.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import MeanEstimate
+    >>> MeanEstimate(np.array([1.0, 3.0])).value
+    2.0
+    """
 
     values: FloatArray  # [E]
     value: float = field(init=False)
@@ -48,24 +60,59 @@ class MeanEstimate:
         arrays.keep(self, values=values, value=float(mean))
 
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
-        """Σ_i m_bi x_i / Σ_i m_bi."""
+        """Returns the estimates of resampled logs, Σ_i m_bi x_i / Σ_i m_bi.
+
+        Parameters
+        ----------
+        multiplicity : array of int [B, E]
+            How often each episode is in each of B logs.
+
+        Returns
+        -------
+        array of float [B]
+            The estimate of each log.
+        """
         means: FloatArray = multiplicity @ self.values / multiplicity.sum(axis=1)
         return means
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatioEstimate:
-    """Σ_t (Σ_i x_it / Σ_i w_it): at every step t a mean over the episodes, weighted with w_it.
+    """A sum of weighted means, Σ_t (Σ_i x_it / Σ_i w_it), one at every step t over the episodes i.
 
     Episode i owns a run of terms, one a step. After its last step it goes on with x = 0 and its
-    last weight. `values` are the estimate's linearisation in its sums,
-    θ + Σ_t (x_it − R_t w_it) / mean_j w_jt with R_t = Σ_i x_it / Σ_i w_it (the delta method): their
-    mean is θ, and their spread over √E is the standard error of θ in large logs.
+    last weight.
+
+    Parameters
+    ----------
+    offsets : array of int [E+1]
+        Where the terms of each episode begin.
+    term : array of float
+        The terms x_it.
+    weight : array of float
+        The weights w_it.
+
+    Raises
+    ------
+    UnsupportedPolicy
+        If no episode has any weight left at some step.
+
+    Notes
+    -----
+    The attribute `value` is the estimate θ. The attribute `values` [E] is its linearisation in its
+    sums, θ + Σ_t (x_it − R_t w_it) / mean_j w_jt with R_t = Σ_i x_it / Σ_i w_it (the delta method):
+    their mean is θ, and their spread over √E is the standard error of θ in large logs.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import RatioEstimate
+    >>> RatioEstimate(np.array([0, 1, 2]), np.array([1.0, 4.0]), np.array([1.0, 2.0])).value
+    1.6666666666666667
     """
 
-    offsets: IntArray  # [E+1] runs of terms
-    term: FloatArray  # x_it
-    weight: FloatArray  # w_it
+    offsets: IntArray  # [E+1]
+    term: FloatArray
+    weight: FloatArray
     value: float = field(init=False)
     values: FloatArray = field(init=False)  # [E]
 
@@ -75,7 +122,7 @@ class RatioEstimate:
         """Adds up the terms."""
         lengths = arrays.run_lengths(self.offsets)
         size, last = int(lengths.max()), self.weight[self.offsets[1:] - 1]
-        step = self.steps()
+        step = self._steps()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             sums = np.bincount(step, self.term, minlength=size)
             ended = np.bincount(lengths, last, minlength=size + 1)[:size]
@@ -97,17 +144,29 @@ class RatioEstimate:
         check_finite(values)
         arrays.keep(self, value=float(ratio.sum()), values=arrays.own(values))
 
-    def steps(self) -> IntArray:
+    def _steps(self) -> IntArray:
         """Returns the step t of each term."""
         return np.arange(self.term.size) - self.offsets[arrays.run_owners(self.offsets)]
 
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
-        """Estimates with weighted episodes; a step without any weight left counts as 0."""
+        """Returns the estimates of resampled logs; a step without any weight left counts as 0.
+
+        Parameters
+        ----------
+        multiplicity : array of int [B, E]
+            How often each episode is in each of B logs.
+
+        Returns
+        -------
+        array of float [B]
+            The estimate of each log.
+        """
         from scipy.sparse import csr_array
 
         lengths = arrays.run_lengths(self.offsets)
         shape = (lengths.size, int(lengths.max()))
-        step, m = self.steps(), multiplicity.astype(np.float64)
+        step = self._steps()
+        m = multiplicity.astype(np.float64)
         ended = np.flatnonzero(lengths < shape[1])
         last = self.weight[self.offsets[1:] - 1]
         after = csr_array((last[ended], (ended, lengths[ended])), shape)
@@ -143,7 +202,7 @@ class ImportanceSampling:
     """IS: the mean over the episodes of w · G, the whole weight times the discounted return."""
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
-        """(1/E) Σ_i w_i G_i."""
+        """Returns (1/E) Σ_i w_i G_i."""
         earned = returns(weights, discount)
         with np.errstate(over="ignore", invalid="ignore"):
             return MeanEstimate(weights.total * earned)
@@ -154,7 +213,7 @@ class PerDecision:
     """PDIS: each reward with the weight of the decisions before it (Precup, Sutton, Singh 2000)."""
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
-        """(1/E) Σ_i Σ_t γ^t w_{i,0:t} r_it."""
+        """Returns (1/E) Σ_i Σ_t γ^t w_{i,0:t} r_it."""
         earned = discounted_rewards(weights, discount)
         with np.errstate(over="ignore", invalid="ignore"):
             weighted = weights.cumulative * earned
@@ -166,7 +225,7 @@ class WeightedImportanceSampling:
     """WIS: the mean of the returns weighted with w. Biased, but consistent, and rarely wild."""
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> RatioEstimate:
-        """Σ_i w_i G_i / Σ_i w_i."""
+        """Returns Σ_i w_i G_i / Σ_i w_i."""
         earned = returns(weights, discount)
         with np.errstate(over="ignore", invalid="ignore"):
             weighted = weights.total * earned
@@ -183,7 +242,7 @@ class WeightedPerDecision:
     """
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> RatioEstimate:
-        """Σ_t γ^t Σ_i w_{i,0:t} r_it / Σ_i w_{i,0:t}."""
+        """Returns Σ_t γ^t Σ_i w_{i,0:t} r_it / Σ_i w_{i,0:t}."""
         earned = discounted_rewards(weights, discount)
         with np.errstate(over="ignore"):
             weighted = weights.cumulative * earned
@@ -192,18 +251,58 @@ class WeightedPerDecision:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DoublyRobust:
-    """DR (Jiang and Li 2016): PDIS around a model's Q̂, which must not come from the same log.
+    """The doubly robust estimator (DR): per-decision importance sampling around a model's Q̂.
 
+    Parameters
+    ----------
+    q : array of float [K] or [S, A]
+        Q̂ of each pair, which must not come from the same log.
+
+    Notes
+    -----
     D_t = V̂(s_t) + ρ_t (r_t + γ D_{t+1} − Q̂(s_t,a_t)), with V̂(s) = Σ_a π(a|s) Q̂(s,a), so that it is
     unbiased for any Q̂; unrolled, D_0 = Σ_t γ^t w_{0:t−1} (V̂(s_t) + ρ_t (r_t − Q̂(s_t,a_t))).
+
+    References
+    ----------
+    N. Jiang and L. Li, "Doubly robust off-policy value evaluation for reinforcement learning", ICML
+    2016.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, sample_log
+    >>> from surestep.offpolicy import DoublyRobust, importance_weights
+    >>> P = np.zeros((2, 2, 2))
+    >>> P[0] = [[0.5, 0.5], [0.1, 0.9]]  # treatment brings the patient home sooner
+    >>> model = FiniteMDP.from_dense(P, [[-1.0, -1.0], [0.0, 0.0]], discount=0.9)
+    >>> behavior = Policy.uniform(model)
+    >>> careful = Policy.from_dense(model, [[0.2, 0.8], [0.5, 0.5]])
+    >>> log = sample_log(model, behavior, 2000, horizon=5, rng=np.random.default_rng(1))
+    >>> estimator = DoublyRobust(np.zeros((2, 2)))
+    >>> weights = importance_weights(log, careful, behavior)
+    >>> round(estimator.estimate(weights, discount=0.9).value, 2)
+    -1.19
     """
 
-    q: FloatArray  # [K] or [S, A] Q̂
+    q: FloatArray
 
     __repr__ = short_repr("q")
 
     def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
-        """(1/E) Σ_i D_i0."""
+        """Returns (1/E) Σ_i D_i0.
+
+        Parameters
+        ----------
+        weights : ImportanceWeights
+            The weights of the policy.
+        discount : float
+            The discount γ.
+
+        Returns
+        -------
+        MeanEstimate
+            The estimate, with one value an episode.
+        """
         powers = discount_powers(weights, discount)
         log, pairs = weights.log, weights.log.pairs
         q = pairs.flat("q", self.q, InvalidParameter)
@@ -225,29 +324,64 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 
 
 def discount_powers(weights: ImportanceWeights, discount: float) -> FloatArray:
-    """γ^t for every step of the log [N]."""
+    """Returns γ^t for every step of the log [N]."""
     arrays.expect("weights", weights, ImportanceWeights)
-    gamma, step = arrays.read_discount(discount), weights.log.step
+    gamma = arrays.read_discount(discount)
+    step = weights.log.step
     powers: FloatArray = np.power(gamma, np.arange(int(step.max()) + 1))[step]
     return powers
 
 
 def discounted_rewards(weights: ImportanceWeights, discount: float) -> FloatArray:
-    """γ^t r_t for every step of the log [N]."""
+    """Returns γ^t r_t for every step of the log [N]."""
     return discount_powers(weights, discount) * weights.log.reward
 
 
 def returns(weights: ImportanceWeights, discount: float) -> FloatArray:
-    """G = Σ_t γ^t r_t of every episode [E]."""
+    """Returns G = Σ_t γ^t r_t of every episode [E]."""
     earned = discounted_rewards(weights, discount)
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite estimate is refused
         return arrays.run_sums(earned, weights.log.episode_offsets)
 
 
 def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> MeanEstimate:
-    """Y = (w − 1)(G − G_min) of every episode, for returns that are never below `low` = G_min.
+    """Returns Y = (w − 1)(G − G_min) of every episode: its mean is the gain over π_b.
 
     Y ≥ −(G_max − G_min), whatever the weight.
+
+    Parameters
+    ----------
+    weights : ImportanceWeights
+        The weights of the policy.
+    discount : float
+        The discount γ.
+    low : float
+        G_min, the least that a return can be.
+
+    Returns
+    -------
+    MeanEstimate
+        One value an episode.
+
+    Raises
+    ------
+    InvalidParameter
+        If a return is below `low`.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, sample_log
+    >>> from surestep.offpolicy import importance_weights, paired_returns
+    >>> P = np.zeros((2, 2, 2))
+    >>> P[0] = [[0.5, 0.5], [0.1, 0.9]]  # treatment brings the patient home sooner
+    >>> model = FiniteMDP.from_dense(P, [[-1.0, -1.0], [0.0, 0.0]], discount=0.9)
+    >>> behavior = Policy.uniform(model)
+    >>> careful = Policy.from_dense(model, [[0.2, 0.8], [0.5, 0.5]])
+    >>> log = sample_log(model, behavior, 2000, horizon=5, rng=np.random.default_rng(1))
+    >>> floor = -sum(0.9**t for t in range(5))  # no return is below it
+    >>> weights = importance_weights(log, careful, behavior)
+    >>> round(paired_returns(weights, discount=0.9, low=floor).value, 2)
+    0.18
     """
     check_setting("low", low, float)
     earned = returns(weights, discount)
@@ -262,15 +396,55 @@ def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> M
 def paired_rewards(
     weights: ImportanceWeights, discount: float, low: float, horizon: float
 ) -> MeanEstimate:
-    """Y = Σ_{t<H} γ^t (w_{0:t} − 1)(r_t − r_min) of every episode; rewards are never below `low`.
+    """Returns Y = Σ_{t<H} γ^t (w_{0:t} − 1)(r_t − r_min) of every episode.
 
-    An episode that ended before the horizon H goes on with reward 0 and its last weight: only so
-    does every weight have mean 1 at every step, and r_min drop out. So `low` must be at most 0
-    where episodes end early, and H (inf, where γ < 1 and no episode is truncated) must not be read
-    off the log. Y ≥ −(r_max − r_min) Σ_{t<H} γ^t, with r_max ≥ 0 if episodes may end early.
+    Its mean is the gain over π_b, and Y ≥ −(r_max − r_min) Σ_{t<H} γ^t, with r_max ≥ 0 if episodes
+    may end early.
+
+    Parameters
+    ----------
+    weights : ImportanceWeights
+        The weights of the policy.
+    discount : float
+        The discount γ.
+    low : float
+        The least reward r_min that is possible; at most 0 where episodes end early.
+    horizon : float
+        The number of steps H that episodes have at most, not read off the log. It may be inf where
+        γ < 1 and no episode is truncated.
+
+    Returns
+    -------
+    MeanEstimate
+        One value an episode.
+
+    Raises
+    ------
+    InvalidParameter
+        If a reward is below `low`, or an episode does not fit the horizon.
+
+    Notes
+    -----
+    An episode that ended before the horizon goes on with reward 0 and its last weight: only so does
+    every weight have mean 1 at every step, and r_min drop out.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, sample_log
+    >>> from surestep.offpolicy import importance_weights, paired_rewards
+    >>> P = np.zeros((2, 2, 2))
+    >>> P[0] = [[0.5, 0.5], [0.1, 0.9]]  # treatment brings the patient home sooner
+    >>> model = FiniteMDP.from_dense(P, [[-1.0, -1.0], [0.0, 0.0]], discount=0.9)
+    >>> behavior = Policy.uniform(model)
+    >>> careful = Policy.from_dense(model, [[0.2, 0.8], [0.5, 0.5]])
+    >>> log = sample_log(model, behavior, 2000, horizon=5, rng=np.random.default_rng(1))
+    >>> weights = importance_weights(log, careful, behavior)
+    >>> round(paired_rewards(weights, discount=0.9, low=-1.0, horizon=5).value, 2)
+    0.18
     """
     check_setting("low", low, float)
-    powers, discount = discount_powers(weights, discount), float(discount)
+    powers = discount_powers(weights, discount)
+    discount = float(discount)
     log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
     check_horizon(weights, discount, horizon)
     for i, others in arrays.first_where(~(log.reward >= low), "step"):
@@ -290,7 +464,7 @@ def paired_rewards(
 
 
 def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> FloatArray:
-    """Σ_{length ≤ t < H} γ^t for each of the lengths [E], all of them at least 1."""
+    """Returns Σ_{length ≤ t < H} γ^t for each of the lengths [E], all of them at least 1."""
     left = horizon - lengths
     if discount == 0:  # also where the horizon is infinite
         return np.zeros(lengths.size)

@@ -47,30 +47,98 @@ CELLS = 10_000_000  # multiplicities held at a time
 
 
 def hoeffding(values: object, low: float, high: float, delta: float) -> float:
-    """mean − (high − low) √(ln(1/δ) / 2n) (Hoeffding 1963)."""
+    """Returns mean − (high − low) √(ln(1/δ) / 2n) (Hoeffding 1963).
+
+    Parameters
+    ----------
+    values : array of float [n]
+        Independent values of one distribution.
+    low : float
+        The least that a value can be.
+    high : float
+        The most that a value can be.
+    delta : float
+        The probability δ with which the bound may fail.
+
+    Returns
+    -------
+    float
+        A lower bound on the mean.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import hoeffding
+    >>> round(hoeffding(np.tile([0.0, 1.0], 500), 0.0, 1.0, 0.05), 3)
+    0.461
+    """
     data = read_values(values, 1, low, high)
     span = float(high) - float(low)
     return float(data.mean()) - span * math.sqrt(log_inverse(delta) / (2 * data.size))
 
 
 def empirical_bernstein(values: object, low: float, high: float, delta: float) -> float:
-    """mean − √(2 V ln(2/δ) / n) − 7 (high − low) ln(2/δ) / (3(n − 1)), V the sample variance.
+    """Returns mean − √(2 V ln(2/δ) / n) − 7 (high − low) ln(2/δ) / (3(n − 1)).
 
-    Maurer and Pontil (2009), Theorem 4.
+    V is the sample variance (Maurer and Pontil 2009, Theorem 4).
+
+    Parameters
+    ----------
+    values : array of float [n]
+        Independent values of one distribution.
+    low : float
+        The least that a value can be.
+    high : float
+        The most that a value can be.
+    delta : float
+        The probability δ with which the bound may fail.
+
+    Returns
+    -------
+    float
+        A lower bound on the mean.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import empirical_bernstein
+    >>> round(empirical_bernstein(np.tile([0.0, 1.0], 500), 0.0, 1.0, 0.05), 3)
+    0.448
     """
     data = read_values(values, 2, low, high)
-    span, size = float(high) - float(low), data.size
+    span = float(high) - float(low)
+    size = data.size
     term = math.log(2.0) + log_inverse(delta)
     deviation = math.sqrt(2 * float(data.var(ddof=1)) * term / size)
     return float(data.mean()) - deviation - 7 * span * term / (3 * (size - 1))
 
 
 def truncated_bernstein(values: object, low: float, threshold: float, delta: float) -> float:
-    """`empirical_bernstein` of min(value, threshold): for values without an upper bound.
+    """Returns `empirical_bernstein` of min(value, threshold), for values without an upper bound.
 
     Cutting values off can only lower their mean, so the bound stays one (Thomas, Theocharous and
-    Ghavamzadeh 2015, Theorem 1, with one threshold for all). The threshold must not depend on the
-    values: take it from others, with `choose_threshold`.
+    Ghavamzadeh 2015, Theorem 1, with one threshold for all).
+
+    Parameters
+    ----------
+    values : array of float [n]
+        Independent values of one distribution.
+    low : float
+        The least that a value can be.
+    threshold : float
+        Larger values count as this. It must not depend on the values: take it from others, with
+        `choose_threshold`.
+    delta : float
+        The probability δ with which the bound may fail.
+
+    Returns
+    -------
+    float
+        A lower bound on the mean.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import truncated_bernstein
+    >>> round(truncated_bernstein(np.tile([0.0, 1.0], 500), 0.0, 0.7, 0.05), 3)
+    0.314
     """
     data = read_values(values, 2, low)
     if not (arrays.is_number(threshold) and low <= float(threshold) <= LARGEST):
@@ -83,7 +151,27 @@ def truncated_bernstein(values: object, low: float, threshold: float, delta: flo
 def choose_threshold(training: object, low: float, size: int, delta: float) -> float:
     """Chooses the threshold with the best bound that `training` predicts for `size` such values.
 
-    One of the training values, or `low`, where every other one predicts a bound below `low`.
+    Parameters
+    ----------
+    training : array of float
+        Values of the same distribution as those to be bounded, but others.
+    low : float
+        The least that a value can be.
+    size : int
+        The number of values to be bounded.
+    delta : float
+        The probability δ with which the bound may fail.
+
+    Returns
+    -------
+    float
+        One of the training values, or `low`, where every other one predicts a bound below `low`.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import choose_threshold
+    >>> choose_threshold(np.tile([0.0, 1.0], 500), 0.0, 1000, 0.05)
+    1.0
     """
     ordered, low = np.sort(read_values(training, 2, low)), float(low)
     arrays.expect_count("size", size)
@@ -134,7 +222,29 @@ def log_inverse(delta: float) -> float:
 def betting(values: object, low: float, delta: float) -> float:
     """Returns the largest m that bets refute at level δ: the mean is above it at 1 − δ.
 
-    `low`, where they refute nothing. The order of the values must not depend on the values.
+    Parameters
+    ----------
+    values : array of float [n]
+        Independent values of one distribution, in an order that does not depend on them.
+    low : float
+        The least that a value can be.
+    delta : float
+        The probability δ with which the bound may fail.
+
+    Returns
+    -------
+    float
+        A lower bound on the mean; `low` where bets refute nothing.
+
+    Notes
+    -----
+    After Waudby-Smith and Ramdas (2023), one-sided; `surestep.offpolicy.intervals` has the proof.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import betting
+    >>> round(betting(np.tile([0.0, 1.0], 500), 0.0, 0.05), 3)
+    0.461
     """
     data, low = read_values(values, 1, low) - float(low), float(low)
     goal = log_inverse(delta) + ROUNDING
@@ -177,7 +287,26 @@ def predictable_stakes(data: FloatArray, log_level: float) -> FloatArray:
 
 
 def student_t(values: object, delta: float) -> float:
-    """mean − s/√n · t_{1−δ}(n − 1), with s the sample deviation; exact for normal values."""
+    """Returns mean − s/√n · t_{1−δ}(n − 1), with s the sample deviation; exact for normal values.
+
+    Parameters
+    ----------
+    values : array of float [n]
+        Independent values of one distribution.
+    delta : float
+        The probability δ with which the bound may fail.
+
+    Returns
+    -------
+    float
+        A lower bound on the mean.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import student_t
+    >>> round(student_t(np.tile([0.0, 1.0], 500), 0.05), 3)
+    0.474
+    """
     data = read_values(values, 2)
     log_inverse(delta)
     quantile = -float(stdtrit(data.size - 1, float(delta)))  # t_{1−δ} = −t_δ, which has more digits
@@ -189,8 +318,38 @@ def bca_bootstrap(
 ) -> float:
     """Returns the lower end of the bias-corrected and accelerated bootstrap interval (Efron 1987).
 
-    The α-quantile of the estimates of logs resampled episode by episode, with
+    Parameters
+    ----------
+    estimate : MeanEstimate or RatioEstimate
+        The estimate, with its values an episode.
+    delta : float
+        The probability δ with which the bound may fail.
+    rng : numpy.random.Generator or int
+        The source of random numbers, or its seed.
+    resamples : int, default 2000
+        The number of resampled logs, more than 1/δ.
+
+    Returns
+    -------
+    float
+        The lower end; right in the limit of many episodes only.
+
+    Raises
+    ------
+    InvalidParameter
+        If there are too few resamples for δ.
+
+    Notes
+    -----
+    It is the α-quantile of the estimates of logs resampled episode by episode, with
     α = Φ(z₀ + (z₀ + z_δ) / (1 − a (z₀ + z_δ))): z₀ corrects the bias and a the skewness.
+
+    Examples
+    --------
+    >>> from surestep.offpolicy import MeanEstimate, bca_bootstrap
+    >>> values = np.random.default_rng(0).normal(size=100)
+    >>> round(bca_bootstrap(MeanEstimate(values), 0.05, rng=1, resamples=200), 2)
+    -0.07
     """
     arrays.expect("estimate", estimate, (MeanEstimate, RatioEstimate))
     rng = arrays.generator(rng)

@@ -1,4 +1,4 @@
-"""A log in two parts: one to choose a policy from, the other to judge it by."""
+"""Splits a log into two parts: one chooses a policy, the other judges it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,35 @@ def split_episodes(
 ) -> tuple[DecisionLog | None, DecisionLog | None]:
     """Returns the first round(train_share · E) episodes, and the others; None where there is none.
 
-    With a seed, the episodes are shuffled first, so that the order of the log means nothing. Who
-    asks again gets the same parts.
+    Parameters
+    ----------
+    log : DecisionLog
+        The log.
+    train_share : float
+        The share of the first part, from 0 to 1.
+    seed : int, optional
+        Shuffles the episodes first, so that the order of the log means nothing.
+
+    Returns
+    -------
+    train : DecisionLog or None
+        The first part.
+    test : DecisionLog or None
+        The other episodes. The same arguments give the same objects again.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, sample_log
+    >>> from surestep.offpolicy import split_episodes
+    >>> P = np.zeros((2, 2, 2))
+    >>> P[0] = [[0.5, 0.5], [0.1, 0.9]]  # treatment brings the patient home sooner
+    >>> model = FiniteMDP.from_dense(P, [[-1.0, -1.0], [0.0, 0.0]], discount=0.9)
+    >>> behavior = Policy.uniform(model)
+    >>> careful = Policy.from_dense(model, [[0.2, 0.8], [0.5, 0.5]])
+    >>> log = sample_log(model, behavior, 2000, horizon=5, rng=np.random.default_rng(1))
+    >>> first, rest = split_episodes(log, 0.25)
+    >>> first.num_episodes, rest.num_episodes
+    (500, 1500)
     """
     arrays.expect("log", log, DecisionLog)
     check_setting("train_share", train_share, Annotated[float, Meta(ge=0, le=1)])

@@ -1,4 +1,4 @@
-"""Weights: how much more likely a policy is to do what a log shows than the policy that made it."""
+"""Importance weights: how much likelier a policy acts as a log shows than the policy behind it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,40 @@ from surestep.model.policy import Policy
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportanceWeights:
-    """The ratios π(a|s) / π_b(a) of the steps of a log, and their products; see the function."""
+    """The ratios π(a|s) / π_b(a|s) of the steps of a log, and their products.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log.
+    policy : Policy
+        The policy π to be judged.
+    behavior : Policy
+        The policy π_b that made the log.
+    ratio : array of float [N]
+        The ratio ρ_t of each step.
+    cumulative : array of float [N]
+        The product w_{0:t} = ρ_0 ⋯ ρ_t up to each step of an episode.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, sample_log
+    >>> from surestep.offpolicy import importance_weights
+    >>> P = np.zeros((2, 2, 2))
+    >>> P[0] = [[0.5, 0.5], [0.1, 0.9]]  # treatment brings the patient home sooner
+    >>> model = FiniteMDP.from_dense(P, [[-1.0, -1.0], [0.0, 0.0]], discount=0.9)
+    >>> behavior = Policy.uniform(model)
+    >>> careful = Policy.from_dense(model, [[0.2, 0.8], [0.5, 0.5]])
+    >>> log = sample_log(model, behavior, 2000, horizon=5, rng=np.random.default_rng(1))
+    >>> importance_weights(log, careful, behavior).total.shape
+    (2000,)
+    """
 
     log: DecisionLog
-    policy: Policy  # π
-    behavior: Policy  # π_b
-    ratio: FloatArray  # [N] ρ_t
-    cumulative: FloatArray  # [N] w_{0:t} = ρ_0 ⋯ ρ_t
+    policy: Policy
+    behavior: Policy
+    ratio: FloatArray  # [N]
+    cumulative: FloatArray  # [N]
 
     __repr__ = short_repr("log.num_episodes", "log.num_steps", "ratio")
 
@@ -35,16 +62,46 @@ class ImportanceWeights:
 
 
 def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> ImportanceWeights:
-    """ρ_t = π(a_t|s_t) / π_b(a_t|s_t) and w_{0:t} = ρ_0 ⋯ ρ_t for every step of the log.
+    """Returns ρ_t = π(a_t|s_t) / π_b(a_t|s_t) and w_{0:t} = ρ_0 ⋯ ρ_t for every step of a log.
 
     Where the log has the probability with which each row's action was taken, ρ_t is relative to
-    that: whoever acted may have looked at more than the state, in which π_b is then no more than a
-    mean, and weights relative to a mean are biased.
+    that: the decision may have rested on more than the state. π_b then is only a mean, and weights
+    relative to a mean are biased.
 
-    Refused without: a logged action that π_b never takes; and an action that π takes and π_b does
-    not, in a state in which the log decides, since estimates would be biased (`unsupported_pairs`
-    finds them in all states). Refused always: weights too large for a double. A weight too small
-    for one is 0.
+    Parameters
+    ----------
+    log : DecisionLog
+        The log.
+    policy : Policy
+        The policy π to be judged.
+    behavior : Policy
+        The policy π_b that made the log.
+
+    Returns
+    -------
+    ImportanceWeights
+        The weights. One that is too small for a double is 0.
+
+    Raises
+    ------
+    InvalidLog
+        If π_b never takes a logged action, and the log has no probabilities of its own.
+    UnsupportedPolicy
+        If π takes an action that π_b never takes in a state of the log, since estimates would be
+        biased; or if a weight is too large for a double.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, sample_log
+    >>> from surestep.offpolicy import importance_weights
+    >>> P = np.zeros((2, 2, 2))
+    >>> P[0] = [[0.5, 0.5], [0.1, 0.9]]  # treatment brings the patient home sooner
+    >>> model = FiniteMDP.from_dense(P, [[-1.0, -1.0], [0.0, 0.0]], discount=0.9)
+    >>> behavior = Policy.uniform(model)
+    >>> careful = Policy.from_dense(model, [[0.2, 0.8], [0.5, 0.5]])
+    >>> log = sample_log(model, behavior, 2000, horizon=5, rng=np.random.default_rng(1))
+    >>> np.unique(importance_weights(log, careful, behavior).ratio)
+    array([0.4, 1.6])
     """
     arrays.expect("log", log, DecisionLog)
     arrays.expect("policy", policy, Policy)
@@ -69,7 +126,7 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
 
 
 def check_made_by(log: DecisionLog, policy: Policy, behavior: Policy) -> None:
-    """Refuses a log that π_b cannot have made, and a policy of which it says nothing."""
+    """Refuses a log that π_b cannot have made, and a policy that acts as π_b never does."""
     pairs = log.pairs
     for i, others in arrays.first_where(behavior.probability[log.pair] == 0, "step"):
         raise InvalidLog(

@@ -1,4 +1,4 @@
-"""Known MDP to numbers: evaluation, optimisation and occupancy, each with a proven error."""
+"""Planning in a known MDP: values, best policies and visits, each with a proven error."""
 
 from surestep.model.policy import Plan
 from surestep.planning.evaluation import (
@@ -13,7 +13,7 @@ from surestep.planning.evaluation import (
 )
 from surestep.planning.iteration import policy_iteration, value_iteration
 from surestep.planning.optimum import PlanBatch, optimal, optimal_batch
-from surestep.planning.reachability import ReachChance, reachability
+from surestep.planning.reaching import ReachChance, reachability
 
 __all__ = [
     "Evaluation",

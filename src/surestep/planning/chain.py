@@ -53,7 +53,7 @@ class Chain:
     successor: IndexArray  # [≤ T]
     weight: FloatArray  # [≤ T]
     reward: FloatArray  # [S] r_π
-    found: Order | None = None  # its states by component, where they are known
+    by_component: Order | None = None  # its states, where that is known
 
     def step(self, value: FloatArray) -> FloatArray:
         """r_π + W v."""
@@ -135,7 +135,7 @@ def solve_krylov(
 
     The point reached and its largest residual. A breakdown restarts the iteration where it is.
     """
-    value, shadow = start, change_of(chain, start)
+    value, shadow = start, change_in_step(chain, start)
     smallest = float(np.abs(shadow).max())
     while smallest > target and limit > 0:
         solution = value.copy()
@@ -149,7 +149,7 @@ def solve_krylov(
             )
             if not target < size < 1e3 * smallest:  # done, broken down, or diverging
                 break
-        change = change_of(chain, solution)
+        change = change_in_step(chain, solution)
         reached = float(np.abs(change).max())
         if not reached < smallest / 2:  # also where it is NaN
             break
@@ -195,7 +195,7 @@ def solve_fast_sweeps(
     return value, sizes[-1]
 
 
-def change_of(chain: Chain, value: FloatArray) -> FloatArray:
+def change_in_step(chain: Chain, value: FloatArray) -> FloatArray:
     """r_π + W v − v, NaN where values are too large for doubles."""
     with np.errstate(invalid="ignore", over="ignore"):
         change: FloatArray = chain.step(value) - value
@@ -217,15 +217,12 @@ def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:
     return difference_range(chain.step(value), value)
 
 
-def predicted_fill(chain: Chain, limit: int) -> int:
-    """Estimates the entries in the factors of I − W from above; more than `limit` if many.
+def predicted_fill(chain: Chain) -> int:
+    """Estimates the entries in the factors of I − W from above.
 
-    The estimate is twice the envelope after reverse Cuthill–McKee ordering. A breadth-first probe
-    tells wide graphs, whose envelope is large anyway, without ordering them.
+    The estimate is twice the envelope after reverse Cuthill–McKee ordering.
     """
     size = chain.reward.size
-    if frontier_exceeds(chain, limit // size, levels=300):
-        return limit + 1
     matrix = chain.matrix()
     pattern = (matrix + matrix.T).tocsr()
     order = reverse_cuthill_mckee(pattern, symmetric_mode=True)
@@ -237,55 +234,39 @@ def predicted_fill(chain: Chain, limit: int) -> int:
     return int(2 * reach.sum() + size)
 
 
-def frontier_exceeds(chain: Chain, width: int, levels: int) -> bool:
-    """Tells whether a breadth-first search from three states meets a level wider than `width`."""
-    size = chain.reward.size
-    seen = np.zeros(size, np.bool_)
-    frontier = np.unique([0, size // 2, size - 1])
-    seen[frontier] = True
-    for _ in range(levels):
-        rows = [chain.successor[chain.offsets[s] : chain.offsets[s + 1]] for s in frontier.tolist()]
-        reached = np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
-        frontier = reached[~seen[reached]]
-        if frontier.size > width:
-            return True
-        if frontier.size == 0:
-            return False
-        seen[frontier] = True
-    return False
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
     """The strongly connected components of a model; those that others lead to come first."""
 
     model: Backup
-    found: Order
+    states_in: Order
 
     @classmethod
-    def of(cls, model: Backup, found: Order | None = None) -> Components:
+    def of(cls, model: Backup, known: Order | None = None) -> Components:
         """Finds the components, unless they are known."""
-        return cls(model, by_component(*model[:3]) if found is None else found)
+        if known is None:
+            known = order_by_component(model.pair_offsets, model.offsets, model.successor)
+        return cls(model, known)
 
     @property
     def number(self) -> int:
         """Returns C, the number of components."""
-        return self.found.starts.size - 1
+        return self.states_in.starts.size - 1
 
     def states(self, component: int) -> IndexArray:
         """Returns the states of a component, in the order in which they are swept."""
-        first, last = self.found.starts[component : component + 2]
-        return self.found.order[first:last]
+        first, last = self.states_in.starts[component : component + 2]
+        return self.states_in.order[first:last]
 
     def settle(self, first: int, target: float, value: FloatArray) -> int:
         """Brings `value` [S] of the components from `first` on to a residual of `target`.
 
         The first one for which sweeps are too slow, or the number of components.
         """
-        return settle_components(self.model, self.found, first, target, MOST_SWEEPS, value)
+        return settle_components(self.model, self.states_in, first, target, MOST_SWEEPS, value)
 
 
-def by_component(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> Order:
+def order_by_component(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> Order:
     """Finds the components, by a depth-first search where there is a way back at all."""
     states = pair_offsets.size - 1
     if leads_ahead(pair_offsets, offsets, successor):
@@ -301,35 +282,46 @@ def undiscounted_total(chain: Chain, start: FloatArray, target: float) -> FloatA
     """Solves x = b + W x for a chain that ends, up to a residual of `target`."""
     unlimited = Horizon(1.0, np.inf, uniform=False)
     try:
-        return solve(
-            chain, "auto", start, target, unlimited, lambda _, residual: residual <= target
-        )[0]
+        return solve_to(chain, start, target, unlimited)
     except SINGULAR:
         raise NotConverged(TOO_MANY_STEPS) from None
+
+
+def solve_to(
+    chain: Chain, start: FloatArray, target: float, horizon: Horizon, method: Method = "auto"
+) -> FloatArray:
+    """Solves x = b + W x: exactly where that is cheap, else up to a residual of `target`."""
+    return solve(
+        chain,
+        method,
+        start,
+        target=target,
+        horizon=horizon,
+        good_enough=lambda _, residual: residual <= target,
+    )[0]
 
 
 def solve(
     chain: Chain,
     method: Method,
     start: FloatArray,
+    *,
     target: float,
     horizon: Horizon,
     good_enough: GoodEnough,
 ) -> tuple[FloatArray, Method]:
-    """Solves x = b + W x; the solution and the method that was used.
+    """Solves x = b + W x; returns the solution and the method that was used.
 
-    `target` is the residual to aim for, `good_enough(x, residual)` the judgement that counts, and
-    `horizon` limits the sweeps. Exact methods need none of them.
+    `target` is the residual to aim for, `good_enough(x, residual)` decides whether a solution is
+    accepted, and `horizon` limits the sweeps. Exact methods need none of them.
     """
-    if method == "auto" and chain.reward.size > DENSE_STATES:
-        if chain.found is not None:
-            return solve_components(chain, start, target, horizon), "components"
+    large = method == "auto" and chain.reward.size > DENSE_STATES
+    if large and chain.by_component is None:
         value, residual = solve_fast_sweeps(chain, start, target, horizon)
         if good_enough(value, residual):
             return value, "iterative"
+    if large or method == "components":
         return solve_components(chain, start, target, horizon), "components"
-    if method == "components":
-        return solve_components(chain, start, target, horizon), method
     if method == "iterative":
         value, residual = solve_fast_sweeps(chain, start, target, horizon)
         return solve_slowly(chain, value, target, horizon, good_enough), method
@@ -361,7 +353,8 @@ def solve_components(
     chain: Chain, start: FloatArray, target: float, horizon: Horizon
 ) -> FloatArray:
     """Solves one component after the other, those that others lead to first."""
-    components, value = Components.of(chain.model(), chain.found), start.copy()
+    components = Components.of(chain.model(), chain.by_component)
+    value = start.copy()
     reached = components.settle(0, target, value)
     while reached < components.number:
         states = components.states(reached)
@@ -375,7 +368,6 @@ def solve_part(chain: Chain, start: FloatArray, target: float, horizon: Horizon)
     size = chain.reward.size
     if size <= DENSE_STATES:
         return solve_dense(chain)
-    limit = min(FILL_PER_STATE * size, LARGEST_FILL)
-    if predicted_fill(chain, limit) <= limit:
+    if predicted_fill(chain) <= min(FILL_PER_STATE * size, LARGEST_FILL):
         return solve_sparse(chain)
     return solve_slowly(chain, start, target, horizon, lambda _, residual: residual <= target)

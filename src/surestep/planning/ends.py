@@ -28,7 +28,7 @@ from surestep.kernels.components import Order
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.planning.chain import Chain, by_component
+from surestep.planning.chain import Chain, order_by_component
 from surestep.planning.pruning import RowModel
 
 
@@ -57,7 +57,7 @@ class Edges(NamedTuple):
     def components(self, num_states: int) -> Order:
         """Returns the states by strongly connected component."""
         offsets = arrays.offsets_of(np.bincount(self.source, minlength=num_states))
-        return by_component(np.arange(num_states + 1), offsets, self.target)
+        return order_by_component(np.arange(num_states + 1), offsets, self.target)
 
 
 def numbered(found: Order) -> IntArray:
@@ -177,12 +177,14 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
         edges = Edges(*(each[possible] for each in edges))
     circle, found = circles(edges, leaving(mdp, taken))
     if circle.max() < 0:
-        return replace(chain, found=found)
+        return replace(chain, by_component=found)
     earns = np.zeros(mdp.num_states + 1, np.bool_)  # the last one for states in no circle
     earns[circle[mdp.pairs.state[taken & ~idle(mdp)]]] = True
     earns[-1] = False
     refuse_circle(mdp.pairs, first_of(np.where(earns[circle], circle, -1)))
-    return replace(chain, weight=np.where((circle >= 0)[row], 0.0, chain.weight), found=found)
+    return replace(
+        chain, weight=np.where((circle >= 0)[row], 0.0, chain.weight), by_component=found
+    )
 
 
 def circles(edges: Edges, ends: BoolArray) -> tuple[IntArray, Order]:

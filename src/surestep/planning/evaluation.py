@@ -1,4 +1,4 @@
-"""Known MDP and policy to values, each with a proven bound on its error."""
+"""Evaluates policies in known MDPs; each value has a proven bound on its error."""
 
 from __future__ import annotations
 
@@ -27,23 +27,77 @@ LARGE = 100_000  # transitions: such models are solved one by one, and need not 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """V^π, and how far it can be off: |V^π(s) − value(s)| ≤ `error_bound` in every state."""
+    """The value V^π of a policy: |V^π(s) − value(s)| ≤ `error_bound` in every state.
+
+    Parameters
+    ----------
+    value : array of float [S]
+        The value of each state.
+    residual : float
+        The largest |(T_π v)(s) − v(s)|.
+    error_bound : float
+        The largest error that is possible.
+    method : str
+        The method that was used, also "elimination".
+
+    Examples
+    --------
+    >>> from surestep.planning import Evaluation
+    >>> Evaluation(np.array([1.0]), 0.0, 1e-12, "dense").error_bound
+    1e-12
+    """
 
     value: FloatArray  # [S]
-    residual: float  # max_s |(T_π v)(s) − v(s)|
+    residual: float
     error_bound: float
-    method: str  # the one that was used, also "elimination"
+    method: str
 
     __repr__ = short_repr("value", "error_bound", "method")
 
     def plan(self, policy: Policy, iterations: int, q: FloatArray) -> Plan:
-        """Returns the plan of the policy that was evaluated, with q of its value [K]."""
+        """Returns the plan of the policy that was evaluated.
+
+        Parameters
+        ----------
+        policy : Policy
+            The policy that was evaluated.
+        iterations : int
+            The rounds that led to it.
+        q : array of float [K]
+            The value of each pair.
+
+        Returns
+        -------
+        Plan
+            The policy with its value and errors.
+        """
         return Plan(policy, self.value, iterations, self.residual, self.error_bound, q)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationBatch:
-    """V^π of each model, with the fields of `Evaluation` along a leading axis; `[b]` is one."""
+    """The value of a policy in each of B models; `[b]` gives the `Evaluation` of one.
+
+    Parameters
+    ----------
+    value : array of float [B, S]
+        The value of each state.
+    residual : array of float [B]
+        The largest |(T_π v)(s) − v(s)| of each model.
+    error_bound : array of float [B]
+        The largest error that is possible in each model.
+    method : tuple of str
+        The method that was used for each model.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, MDPBatch, Policy, evaluate_batch
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> batch = MDPBatch.from_models([mdp, mdp.with_rewards([[0.0, 0.0], [0.0, 2.0]])])
+    >>> evaluate_batch(batch, Policy.uniform(mdp))[1].value.round(3)
+    array([0.857, 2.   ])
+    """
 
     value: FloatArray  # [B, S]
     residual: FloatArray  # [B]
@@ -59,26 +113,89 @@ class EvaluationBatch:
 
 
 def evaluate(
-    mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto", tolerance: float | None = None
+    mdp: FiniteMDP | MDPBatch,
+    policy: PolicyLike,
+    *,
+    method: Method = "auto",
+    tolerance: float | None = None,
 ) -> FloatArray:
-    """V^π [S]: the expected discounted reward from each state. See `evaluate_with_bound`."""
+    """Returns V^π: the expected discounted reward from each state.
+
+    Parameters
+    ----------
+    mdp : FiniteMDP or MDPBatch
+        The model, or a batch of B models.
+    policy : Policy, Plan, Improvement, Result or array of float [S, A]
+        The policy, or what has one. For a batch, a Policy or probabilities [B, K].
+    method : {"auto", "dense", "sparse", "iterative", "components"}
+        The way to solve; see `evaluate_with_bound`.
+    tolerance : float, optional
+        The largest error allowed; see `evaluate_with_bound`.
+
+    Returns
+    -------
+    array of float [S] or [B, S]
+        The value of each state.
+
+    Raises
+    ------
+    NotConverged
+        If the tolerance cannot be proved.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, evaluate
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> evaluate(mdp, Policy.uniform(mdp)).round(3)
+    array([1.429, 2.   ])
+    >>> evaluate(mdp, [[0.5, 0.5], [0.5, 0.5]]).round(3)
+    array([1.429, 2.   ])
+    """
+    if isinstance(mdp, MDPBatch):
+        given = policy if isinstance(policy, np.ndarray) else policy_of(policy, mdp.pairs)
+        return evaluate_batch(mdp, given, method=method, tolerance=tolerance).value
     return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance).value
 
 
 def evaluate_with_bound(
     mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto", tolerance: float | None = None
 ) -> Evaluation:
-    """V^π with a proven bound on its error: `evaluate_batch` of one model and one policy.
+    """Returns V^π with a proven bound on its error.
 
-    The policy may come as the Plan, the Improvement or the Result that has it, or as an array of
-    probabilities [S, A], as `Policy.dense` gives it.
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model.
+    policy : Policy, Plan, Improvement, Result or array of float [S, A]
+        The policy, or what has one.
+    method : {"auto", "dense", "sparse", "iterative", "components"}
+        "dense" and "sparse" are an LU. "iterative" is sweeps while they are fast, then BiCGSTAB.
+        "components" solves one strongly connected component after the other, by sweeps in place, or
+        by another method where these are slow. "auto" is "dense" when small, sweeps while they are
+        fast, and else "components".
+    tolerance : float, optional
+        The largest error allowed. By default 1e-10 of the largest reward and value, or as little as
+        doubles can prove.
 
-    Methods: "dense" LU, "sparse" LU, "iterative" (sweeps while they are fast, then BiCGSTAB),
-    "components" (one strongly connected component after the other, each by sweeps in place, or by
-    one of the others where these are slow), or "auto": dense when small, sweeps while they are
-    fast, else components. `tolerance` is the largest error allowed; by default 1e-10 of the largest
-    reward and value, or what doubles can prove. One that cannot be proved raises NotConverged,
-    whose `evaluation` is what was reached.
+    Returns
+    -------
+    Evaluation
+        Values, residual, error bound and the method that was used.
+
+    Raises
+    ------
+    NotConverged
+        If the tolerance cannot be proved; its `evaluation` is the one that was reached.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, evaluate_with_bound
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> answer = evaluate_with_bound(mdp, Policy.uniform(mdp))
+    >>> answer.method, answer.error_bound < 1e-9
+    ('dense', True)
     """
     arrays.expect("mdp", mdp, FiniteMDP)
     checked = policy_of(policy, mdp)
@@ -92,13 +209,45 @@ def evaluate_batch(
     method: Method = "auto",
     tolerance: float | None = None,
 ) -> EvaluationBatch:
-    """V^π of every model, for one policy or one each (probabilities [B, K]).
+    """Returns V^π of every model with error bounds, for one policy or one each.
 
-    Of several times as many policies, those after the first B are for the same models again. One
-    model is a batch of one: with a Policy it is solved by itself, as `evaluate_with_bound` says.
-    Batches, and several policies [B, K] of one model, go through a compiled elimination on all
-    cores where little fills in and every policy ends, or is discounted. All others are solved one
-    by one, and so is everything where a method or a tolerance is asked for.
+    Parameters
+    ----------
+    models : MDPBatch or FiniteMDP
+        B models; one model is a batch of one.
+    policy : Policy or array of float [B, K]
+        One policy for all models, or the probabilities of one for each. Of several times as many
+        policies, those after the first B are for the same models again.
+    method : {"auto", "dense", "sparse", "iterative", "components"}
+        The way to solve; see `evaluate_with_bound`.
+    tolerance : float, optional
+        The largest error allowed; see `evaluate_with_bound`.
+
+    Returns
+    -------
+    EvaluationBatch
+        The fields of `Evaluation` along a leading axis.
+
+    Raises
+    ------
+    NotConverged
+        If the tolerance cannot be proved for some model.
+
+    Notes
+    -----
+    Batches, and several policies of one model, go through a compiled elimination on all cores,
+    where little fills in and every policy ends, or is discounted. All others are solved one by one,
+    and so is everything where a method or a tolerance is asked for.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, MDPBatch, Policy, evaluate_batch
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> batch = MDPBatch.from_models([mdp, mdp.with_rewards([[0.0, 0.0], [0.0, 2.0]])])
+    >>> evaluate_batch(batch, Policy.uniform(mdp)).value.round(3)
+    array([[1.429, 2.   ],
+           [0.857, 2.   ]])
     """
     check_setting("method", method, Method)
     arrays.expect("models", models, (MDPBatch, FiniteMDP))
@@ -166,22 +315,101 @@ def evaluate_as_proven(
 def performance(
     mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto", tolerance: float | None = None
 ) -> float:
-    """ρ(π, M) = Σ_s ι(s) V^π(s), of a policy as `evaluate_with_bound` takes it."""
+    """Returns the performance of a policy, ρ(π, M) = Σ_s ι(s) V^π(s).
+
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model.
+    policy : Policy, Plan, Improvement, Result or array of float [S, A]
+        The policy, or what has one.
+    method : {"auto", "dense", "sparse", "iterative", "components"}
+        The way to solve; see `evaluate_with_bound`.
+    tolerance : float, optional
+        The largest error allowed; see `evaluate_with_bound`.
+
+    Returns
+    -------
+    float
+        The expected discounted reward from where episodes start.
+
+    Raises
+    ------
+    NotConverged
+        If the tolerance cannot be proved.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, performance
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> round(performance(mdp, Policy.uniform(mdp)), 3)  # ½ (1 + ½ (½ V + ½ · 2)) + ½ (½ · 2)
+    1.429
+    """
     value = evaluate(mdp, policy, method=method, tolerance=tolerance)
     return float(mdp.initial @ value)
 
 
 def q_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
-    """Q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for every pair [K]."""
+    """Returns Q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for every pair.
+
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model.
+    value : array of float [S]
+        The value v of each state.
+
+    Returns
+    -------
+    array of float [K]
+        The value of each pair.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> surestep.planning.q_values(mdp, np.array([2.0, 4.0]))
+    array([2.5, 2. , 2. , 4. ])
+    """
     return Backup.of(mdp).q(value)
 
 
 def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") -> FloatArray:
-    """Expected discounted visits of each pair [K]: Σ_t E[γ^t 1(s_t = s, a_t = a)].
+    """Returns the expected discounted visits of each pair: Σ_t E[γ^t 1(s_t = s, a_t = a)].
 
-    With discounts per pair, γ^t is the product of the discounts passed. The errors of all pairs
-    together are at most 1e-9 · max w, with w the expected discounted number of steps, or what
-    doubles can prove.
+    With discounts per pair, γ^t is the product of the discounts passed.
+
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model.
+    policy : Policy, Plan, Improvement, Result or array of float [S, A]
+        The policy, or what has one.
+    method : {"auto", "dense", "sparse", "iterative", "components"}
+        The way to solve; see `evaluate_with_bound`.
+
+    Returns
+    -------
+    array of float [K]
+        The visits of each pair. The errors of all together are at most 1e-9 · max w, with w the
+        expected discounted number of steps, or as little as doubles can prove.
+
+    Raises
+    ------
+    NeverEnds
+        If the policy may go round for ever without a discount.
+    NotConverged
+        If the error cannot be proved.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, occupancy
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> occupancy(mdp, Policy.uniform(mdp)).round(3)  # adds up to 1 / (1 − γ)
+    array([0.571, 0.571, 0.429, 0.429])
     """
     check_setting("method", method, Method)
     checked = check_inputs(mdp, policy)

@@ -1,4 +1,4 @@
-"""Known MDP to a best policy: one generic loop, many greedy steps.
+"""Finds best policies of a known MDP: one loop for all planners, with any greedy step.
 
 Each round backs up the value, q = r + ΓPv, lets the greedy step choose a policy π for q, and looks
 at the residual d = Σ_a π q − v. By `planning.proof`, d brackets both V^π − v and the gap to the
@@ -16,9 +16,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import InvalidPolicy, NotConverged
-from surestep.kernels._device import brought_home, machine_for
 from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
+from surestep.kernels.devices import brought_home, machine_for
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan, Policy
 from surestep.planning.chain import (
@@ -30,7 +30,7 @@ from surestep.planning.chain import (
     half_range,
     largest,
     policy_chain,
-    solve,
+    solve_to,
 )
 from surestep.planning.ends import refuse_endless
 from surestep.planning.evaluation import (
@@ -69,7 +69,7 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
                 return plan
         value = by_components(mdp, rule)
         update = carried_on(mdp, update)
-    return iterate(mdp, best_actions(mdp), value, update, rule)
+    return iterate(mdp, best_actions(mdp), value, update, rule=rule)
 
 
 def by_components(mdp: FiniteMDP, rule: StoppingRule) -> FloatArray:
@@ -92,12 +92,49 @@ def policy_iteration(
     tolerance: float | None = None,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
-    """Policy iteration from `start`, with any greedy step.
+    """Finds the best policy of a class by policy iteration, with any greedy step.
 
-    `greedy_step(q)` gives the probabilities [K] of the policy that maximises Σ_a π(a|s) q(s,a) in
-    its class, up to ties of `TIE_TOLERANCE` · max |q|. `method` is how policies are evaluated.
-    Where some policy may go round for ever without discount, `start` must end for certain, and so
-    does what comes back; its error bound then is about its own value alone.
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model.
+    greedy_step : callable
+        Takes q [K], and returns the probabilities [K] of the policy that maximises
+        Σ_a π(a|s) q(s,a) in its class, up to ties of 1e-12 · max |q|.
+    start : Policy
+        The first policy. Where some policy may go round for ever without discount, it must end for
+        certain.
+    method : {"auto", "dense", "sparse", "iterative", "components"}
+        The way to evaluate policies; see `evaluate_with_bound`.
+    tolerance : float, optional
+        The largest error allowed; see `evaluate_with_bound`.
+    limit : int, default 1000
+        The most rounds.
+
+    Returns
+    -------
+    Plan
+        The policy and its value. Where some policy may go round for ever, the error bound is about
+        its own value alone.
+
+    Raises
+    ------
+    NeverEnds
+        If a policy may never end.
+    NotConverged
+        If the tolerance cannot be proved within the limit.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, policy_iteration
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> def cautious(q):  # no action with more than three quarters
+    ...     better = q.reshape(2, 2).argmax(axis=1)
+    ...     return np.where(np.arange(2) == better[:, None], 0.75, 0.25).ravel()
+    >>> policy_iteration(mdp, cautious, Policy.uniform(mdp)).policy.dense()
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
     """
     arrays.expect_count("limit", limit)
     if may_last(mdp):
@@ -110,7 +147,7 @@ def policy_iteration(
     rule = rule_for_all(mdp, tolerance)
     value = evaluate_as_proven(mdp, start, method, tolerance).value
     update = evaluation_update(mdp, method, rule)
-    return iterate(mdp, greedy_step, value, update, rule, limit)
+    return iterate(mdp, greedy_step, value, update, rule=rule, limit=limit)
 
 
 def value_iteration(
@@ -119,9 +156,34 @@ def value_iteration(
     tolerance: float | None = None,
     limit: int | None = None,
 ) -> Plan:
-    """Value iteration with a sound stopping rule: V* lies within `error_bound`, provably.
+    """Finds a best policy by value iteration; V* provably lies within its `error_bound`.
 
-    The limit is by default the number of sweeps after which another one cannot help.
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model.
+    tolerance : float, optional
+        The largest error allowed; see `evaluate_with_bound`.
+    limit : int, optional
+        The most sweeps. By default the number after which another one cannot help.
+
+    Returns
+    -------
+    Plan
+        The policy and its value.
+
+    Raises
+    ------
+    NotConverged
+        If the tolerance cannot be proved within the limit.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, value_iteration
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> value_iteration(mdp).value.round(6)
+    array([2.666667, 4.      ])
     """
     if limit is not None:
         arrays.expect_count("limit", limit)
@@ -181,6 +243,7 @@ def iterate(
     greedy_step: GreedyStep,
     value: FloatArray,
     update: ValueUpdate,
+    *,
     rule: StoppingRule,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
@@ -224,14 +287,7 @@ def evaluation_update(mdp: FiniteMDP, method: Method, rule: StoppingRule) -> Val
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         chain = policy_chain(mdp, policy)
         target = INEXACT * (half_range if rule.horizon.uniform else largest)(residuals)
-        return solve(
-            chain,
-            method,
-            backed_up,
-            target,
-            rule.horizon,
-            lambda _, reached: reached <= target,
-        )[0]
+        return solve_to(chain, backed_up, target, rule.horizon, method)
 
     return update
 

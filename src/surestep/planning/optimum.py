@@ -1,4 +1,4 @@
-"""The best policy of a model, and of many models of one shape at once."""
+"""Finds the best policy of a model, or of many models of one shape at once."""
 
 from __future__ import annotations
 
@@ -34,14 +34,39 @@ TRUST_ALL = -1  # an N∧ that every pair exceeds
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanBatch:
-    """A best policy of each model, with the fields of `Plan` along a leading axis; `[b]` is one."""
+    """A best policy of each of B models; `[b]` gives the `Plan` of one.
 
-    probability: FloatArray  # [B, K], the policies
+    Parameters
+    ----------
+    probability : array of float [B, K]
+        The policies.
+    value : array of float [B, S]
+        The values of states.
+    iterations : array of int [B]
+        The rounds that each took.
+    residual : array of float [B]
+        The largest change that another round would make.
+    error_bound : array of float [B]
+        The largest error of the values that is possible.
+    source : MDPBatch or tuple of Plan
+        The models, or the plans that were found one by one.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, MDPBatch, optimal_batch
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> optimal_batch(MDPBatch.from_models([mdp]))[0].policy.dense()
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    probability: FloatArray  # [B, K]
     value: FloatArray  # [B, S]
     iterations: IntArray  # [B]
     residual: FloatArray  # [B]
     error_bound: FloatArray  # [B]
-    source: MDPBatch | tuple[Plan, ...]  # the models, or plans that were found one by one
+    source: MDPBatch | tuple[Plan, ...]
 
     __repr__ = short_repr("value.shape", "value", "iterations", "error_bound")
 
@@ -56,17 +81,50 @@ class PlanBatch:
 
 
 def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
-    """Returns a best policy π* and its value; with `minimise`, the policy of the least value.
+    """Returns a best policy π* and its value.
 
+    Among equally good actions the lowest is taken. Where some policy may go round for ever without
+    discount, the best is sought of those that end for certain, or go on for nothing if the model
+    says that this is worth 0.
+
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model.
+    minimise : bool, default False
+        Find the policy of the least value instead.
+    tolerance : float, optional
+        The largest error allowed in the values. By default 1e-10 of the largest reward and value,
+        or as little as doubles can prove.
+
+    Returns
+    -------
+    Plan
+        The policy, its value and the error bound.
+
+    Raises
+    ------
+    NotConverged
+        If the tolerance cannot be proved; its `plan` is the one that was reached.
+    NeverEnds
+        If no policy ends, or total rewards have no bound.
+
+    Notes
+    -----
     Small models go through policy iteration. Larger ones begin with value iteration, unless no
     state leads to an earlier one; it is all that a model needs on which sweeps shrink the residual
     fast. Others are solved one strongly connected component after the other, those that others lead
-    to first; where sweeps of a component are slow, policy iteration of the whole takes over. Among
-    equally good actions the lowest is taken. `tolerance` is the largest error allowed in the
-    values; by default 1e-10 of the largest reward and value, or what doubles prove. One that cannot
-    be proved raises NotConverged, whose `plan` is what was reached. Where some policy may go round
-    for ever without discount, the best is sought of those that end for certain, or go on for
-    nothing if the model says that this is worth 0; see `planning.total`.
+    to first; where sweeps of a component are slow, policy iteration of the whole takes over.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, optimal
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> plan = optimal(mdp)
+    >>> plan.policy.dense(), plan.value.round(6)
+    (array([[1., 0.],
+           [0., 1.]]), array([2.666667, 4.      ]))
     """
     arrays.expect("mdp", mdp, FiniteMDP)
     return optimal_batch(mdp, minimise=minimise, tolerance=tolerance)[0]
@@ -75,9 +133,41 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
 def optimal_batch(
     models: MDPBatch | FiniteMDP, *, minimise: bool = False, tolerance: float | None = None
 ) -> PlanBatch:
-    """Finds a best policy of every model, by policy iteration; see `evaluate_batch`, `optimal`.
+    """Returns a best policy of every model.
 
-    Where pairs of discount 1 go round, or a tolerance is asked for, models are solved one by one.
+    Parameters
+    ----------
+    models : MDPBatch or FiniteMDP
+        B models; one model is a batch of one.
+    minimise : bool, default False
+        Find the policies of the least value instead.
+    tolerance : float, optional
+        The largest error allowed; see `optimal`.
+
+    Returns
+    -------
+    PlanBatch
+        The fields of `Plan` along a leading axis.
+
+    Raises
+    ------
+    NotConverged
+        If the tolerance cannot be proved for some model.
+
+    Notes
+    -----
+    Models are solved by a compiled policy iteration on all cores. Where pairs of discount 1 go
+    round, or a tolerance is asked for, they are solved one by one.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, MDPBatch, optimal_batch
+    >>> P = [[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    >>> mdp = FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 2.0]], discount=0.5)
+    >>> batch = MDPBatch.from_models([mdp, mdp.with_rewards([[0.0, 0.0], [0.0, 2.0]])])
+    >>> optimal_batch(batch).value.round(3)
+    array([[2.667, 4.   ],
+           [2.   , 4.   ]])
     """
     arrays.expect("models", models, (MDPBatch, FiniteMDP))
     elimination = None

@@ -13,8 +13,6 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._device import brought_home
-from surestep.kernels._types import is_there
 from surestep.kernels.backup import (
     KeptModel,
     best_values,
@@ -25,7 +23,9 @@ from surestep.kernels.backup import (
     largest_values,
     pair_values,
 )
+from surestep.kernels.devices import brought_home
 from surestep.kernels.records import Model
+from surestep.kernels.types import is_there
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.planning.proof import ROW_EXCESS, TIE_TOLERANCE, Bracket

@@ -26,7 +26,6 @@ from surestep._arrays import (
     run_lengths,
     run_sums,
 )
-from surestep.kernels._types import RoomSize
 from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
@@ -43,6 +42,7 @@ from surestep.kernels.robust import (
     worst_tree_rows,
 )
 from surestep.kernels.robust_batch import Answer, Game, settle_intervals, settle_l1, settle_trees
+from surestep.kernels.types import RoomSize
 from surestep.model.pairs import Pairs
 
 
@@ -86,6 +86,7 @@ class L1Rows(L1Balls):
         center: FloatArray,
         radius: FloatArray,
         ends: BoolArray,
+        *,
         closed: bool = False,
     ) -> L1Rows:
         """Makes room for the stored successors, and one state elsewhere unless rows are closed."""
@@ -118,6 +119,7 @@ class IntervalRows(Intervals):
         low: FloatArray,
         high: FloatArray,
         elsewhere: FloatArray,
+        *,
         ends: BoolArray,
         support: IntArray | int,
     ) -> IntervalRows:

@@ -39,7 +39,7 @@ from surestep.kernels.robust import Step
 from surestep.kernels.robust_batch import Answer, Game
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan, Policy, negated
-from surestep.planning.chain import Chain, largest, policy_chain, solve
+from surestep.planning.chain import Chain, largest, policy_chain, solve_to
 from surestep.planning.horizons import discounted_horizon
 from surestep.planning.proof import (
     DEFAULT_TOLERANCE,
@@ -127,7 +127,7 @@ def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray
         else:
             ours = operator.improved(ours, step)
         chain = operator.chain(step.extreme, ours)
-        step = operator.at(solved(chain, step.after, INEXACT * wanted, rule))
+        step = operator.at(solve_to(chain, step.after, INEXACT * wanted, rule.horizon))
     raise NotConverged(f"robust evaluation stopped after {MOST_ROUNDS} rounds, the limit")
 
 
@@ -157,15 +157,6 @@ def swept(operator: Operator, rule: StoppingRule, value: FloatArray) -> FloatArr
     scale = rule.reward_scale + float(np.abs(operator.floor).max())
     lowered: FloatArray = after - rule.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
     return lowered
-
-
-def solved(chain: Chain, start: FloatArray, target: float, rule: StoppingRule) -> FloatArray:
-    """Solves the chain: exactly where that is cheap, else up to a residual of `target`."""
-
-    def good_enough(_: FloatArray, reached: float) -> bool:
-        return reached <= target
-
-    return solve(chain, "auto", start, target, rule.horizon, good_enough)[0]
 
 
 class WorstChoice(NamedTuple):

@@ -26,7 +26,7 @@ from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.registry import only_believed
 from surestep.certificates.stitched import FEW_SERIES
 from surestep.errors import CertificateRefused
-from surestep.kernels._device import device_in_use
+from surestep.kernels.devices import device_in_use
 from surestep.model.batch import MDPBatch
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem

@@ -180,7 +180,7 @@ def current_machine() -> dict[str, str]:
     """Returns what decides the last bits of a result: the system, the processor, and a GPU."""
     from llvmlite.binding import get_host_cpu_name
 
-    from surestep.kernels._device import usable_gpu
+    from surestep.kernels.devices import usable_gpu
 
     gpu = usable_gpu()
     return {

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 from surestep._arrays import AnyArray
 from surestep._device_name import VARIABLE, Device, chosen_device
 from surestep.errors import DeviceUnavailable, MissingExtra, install, said
-from surestep.kernels._types import RoomSize, is_there
+from surestep.kernels.types import RoomSize, is_there
 
 if TYPE_CHECKING:
     from surestep.kernels._cuda import Gpu

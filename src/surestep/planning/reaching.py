@@ -50,7 +50,7 @@ from surestep.kernels.backup import best_values, greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import PolicyLike
-from surestep.planning.chain import SINGULAR, Components, policy_chain, solve
+from surestep.planning.chain import SINGULAR, Components, policy_chain, solve_to
 from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards
 from surestep.planning.evaluation import check_inputs
 from surestep.planning.horizons import changed
@@ -71,7 +71,21 @@ WIDTHS = (-1.0, 1e-13, 1e-11, 1e-9, 1e-7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReachChance:
-    """The chance to reach a target: lower(s) ≤ chance from s ≤ upper(s), proven for every state."""
+    """The chance to reach a target: lower(s) ≤ chance from s ≤ upper(s), proven for every state.
+
+    Parameters
+    ----------
+    lower : array of float [S]
+        The least that the chance can be.
+    upper : array of float [S]
+        The most that it can be.
+
+    Examples
+    --------
+    >>> from surestep.planning import ReachChance
+    >>> ReachChance(np.array([0.4]), np.array([0.5])).upper
+    array([0.5])
+    """
 
     lower: FloatArray  # [S]
     upper: FloatArray  # [S]
@@ -87,17 +101,48 @@ def reachability(
     within: int | None = None,
     tolerance: float = 1e-9,
 ) -> ReachChance:
-    """Bounds P(s_t ∈ target for some t), the chance to reach the target from each state.
+    """Bounds the chance P(s_t ∈ target for some t) to reach the target from each state.
 
-    `target` is a mask [S], such as `mdp.marks["goal"]`, or state numbers; its own states have
-    reached it. The chance is that of `policy`, given as for `evaluate`, or the "most" or the
-    "least" over all policies. `within` allows so many steps only, t ≤ within. Discounts and rewards
-    do not count, and a pair without successors ends the episode.
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model. Its discounts and rewards do not count; a pair without successors ends the
+        episode.
+    target : array of bool [S] or of int
+        The states to reach: a mask such as `mdp.marks["goal"]`, or state numbers. They have reached
+        it themselves.
+    policy : {"most", "least"} or Policy, Plan, Improvement, Result or array of float [S, A]
+        The policy, or the largest or the smallest chance over all policies.
+    within : int, optional
+        Count only the first so many steps, t ≤ within. By default all.
+    tolerance : float, default 1e-9
+        The largest upper − lower to aim for.
 
-    States have chance 0 or 1 exactly where the graph of the model says so. Elsewhere upper − lower
-    ≤ `tolerance`, unless ways are so long that rounding leaves more: then the bounds are wider, and
-    hold all the same. Bounds that say nothing raise NotConverged. With `within` the bounds differ
-    by rounding alone.
+    Returns
+    -------
+    ReachChance
+        Lower and upper bounds. They are 0 or 1 exactly where the graph of the model says so.
+        Elsewhere they differ by at most `tolerance`, unless ways are so long that rounding leaves
+        more: then they are wider, and hold all the same. With `within` they differ by rounding
+        alone.
+
+    Raises
+    ------
+    NotConverged
+        If nothing can be proved.
+
+    Examples
+    --------
+    >>> from surestep import FiniteMDP, Policy, reachability
+    >>> P = [[[0.5, 0.2, 0.3], [0.9, 0.0, 0.1]], [[0.0] * 3] * 2, [[0.0] * 3] * 2]
+    >>> walk = FiniteMDP.from_dense(P, np.zeros((3, 2)), discount=0.5)
+    >>> reach = reachability(walk, [1])  # the first action: 0.2 / (0.2 + 0.3)
+    >>> reach.lower.round(6), reach.upper.round(6)
+    (array([0.4, 1. , 0. ]), array([0.4, 1. , 0. ]))
+    >>> reachability(walk, [1], "least").upper  # the second action never leads there
+    array([0., 1., 0.])
+    >>> reachability(walk, [1], Policy.uniform(walk), within=2).lower.round(6)  # 0.1 + 0.7 · 0.1
+    array([0.17, 1.  , 0.  ])
     """
     arrays.expect("mdp", mdp, FiniteMDP)
     check_setting("tolerance", arrays.plain(tolerance), Annotated[float, Meta(gt=0)])
@@ -268,7 +313,7 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
                 break
             earned = averaged(pairs, policy, priced.reward)
             chain = replace(policy_chain(model, policy), reward=earned)
-            value = solve(chain, "auto", value, target, PATIENT, lambda _, left: left <= target)[0]
+            value = solve_to(chain, value, target, PATIENT)
     return value
 
 
