@@ -238,8 +238,8 @@ MISTAKES = {
             for wrong in ((0.0,), 5.0, None, "abc")
         ),
         (lambda: problem(value_bounds=(1.0, 0.0)), "expected the lower one first"),
-        (lambda: problem(behavior=None), "behavior is None, expected Policy"),
-        (lambda: problem("log"), "counts is 'log', expected Counts"),
+        (lambda: problem(behavior=None), "behavior is of type NoneType, expected Policy"),
+        (lambda: problem("log"), "counts is of type str, expected Counts"),
         (lambda: problem(log="log"), "log is 'log', expected DecisionLog or None"),
         (lambda: estimate_mdp(None, 0.9), "counts is of type NoneType, expected Counts"),
         *(
