@@ -106,13 +106,13 @@ def brief(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def frame_of(columns: Mapping[str, Any]) -> Any:
-    """Returns these columns as a table of the first of pandas, polars, Arrow that is installed."""
-    for library, maker in LIBRARIES.items():
+def frame_of(columns: Mapping[str, Any], libraries: Iterable[str] = LIBRARIES) -> Any:
+    """Returns these columns as a table of the first of the libraries that is installed."""
+    for library in libraries:
         if find_spec(library) is not None:
             plain = {name: values.tolist() for name, values in columns.items()}
-            return getattr(import_module(library), maker)(plain)
+            return getattr(import_module(library), LIBRARIES[library])(plain)
     raise MissingExtra(
-        f"a table in memory needs one of {', '.join(LIBRARIES)}, and none is installed; install "
+        f"a table in memory needs one of {', '.join(libraries)}, and none is installed; install "
         "one with: pip install pandas"
     )

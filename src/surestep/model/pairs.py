@@ -315,7 +315,6 @@ class HasPairs(Protocol):
     @property
     def pairs(self) -> Pairs:
         """Returns the pairs it is built on."""
-        ...
 
 
 def pairs_of(source: Pairs | HasPairs) -> Pairs:
@@ -374,14 +373,20 @@ def places_of(labels: Labels) -> dict[str, int]:
     return {label: number for number, label in enumerate(labels or ())}
 
 
-def number_of(what: str, given: object, places: Mapping[str, int], size: int) -> int:
+def number_of(
+    what: str,
+    given: object,
+    places: Mapping[str, int],
+    size: int,
+    error: ErrorType = InvalidParameter,
+) -> int:
     """Returns the number of one of `size` states or actions, given by its number or its label."""
     if isinstance(given, str) and given in places:
         return places[given]
     if arrays.is_number(given) and given in range(size):
         return int(given)
     labels = ", or a label" if places else ""
-    raise InvalidParameter(f"{what} is {arrays.shown(given)}, expected 0 to {size - 1}{labels}")
+    raise error(f"{what} is {arrays.shown(given)}, expected 0 to {size - 1}{labels}")
 
 
 def in_labels(labels: Labels, numbers: IntArray) -> AnyArray:

@@ -282,8 +282,8 @@ PolicyLike = Policy | HasPolicy | AnyArray | list[Any]
 def policy_of(source: PolicyLike, owner: Pairs | HasPairs, name: str = "policy") -> Policy:
     """Returns the policy itself, that of a Plan, an Improvement or a Result, or that of a table.
 
-    A table is an array or a list of probabilities [S, A] (or [K]) for the pairs of `owner`. Messages
-    call it `name`.
+    A table is an array or a list of probabilities [S, A] (or [K]) for the pairs of `owner`.
+    Messages call it `name`.
     """
     if isinstance(source, np.ndarray | list):
         return Policy.from_dense(owner, source)
