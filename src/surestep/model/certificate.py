@@ -152,7 +152,7 @@ class Certificate:
     lower : float or None
         L, the lower bound of the gain; None where nothing is claimed.
     delta : float
-        δ, the probability with which the claim may be wrong.
+        The probability δ with which the claim may be wrong.
     span : float
         V_max − V_min: two policies cannot differ by more.
     assumptions : tuple of Statement or str

@@ -159,7 +159,7 @@ class Counts(arrays.ByValue):
                 f"there{others}"
             )
         arrays.keep(self, visits=arrays.own(visits))
-        arrays.keep(self, rewards=read_rewards(self, self.rewards))
+        arrays.keep(self, rewards=checked_rewards(self, self.rewards))
 
     @classmethod
     def from_dense(
@@ -386,23 +386,19 @@ def merge(first: Counts, second: Counts) -> Counts:
             )
             end = both(here, there, np.inf).min(axis=0)
             ends.append(np.where(np.isinf(end), 0.0, sign * end))
+    pairs = dataclasses.replace(
+        first.pairs,
+        state_labels=first.pairs.state_labels or second.pairs.state_labels,
+        action_labels=first.pairs.action_labels or second.pairs.action_labels,
+    )
     return Counts(
-        with_labels_of_both(first.pairs, second.pairs),
+        pairs,
         offsets,
         successor,
         times,
         LoggedRewards(values, ours.per, ours.known, *ends),
         first.starts + second.starts,
         first.terminal | second.terminal,
-    )
-
-
-def with_labels_of_both(first: Pairs, second: Pairs) -> Pairs:
-    """Returns the pairs of both, with the labels that either has; if both have, they agree."""
-    return dataclasses.replace(
-        first,
-        state_labels=second.state_labels if first.state_labels is None else first.state_labels,
-        action_labels=second.action_labels if first.action_labels is None else first.action_labels,
     )
 
 
@@ -413,7 +409,7 @@ def describe_rewards(rewards: LoggedRewards) -> str:
     return f"{what}{ends} per {rewards.per}"
 
 
-def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
+def checked_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
     """Returns finite rewards of the right length; sums are 0 where nothing was observed."""
     arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
     observed, name = counts.observed, counts.reward_name
@@ -425,11 +421,11 @@ def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
                 f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected "
                 f"0{others}"
             )
-    ends = read_ends(rewards, values, observed, name)
+    ends = checked_extremes(rewards, values, observed, name)
     return LoggedRewards(arrays.freeze(values), rewards.per, rewards.known, *ends)
 
 
-def read_ends(
+def checked_extremes(
     rewards: LoggedRewards, values: FloatArray, observed: IntArray, name: Callable[[int], str]
 ) -> tuple[FloatArray, ...]:
     """Returns the least and the greatest rewards, once they are known to enclose the mean.

@@ -236,7 +236,9 @@ class DecisionLog(arrays.ByValue, Remembering):
             # Known per transition: kept for transitions never seen too, with a count of 0.
             shown = np.arange(pairs.num_pairs * size)
             times = np.bincount(key, minlength=shown.size)
-            logged = LoggedRewards(flat_cube(pairs, table), "transition", True)
+            shape = (pairs.num_states, pairs.num_actions, pairs.num_states)
+            rows = arrays.shaped("rewards", table, shape, InvalidLog)[pairs.state, pairs.action]
+            logged = LoggedRewards(rows.ravel(), "transition", True)
         else:
             shown, place = np.unique(key, return_inverse=True)
             times = np.bincount(place)
@@ -254,7 +256,7 @@ class DecisionLog(arrays.ByValue, Remembering):
             arrays.own(times),
             logged,
             np.bincount(self.starts, minlength=pairs.num_states),
-            ends_of(self),
+            terminal_states(self),
         )
 
     def episodes(self, which: object) -> DecisionLog:
@@ -387,14 +389,7 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
     return chosen.astype(np.int64)
 
 
-def flat_cube(pairs: Pairs, cube: AnyArray) -> FloatArray:
-    """Returns a table [S, A, S] as one row of length S for each enabled pair, flat."""
-    shape = (pairs.num_states, pairs.num_actions, pairs.num_states)
-    rows: FloatArray = arrays.shaped("rewards", cube, shape, InvalidLog)[pairs.state, pairs.action]
-    return rows.ravel()
-
-
-def ends_of(log: DecisionLog) -> BoolArray:
+def terminal_states(log: DecisionLog) -> BoolArray:
     """Returns the states [S] in which an episode terminated; none may have gone on there."""
     pairs = log.pairs
     over = np.zeros(pairs.num_states, np.bool_)

@@ -26,7 +26,7 @@ from surestep._json import converted, read_json
 from surestep._settings import Each
 from surestep.errors import InvalidModel
 from surestep.model.noun import noun
-from surestep.model.pairs import Labels, Pairs, dense_cube, number_of, places_of, read_noun
+from surestep.model.pairs import Labels, Pairs, dense_cube, index_of, places_of, read_noun
 
 
 def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
@@ -500,7 +500,7 @@ def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
             return values.astype(np.float64)
         initial = values.item()
     places = places_of(pairs.state_labels)
-    state = number_of("initial state", initial, places, pairs.num_states, InvalidModel)
+    state = index_of("initial state", initial, places, pairs.num_states, InvalidModel)
     distribution: FloatArray = np.eye(1, pairs.num_states, state)[0]
     return distribution
 
@@ -571,7 +571,6 @@ def read_marks(marks: object, num_states: int) -> Marks:
         if not isinstance(label, str):
             raise InvalidModel(f"a label of marks is {label!r}, expected a string")
     labels = tuple(sorted(given))
-    states = np.zeros((len(labels), num_states), np.bool_)
-    for row, label in enumerate(labels):
-        states[row] = arrays.booleans(f"mark {label!r}", given[label], (num_states,), InvalidModel)
-    return Marks(labels, arrays.own(states))
+    shape = (num_states,)
+    rows = [arrays.booleans(f"mark {x!r}", given[x], shape, InvalidModel) for x in labels]
+    return Marks(labels, arrays.own(np.array(rows, np.bool_).reshape(len(labels), num_states)))

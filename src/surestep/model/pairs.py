@@ -79,8 +79,8 @@ class Pairs(arrays.ByValue):
         size = arrays.numbers("pair offsets", self.offsets, InvalidModel).size
         arrays.keep(
             self,
-            state_labels=read_labels("state", self.state_labels, size - 1),
-            action_labels=read_labels("action", self.action_labels, self.num_actions),
+            state_labels=checked_labels("state", self.state_labels, size - 1),
+            action_labels=checked_labels("action", self.action_labels, self.num_actions),
         )
         owns = self.state_name, "action (a state that ends the episode has one without successors)"
         offsets = arrays.read_full_offsets(
@@ -349,7 +349,7 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
             )
 
 
-def read_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:
+def checked_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:
     """Returns labels as a tuple of distinct strings, one each; lazy ones stay lazy."""
     if labels is None or isinstance(labels, LazyLabels):
         return labels
@@ -373,7 +373,7 @@ def places_of(labels: Labels) -> dict[str, int]:
     return {label: number for number, label in enumerate(labels or ())}
 
 
-def number_of(
+def index_of(
     what: str,
     given: object,
     places: Mapping[str, int],

@@ -19,7 +19,7 @@ from surestep.model.pairs import (
     Pairs,
     check_same_pairs,
     in_labels,
-    number_of,
+    index_of,
     pairs_of,
     places_of,
     read_noun,
@@ -220,7 +220,7 @@ class Policy(arrays.ByValue):
     def __getitem__(self, state: int | str) -> FloatArray:
         """Returns the probabilities [A] of all actions in a state, given by number or label."""
         pairs = self.pairs
-        number = number_of("state", state, places_of(pairs.state_labels), pairs.num_states)
+        number = index_of("state", state, places_of(pairs.state_labels), pairs.num_states)
         run = slice(*pairs.offsets[number : number + 2])
         row: FloatArray = np.zeros(pairs.num_actions)
         row[pairs.action[run]] = self.probability[run]
@@ -304,7 +304,7 @@ def action_of_each_state(
     if isinstance(actions, Mapping):
         places = places_of(pairs.state_labels)
         given = {
-            number_of("a state of actions", state, places, pairs.num_states): action
+            index_of("a state of actions", state, places, pairs.num_states): action
             for state, action in actions.items()
         }
         for s, others in arrays.first_where(np.array([s not in given for s in states]), "state"):
@@ -315,7 +315,7 @@ def action_of_each_state(
     else:
         chosen = [actions(state) for state in (pairs.state_labels or states)]
     places = places_of(pairs.action_labels)
-    return [number_of("an action", action, places, pairs.num_actions) for action in chosen]
+    return [index_of("an action", action, places, pairs.num_actions) for action in chosen]
 
 
 @noun("policy.pairs.num_states", "value", "iterations", "error_bound")

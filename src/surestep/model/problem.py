@@ -485,24 +485,30 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     offsets, successor, (ours, theirs) = united(pairs, (counts, logged))
     times = np.zeros((2, successor.size), np.int64)
     times[0, ours], times[1, theirs] = counts.times, logged.times
-    must_agree("count", partial(transition_name, pairs, offsets, successor), *times)
-    must_agree("starts", pairs.state_name, counts.starts, logged.starts)
+    check_against_log("count", partial(transition_name, pairs, offsets, successor), *times)
+    check_against_log("starts", pairs.state_name, counts.starts, logged.starts)
     ended = logged.terminal & counts.terminal  # they may know of further ends
-    must_agree("terminal", pairs.state_name, ended.view(np.int8), logged.terminal.view(np.int8))
+    check_against_log(
+        "terminal", pairs.state_name, ended.view(np.int8), logged.terminal.view(np.int8)
+    )
     if rewards.known:
         return
     per_pair, size = rewards.per == "pair", rewards.values.size
     place = arrays.run_owners(logged.offsets) if per_pair else np.argsort(ours)[theirs]
     slack = SUM_SLACK * float(np.abs(log.reward).max())
     sums = np.bincount(place, logged.rewards.values, size)
-    must_agree("reward sum", counts.reward_name, rewards.values, sums, slack * counts.observed)
+    check_against_log(
+        "reward sum", counts.reward_name, rewards.values, sums, slack * counts.observed
+    )
     if rewards.least is not None and rewards.greatest is not None:
         least, greatest = (least_and_greatest(x, place, size) for x in logged.observed_rewards())
-        must_agree("least reward", counts.reward_name, rewards.least, least[0], slack)
-        must_agree("greatest reward", counts.reward_name, rewards.greatest, greatest[1], slack)
+        check_against_log("least reward", counts.reward_name, rewards.least, least[0], slack)
+        check_against_log(
+            "greatest reward", counts.reward_name, rewards.greatest, greatest[1], slack
+        )
 
 
-def must_agree(
+def check_against_log(
     what: str,
     name: Callable[[int], str],
     counted: AnyArray,
