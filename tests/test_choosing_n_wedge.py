@@ -33,7 +33,7 @@ from surestep.errors import CertificateRefused, InvalidParameter, NotConverged
 from surestep.model import Pairs
 from surestep.model.batch import ProblemBatch
 from surestep.model.known import Known
-from surestep.model.signals import Signal
+from surestep.model.problem import Signal
 from surestep.rehearsal import Rate
 
 VISITS = [1000, 42, 40, 38, 36, 34, 32, 30, 28, 26]

@@ -17,6 +17,7 @@ from surestep import (
     FiniteMDP,
     MDPBatch,
     Pairs,
+    Plan,
     Policy,
     Problem,
     certify,
@@ -28,12 +29,13 @@ from surestep import (
 from surestep._reprs import brief
 from surestep.algorithms import SPIBB
 from surestep.certificates import APriori
-from surestep.environments import make
+from surestep.environments import Benchmark, make
 from surestep.model.batch import CountsBatch, ProblemBatch
 from surestep.model.counts import LoggedRewards
 from surestep.model.mdp import Marks
 from surestep.model.successors import Successors
-from surestep.offpolicy import importance_weights
+from surestep.offpolicy import ImportanceWeights, importance_weights
+from surestep.planning import EvaluationBatch
 
 LONGEST = 200  # characters
 HOMES = ("model", "planning", "transforms", "rehearsal", "offpolicy", "algorithms")
@@ -102,6 +104,16 @@ def test_nouns_print_in_a_line(instances):
         assert len(text) <= LONGEST, text
         assert "\n" not in text
         assert "array" not in text
+
+
+def test_nouns_are_tables_in_notebooks(instances):
+    for noun in instances:
+        if not isinstance(noun, (Benchmark, ImportanceWeights, EvaluationBatch)):
+            html = noun._repr_html_()
+            assert html.startswith(f"<table><caption>{type(noun).__name__}</caption><tr>"), html
+            assert html.count("<tr>") == html.count("<th>")
+    plan = next(noun for noun in instances if isinstance(noun, Plan))
+    assert "<th>error bound</th>" in plan._repr_html_()
 
 
 def test_what_is_printed():

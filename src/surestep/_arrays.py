@@ -91,7 +91,8 @@ def whole_numbers(
         return array.astype(np.int64, copy=False)
     for i, others in first_where(wrong, "value"):
         raise error(
-            f"{name}{at(array, i, describe)} is {array.flat[i]}, expected a whole number{others}"
+            f"{name}{entry_name(array, i, describe)} is {array.flat[i]}, expected a whole "
+            f"number{others}"
         )
     return array.astype(np.int64, copy=False)
 
@@ -102,7 +103,9 @@ def booleans(name: str, values: object, shape: tuple[int, ...], error: ErrorType
     if array.dtype == np.bool_:
         return array
     for i, others in first_where((array != 0) & (array != 1), "value"):
-        raise error(f"{name}{at(array, i)} is {array.flat[i]}, expected True or False{others}")
+        raise error(
+            f"{name}{entry_name(array, i)} is {array.flat[i]}, expected True or False{others}"
+        )
     return array.astype(np.bool_, copy=False)
 
 
@@ -112,6 +115,7 @@ def indices(
     below: int,
     error: ErrorType,
     describe: Describe = None,
+    *,
     least: int = 0,
 ) -> IndexArray:
     """Returns flat indices `least` ≤ i < `below` in 32 bits: the caller's own, or frozen."""
@@ -138,7 +142,9 @@ def check_within(
     if least == -LARGEST_DOUBLE:
         wanted = "a finite number"
     for i, others in first_where(~((array >= least) & (array <= most)), "value"):
-        raise error(f"{name}{at(array, i, describe)} is {array.flat[i]}, expected {wanted}{others}")
+        raise error(
+            f"{name}{entry_name(array, i, describe)} is {array.flat[i]}, expected {wanted}{others}"
+        )
 
 
 def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: ErrorType) -> AnyArray:
@@ -148,7 +154,7 @@ def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: Err
     return array
 
 
-def at(array: AnyArray, flat_index: int, describe: Describe = None) -> str:
+def entry_name(array: AnyArray, flat_index: int, describe: Describe = None) -> str:
     """Returns the place of an entry in words: ' of state 3, action 1' or '[3, 1]'."""
     if describe is not None:
         return f" of {describe(flat_index)}"

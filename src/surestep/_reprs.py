@@ -34,7 +34,9 @@ def short_repr(*names: str) -> Callable[[object], str]:
     attributes = {name.rpartition(".")[2]: attrgetter(name) for name in names}
 
     def __repr__(self: object) -> str:
-        values = {name: rounded(name, attribute(self)) for name, attribute in attributes.items()}
+        values = {
+            name: rounded_down(name, attribute(self)) for name, attribute in attributes.items()
+        }
         words = [f"{name}={brief(value)}" for name, value in values.items() if value is not None]
         return f"{type(self).__name__}({', '.join(words)})"
 
@@ -49,7 +51,9 @@ def short_html(*names: str) -> Callable[[object], str]:
     attributes = {name.rpartition(".")[2]: attrgetter(name) for name in names}
 
     def _repr_html_(self: object) -> str:
-        values = {name: rounded(name, attribute(self)) for name, attribute in attributes.items()}
+        values = {
+            name: rounded_down(name, attribute(self)) for name, attribute in attributes.items()
+        }
         cells = {name.replace("_", " "): in_cell(value) for name, value in values.items()}
         rows = [(name, cell) for name, cell in cells.items() if cell]
         return html_table(type(self).__name__, rows)
@@ -57,7 +61,7 @@ def short_html(*names: str) -> Callable[[object], str]:
     return _repr_html_
 
 
-def rounded(name: str, value: object) -> object:
+def rounded_down(name: str, value: object) -> object:
     """Returns a lower bound rounded down, so that it stays one, and anything else as it is."""
     if name != "lower" or not isinstance(value, float):
         return value
@@ -106,13 +110,13 @@ def brief(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def frame_of(columns: Mapping[str, Any]) -> Any:
-    """Returns these columns as a table of the first of pandas, polars, Arrow that is installed."""
-    for library, maker in LIBRARIES.items():
+def frame_of(columns: Mapping[str, Any], libraries: Iterable[str] = LIBRARIES) -> Any:
+    """Returns these columns as a table of the first of the libraries that is installed."""
+    for library in libraries:
         if find_spec(library) is not None:
             plain = {name: values.tolist() for name, values in columns.items()}
-            return getattr(import_module(library), maker)(plain)
+            return getattr(import_module(library), LIBRARIES[library])(plain)
     raise MissingExtra(
-        f"a table in memory needs one of {', '.join(LIBRARIES)}, and none is installed; install "
+        f"a table in memory needs one of {', '.join(libraries)}, and none is installed; install "
         "one with: pip install pandas"
     )

@@ -1,4 +1,4 @@
-"""Logs and counts drawn from a known MDP: what a policy would have recorded there."""
+"""Draws logs and counts of a policy in a known MDP."""
 
 from __future__ import annotations
 
@@ -26,11 +26,39 @@ STEPS_AT_ONCE = 4_000_000  # transitions that are kept before they are put toget
 def sample_log(
     mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator | int
 ) -> DecisionLog:
-    """Episodes of `policy` in the model, each from its own start, truncated after `horizon` steps.
+    """Draws a log of episodes of a policy in a known model.
 
-    An episode terminates when it enters a state whose pairs are all without successors; nobody
-    decides there. So a log cannot show an action that ends the episode anywhere else, nor a reward
-    that is earned at the end: models in which the policy may come to either are refused.
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model; each episode starts by its start distribution.
+    policy : Policy
+        The policy that acts.
+    episodes : int
+        The number of episodes.
+    horizon : int
+        Episodes are truncated after so many steps.
+    rng : numpy.random.Generator or int
+        The source of randomness, or a seed for one.
+
+    Returns
+    -------
+    DecisionLog
+        An episode terminates when it enters a state whose pairs are all without successors; nobody
+        decides there.
+
+    Raises
+    ------
+    InvalidModel
+        If the policy may take an action that ends the episode anywhere else, or earn a reward at
+        the end: no log can show either.
+
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense([[[0.9, 0.1]], [[0.5, 0.5]]], [[0.0], [1.0]], 0.9)
+    >>> policy = surestep.Policy.uniform(mdp)
+    >>> surestep.sample_log(mdp, policy, episodes=100, horizon=10, rng=1)
+    DecisionLog(num_episodes=100, num_steps=1000, num_states=2, num_actions=1)
     """
     arrays.expect("mdp", mdp, FiniteMDP)
     arrays.expect("policy", policy, Policy)
@@ -45,7 +73,8 @@ def sample_log(
     taken: list[IntArray] = []
     missing = episodes
     while missing > 0:
-        steps, transitions = np.empty(missing, np.int64), np.empty(room, np.int64)
+        steps = np.empty(missing, np.int64)
+        transitions = np.empty(room, np.int64)
         done = simulate(rng, sums, horizon, steps, transitions)
         lengths.append(steps[:done])
         taken.append(transitions[: steps[:done].sum()].copy())
@@ -99,7 +128,7 @@ def summed(
     return sums
 
 
-def ends_of(mdp: FiniteMDP) -> BoolArray:
+def end_states(mdp: FiniteMDP) -> BoolArray:
     """Returns the states [S] without any successor, in which an episode is over."""
     leading_on = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
     over: BoolArray = arrays.run_sums(leading_on, mdp.pairs.offsets) == 0
@@ -108,7 +137,9 @@ def ends_of(mdp: FiniteMDP) -> BoolArray:
 
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
     """Returns the states [S] without any successor; refuses ends that no log can show."""
-    pairs, over, ending = mdp.pairs, ends_of(mdp), arrays.run_lengths(mdp.offsets) == 0
+    pairs = mdp.pairs
+    over = end_states(mdp)
+    ending = arrays.run_lengths(mdp.offsets) == 0
     for k, others in arrays.first_where(
         ending & (policy.probability > 0) & ~over[pairs.state], "pair"
     ):
@@ -168,10 +199,43 @@ class CountSampler:
 def sample_counts(
     mdp: FiniteMDP, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator | int
 ) -> Counts:
-    """Draws the counts of `sample_log(…)` from the same law, at a cost that hardly grows with E.
+    """Draws the counts of a log by the same law as `sample_log`, fast for any number of episodes.
 
-    The trajectories are exchangeable, so how many of them are in each state is all that is carried
-    through time, and split by multinomial draws over actions and successors.
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model; each episode starts by its start distribution.
+    policy : Policy
+        The policy that acts.
+    episodes : int
+        The number of episodes.
+    horizon : int
+        Episodes are truncated after so many steps.
+    rng : numpy.random.Generator or int
+        The source of randomness, or a seed for one.
+
+    Returns
+    -------
+    Counts
+        The counts, with the sums of rewards.
+
+    Raises
+    ------
+    InvalidModel
+        As `sample_log` does.
+
+    Notes
+    -----
+    Trajectories are exchangeable. So only the number of them in each state is carried through time,
+    and split by multinomial draws over actions and successors.
+
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense([[[0.9, 0.1]], [[0.5, 0.5]]], [[0.0], [1.0]], 0.9)
+    >>> policy = surestep.Policy.uniform(mdp)
+    >>> counts = surestep.sample_counts(mdp, policy, episodes=10**9, horizon=10, rng=1)
+    >>> int(counts.visits.sum())
+    10000000000
     """
     arrays.expect_count("episodes", episodes)
     arrays.expect_count("horizon", horizon)

@@ -34,7 +34,7 @@ from surestep.environments import make
 from surestep.errors import CertificateRefused
 from surestep.model import Statement
 from surestep.model.counts import Counts
-from surestep.model.signals import Signal
+from surestep.model.problem import Signal
 from surestep.results.advantage_intervals import gain_interval
 
 LEARNS = Stitched(series=96)

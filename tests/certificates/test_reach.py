@@ -20,7 +20,8 @@ from surestep.certificates import Posterior, Robust, Stitched, certify, drawn
 from surestep.certificates.certifying import certify_many, choosing_bounds, verify
 from surestep.certificates.drawn import draw_chunk, expected_cells, room_for
 from surestep.certificates.posterior import model_draws, posterior_gains
-from surestep.model.signals import Reach, reaching, stopped
+from surestep.model.problem import Reach
+from surestep.model.signals import reaching, stopped
 
 DELTA, N = 0.1, 4
 START, MIDDLE, UNSAFE, END, HIDDEN = range(5)

@@ -14,7 +14,7 @@ from surestep.checks.check import GivenLog
 from surestep.checks.model_returns import SAME, trail_of, walked
 from surestep.checks.model_returns import check as model_check
 from surestep.kernels.shuffles import room_to_walk, walk_trails
-from surestep.model.problem import estimate_behavior, estimate_mdp
+from surestep.model.estimates import estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import evaluate
 
 RARE = 1e-4  # the chance that a test of rates fails although all is right

@@ -176,7 +176,7 @@ MISTAKES = {
         ),
         # starts
         (lambda: model(initial=-1), "initial state is -1, expected 0 to 1"),
-        (lambda: model(initial=0.5), "initial is 0.5, expected a state or a distribution"),
+        (lambda: model(initial=0.5), "initial state is 0.5, expected 0 to 1"),
         (lambda: model(initial=[0.5, 0.25]), "of the initial distribution sum to 0.75, expected 1"),
         (lambda: model(initial=[1.5, -0.5], **LABELS), "initial of state 'home' is -0.5"),
         (lambda: model(initial=[math.nan, 1.0], **LABELS), "initial of state 'ward' is nan"),
@@ -238,8 +238,8 @@ MISTAKES = {
             for wrong in ((0.0,), 5.0, None, "abc")
         ),
         (lambda: problem(value_bounds=(1.0, 0.0)), "expected the lower one first"),
-        (lambda: problem(behavior=None), "behavior is None, expected Policy"),
-        (lambda: problem("log"), "counts is 'log', expected Counts"),
+        (lambda: problem(behavior=None), "behavior is of type NoneType, expected Policy"),
+        (lambda: problem("log"), "counts is of type str, expected Counts"),
         (lambda: problem(log="log"), "log is 'log', expected DecisionLog or None"),
         (lambda: estimate_mdp(None, 0.9), "counts is of type NoneType, expected Counts"),
         *(

@@ -128,6 +128,14 @@ def test_counts_hold_what_their_tables_say(log):
     assert found.rewards.known == (word == "rewards")
 
 
+@given(table=count_tables())
+def test_the_table_of_counts_gives_the_counts_back(table):
+    enabled = table.any(axis=2) | (np.arange(table.shape[1]) == 0)
+    counts = Counts.from_dense(table, reward_sums=np.zeros(table.shape[:2]), enabled=enabled)
+    assert counts.dense().dtype == np.int64
+    assert np.array_equal(counts.dense(), table)
+
+
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, np.float16, np.float32, np.float64])
 def test_whole_numbers_of_any_type_are_counts(kind):
     table = np.array([[[1, 0]], [[0, 1]]])

@@ -16,8 +16,8 @@ from numpy.testing import assert_allclose
 
 from support.problems import uniform_problem
 from support.strategies import all_pairs, decision_logs
-from surestep import Counts, DecisionLog, Pairs, estimate_mdp
-from surestep.errors import InvalidLog
+from surestep import Counts, DecisionLog, Pairs, _reprs, estimate_mdp
+from surestep.errors import InvalidLog, MissingExtra
 from surestep.model import LoggedRewards
 
 WHOLE = st.integers(-9, 9).map(float)
@@ -272,3 +272,42 @@ def test_the_least_and_the_greatest_rewards_are_those_of_any_parts_together(log,
         for together in (parts[0] + parts[1], parts[1] + parts[0]):
             assert np.array_equal(together.rewards.least, counts.rewards.least)
             assert np.array_equal(together.rewards.greatest, counts.rewards.greatest)
+
+
+# ---- a log as a table in memory ------------------------------------------------------------------
+
+
+@given(log=decision_logs(), labelled=st.booleans())
+def test_a_frame_has_the_rows_of_the_log(log, labelled):
+    pandas = pytest.importorskip("pandas")
+    if labelled:
+        pairs = replace(
+            log.pairs,
+            state_labels=tuple(f"s{s}" for s in range(log.pairs.num_states)),
+            action_labels=tuple(f"a{a}" for a in range(log.pairs.num_actions)),
+        )
+        log = replace(log, pairs=pairs)
+    frame = log.to_pandas()
+    assert type(frame) is pandas.DataFrame
+    assert len(log) == len(frame) == log.num_steps
+    state, action = ("s{}".format, "a{}".format) if labelled else (int, int)
+    lengths = np.diff(log.episode_offsets)
+    assert frame["episode"].tolist() == np.repeat(np.arange(lengths.size), lengths).tolist()
+    assert frame["step"].tolist() == log.step.tolist()
+    assert frame["state"].tolist() == list(map(state, log.state))
+    assert frame["action"].tolist() == list(map(action, log.action))
+    assert frame["reward"].tolist() == log.reward.tolist()
+    for found, led in zip(frame["next_state"].tolist(), log.next_state, strict=True):
+        assert pandas.isna(found) if labelled and led < 0 else found == state(led)
+    assert frame["terminated"].tolist() == log.terminated.tolist()
+    assert frame["truncated"].tolist() == log.truncated.tolist()
+    assert ("propensity" in frame) == (log.propensity is not None)
+
+
+def test_a_frame_has_propensities_and_needs_pandas(monkeypatch):
+    log = log_of()
+    chances = np.full(log.num_steps, 0.5)
+    assert (replace(log, propensity=chances).to_pandas()["propensity"] == 0.5).all()
+    monkeypatch.setattr(_reprs, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="needs one of pandas, and none is installed"):
+        log.to_pandas()

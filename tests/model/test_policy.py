@@ -1,6 +1,7 @@
 """Policy: tables in and out, and the ways to make one."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from surestep import (
     performance,
 )
 from surestep.algorithms import SPIBB
+from surestep.errors import InvalidParameter, InvalidPolicy
 from surestep.model.policy import policy_of
 
 TWO_BY_TWO = Pairs.full(2, 2)
@@ -73,6 +75,78 @@ def test_a_deterministic_policy_takes_the_action_it_is_told(data):
     actions = [int(data.draw(st.sampled_from(np.flatnonzero(row)))) for row in pairs.enabled()]
     table = Policy.deterministic(pairs, actions).dense()
     assert np.array_equal(table, np.eye(pairs.num_actions)[actions])
+
+
+@given(data=st.data(), labelled=st.booleans())
+def test_arrays_dicts_and_functions_make_the_same_deterministic_policy(data, labelled):
+    pairs = data.draw(all_pairs())
+    states, actions = range(pairs.num_states), range(pairs.num_actions)
+    if labelled:
+        states, actions = [f"s{s}" for s in states], [f"a{a}" for a in actions]
+        pairs = replace(pairs, state_labels=tuple(states), action_labels=tuple(actions))
+    numbers = [int(data.draw(st.sampled_from(np.flatnonzero(row)))) for row in pairs.enabled()]
+    named = [actions[a] for a in numbers]
+    expected = Policy.deterministic(pairs, numbers)
+    for chosen in (
+        dict(zip(states, named, strict=True)),
+        dict(zip(states, numbers, strict=True)),
+        dict(enumerate(named)),
+        lambda state: named[states.index(state)],
+        lambda state: numbers[states.index(state)],
+    ):
+        assert Policy.deterministic(pairs, chosen) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "actions", "words"),
+    [
+        (InvalidPolicy, {0: 1}, "actions gives none to state 1, expected one for every state"),
+        (InvalidParameter, {0: 1, 1: 0, 2: 0}, "a state of actions is 2, expected 0 to 1"),
+        (InvalidParameter, {0: 1, "ward": 0}, "a state of actions is 'ward', expected 0 to 1"),
+        (InvalidParameter, lambda state: None, "an action is None, expected 0 to 1"),
+        (InvalidParameter, {0: True, 1: 0}, "an action is True, expected 0 to 1"),
+        (InvalidParameter, {0: 0.5, 1: 0}, "an action is 0.5, expected 0 to 1"),
+    ],
+)
+def test_a_dict_or_function_that_gives_no_policy_is_refused(error, actions, words):
+    with pytest.raises(error, match=words):
+        Policy.deterministic(TWO_BY_TWO, actions)
+
+
+@given(data=st.data())
+def test_a_state_gives_its_row_of_the_table(data):
+    policy = data.draw(policies(data.draw(all_pairs())))
+    table = policy.dense()
+    for s, row in enumerate(table):
+        assert np.array_equal(policy[s], row)
+    assert np.array_equal(list(policy), table)
+
+
+def test_a_state_is_given_by_number_or_label():
+    labelled = Policy.from_dense(Pairs.full(2, 1, state_labels=("a", "b")), [[1.0], [1.0]])
+    assert labelled["b"].tolist() == labelled[1].tolist() == [1.0]
+    for state in ("c", 2, -1, 0.5, None):
+        with pytest.raises(InvalidParameter, match="expected 0 to 1, or a label"):
+            labelled[state]
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_draws_are_enabled_actions_and_depend_on_the_seed_alone(data, seed):
+    pairs = data.draw(all_pairs())
+    policy = data.draw(policies(pairs))
+    state = data.draw(st.integers(0, pairs.num_states - 1))
+    action = policy.sample(state, seed)
+    assert type(action) is int
+    assert policy[state][action] > 0
+    assert action == policy.sample(state, np.random.default_rng(seed))
+
+
+def test_draws_are_as_frequent_as_the_policy_says():
+    policy = Policy.from_dense(RAGGED, [[0.25, 0.0, 0.75], [0.0, 1.0, 0.0]])
+    rng = np.random.default_rng(5)
+    drawn = np.bincount([policy.sample(0, rng) for _ in range(4000)], minlength=3)
+    assert drawn[1] == 0
+    assert abs(drawn[0] / 4000 - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 4000)
 
 
 @given(data=st.data())

@@ -1,5 +1,7 @@
 """Problem: what it demands of its parts, and what the rules for unseen pairs mean."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,11 +9,11 @@ from hypothesis import strategies as st
 
 from support.frozen import arrays_of
 from support.problems import problem_of
-from support.strategies import counts
-from surestep import Counts, Improvement, MDPBatch, Plan, Policy, estimate_mdp, evaluate
+from support.strategies import counts, policies
+from surestep import Counts, Improvement, MDPBatch, Plan, Policy, Problem, estimate_mdp, evaluate
 from surestep.algorithms.contract import valued_at_lowest
 from surestep.algorithms.pessimistic import estimate_with_known_rewards
-from surestep.errors import NeverEnds
+from surestep.errors import InvalidPolicy, NeverEnds
 from surestep.rehearsal.completion import completed
 from surestep.transforms import two_successor
 
@@ -70,6 +72,17 @@ def test_value_bounds_may_be_whole_numbers_or_a_list():
     assert all(type(bound) is float for bound in problem.value_bounds)
 
 
+@given(data=st.data())
+def test_a_behavior_may_be_a_table_or_a_flat_array(data):
+    log = data.draw(counts())
+    policy = data.draw(policies(log.pairs))
+    for table in (policy.dense(), policy.dense().tolist(), policy.probability):
+        problem = Problem(counts=log, behavior=table, discount=0.9, value_bounds=(-1.0, 1.0))
+        assert problem.behavior == policy
+    with pytest.raises(InvalidPolicy, match="sum to"):
+        replace(problem, behavior=2 * policy.dense())
+
+
 def test_at_discount_one_policies_that_never_end_have_no_value():
     endless = problem_of(Counts.from_dense([[[1]]], rewards=[[0.0]]), discount=1).estimate()
     with pytest.raises(NeverEnds, match="state 0 never ends under the policy"):
@@ -82,7 +95,7 @@ def test_at_discount_one_policies_that_never_end_have_no_value():
             estimate_with_known_rewards(changed),
             completed(changed, "self-loop"),
             two_successor(changed.estimate()).mdp,
-            two_successor(changed.estimate()).original(),
+            two_successor(changed.estimate()).original,
             MDPBatch.from_models([changed.estimate()]).model(0),
         )
         assert [estimate.endless for estimate in estimates] == [None] * len(estimates)

@@ -18,7 +18,8 @@ from surestep.errors import (
     RefutedBounds,
 )
 from surestep.model import Statement
-from surestep.model.statements import OWN_WORDS, SENTENCES, STOPPING, statement_from_json, values_of
+from surestep.model.certificate import StatementFile, stated
+from surestep.model.statements import OWN_WORDS, SENTENCES, STOPPING, value_names
 
 SOURCE = Path(surestep.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs" / "codes"
@@ -32,7 +33,7 @@ EXAMPLES = {  # values that a sentence can be made of, by name; others are 3
 
 def example(code):
     """A statement of this code."""
-    return Statement(code, {name: EXAMPLES.get(name, 3) for name in values_of(code)})
+    return Statement(code, {name: EXAMPLES.get(name, 3) for name in value_names(code)})
 
 
 def is_refusal(code):
@@ -47,7 +48,7 @@ def explained(table):
 
 
 def test_the_docs_explain_each_code_once_assumptions_with_their_values():
-    said = [(code, values_of(code)) for code in SENTENCES if not is_refusal(code)]
+    said = [(code, value_names(code)) for code in SENTENCES if not is_refusal(code)]
     table = [(row["code"], row["values"].split()) for row in explained("assumptions.csv")]
     assert sorted(table) == sorted(said)
     refusals = [row["code"] for row in explained("refusals.csv")]
@@ -87,13 +88,19 @@ def test_a_code_is_a_few_words_and_its_sentence_no_other_one_has():
     assert all(re.fullmatch(r"[A-Z].*\.|[a-z].*[,;] expected .*[^.]", said) for said in sentences)
 
 
+def from_file(content):
+    """The statement that a file holds."""
+    (statement,) = stated("notes", [StatementFile(**content)])
+    return statement
+
+
 @pytest.mark.parametrize("code", SENTENCES)
 def test_statements_are_kept_by_pickles_copies_and_json(code):
     statement = example(code)
     for again in (
         pickle.loads(pickle.dumps(statement)),  # noqa: S301
         copy.deepcopy(statement),
-        statement_from_json("it", statement.to_json()),
+        from_file(statement.to_json()),
     ):
         assert again == statement
         assert (str(again), repr(again)) == (str(statement), repr(statement))
@@ -147,7 +154,7 @@ def test_what_makes_no_sentence_is_refused(code, values, message):
 
 def test_a_statement_outlives_its_wording():
     content = Statement("behavior-estimated").to_json()
-    former = statement_from_json("notes[2]", content | {"sentence": "As it was worded before."})
+    former = from_file(content | {"sentence": "As it was worded before."})
     assert former.to_json() == content
 
 
@@ -156,13 +163,13 @@ ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.te
 
 @given(code=st.sampled_from(sorted(SENTENCES)), data=st.data())
 def test_any_values_make_a_sentence_or_are_refused(code, data):
-    values = {name: data.draw(ANYTHING) for name in values_of(code)}
+    values = {name: data.draw(ANYTHING) for name in value_names(code)}
     try:
         statement = Statement(code, values)
     except InvalidCertificate:
         return
     assert str(statement)
-    assert statement_from_json("it", statement.to_json()) == statement
+    assert from_file(statement.to_json()) == statement
 
 
 # ---- no code looks into sentences ----------------------------------------------------------------

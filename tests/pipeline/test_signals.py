@@ -20,7 +20,7 @@ from surestep.io import read_counts, read_log, write_counts
 from surestep.io.counts.labelled import merge_counts
 from surestep.model import Statement
 from surestep.model.known import Known
-from surestep.model.signals import Signal
+from surestep.model.problem import Signal
 from surestep.model.statements import WITHIN_SEEN
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.explain import ActionReason, Explanation, in_words

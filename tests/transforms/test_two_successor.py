@@ -150,7 +150,7 @@ def products(split):
     trees, share = split.trees, split.mdp.probability
     first, states = trees.original.num_pairs, trees.original.num_states
     reached = np.ones(first + trees.num_auxiliary)  # of each row, which comes after its parent's
-    found = np.zeros(split.made_of.successor.size)
+    found = np.zeros(split.original.successor.size)
     for row in range(reached.size):
         for t in range(*trees.offsets[row : row + 2]):
             if trees.origin[t] >= 0:
@@ -165,21 +165,21 @@ def test_the_original_mdp_comes_back(data, mdp, k):
     goal = data.draw(st.lists(st.booleans(), min_size=mdp.num_states, max_size=mdp.num_states))
     mdp = replace(mdp, marks={"goal": np.array(goal)})
     split = k_successor(mdp, k)
-    assert split.original() == mdp
+    assert split.original == mdp
     assert split.mdp.marks["goal"].tolist() == [*goal, *[False] * split.trees.num_auxiliary]
     # Theorem 1: the products along paths are the probabilities.
     np.testing.assert_allclose(products(split), mdp.probability, rtol=1e-12, atol=0)
     policy = data.draw(policies(mdp.pairs))
     assert split.lower(split.lift(policy)) == policy
     again = pickle.loads(pickle.dumps(split))  # noqa: S301
-    assert again.original() == mdp
+    assert again.original == mdp
     assert not again.trees.origin.flags.writeable
 
 
 @given(st.data(), counts(max_states=5), SHAPES)
 def test_the_original_counts_come_back_exactly(data, logged, k):
     split = k_successor(logged, k)
-    assert split.original() == logged
+    assert split.original == logged
     leaf = split.trees.origin >= 0
     assert (split.counts.times[leaf] == logged.times[split.trees.origin[leaf]]).all()
     assert run_lengths(split.counts.offsets).max() <= k

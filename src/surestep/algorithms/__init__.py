@@ -27,7 +27,7 @@ from surestep.algorithms.spibb import (
     RMin,
     TwoSuccessorSPIBB,
 )
-from surestep.model.problem import estimate_behavior
+from surestep.model.estimates import estimate_behavior
 
 __all__ = [
     "ALGORITHMS",

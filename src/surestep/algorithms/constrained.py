@@ -45,8 +45,8 @@ from surestep.algorithms.provable import (
 )
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
-from surestep.model.signals import Reach, Signal, stopped
+from surestep.model.problem import Improvement, Problem, Reach, Signal
+from surestep.model.signals import stopped
 from surestep.planning.evaluation import evaluate_with_bound, occupancy
 
 TRIES = 8  # programs, each of which asks for more where the policy of the last one broke a limit

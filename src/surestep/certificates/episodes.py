@@ -11,7 +11,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, IntArray
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.log import UNKNOWN, DecisionLog, ends_of, least_and_greatest
+from surestep.model.log import UNKNOWN, DecisionLog, least_and_greatest, terminal_states
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
@@ -107,9 +107,9 @@ def split_of(certifier: Any) -> tuple[float, int | None]:
 
 def known_ends(problem: Problem, part: DecisionLog) -> BoolArray:
     """The states [S] in which episodes end, by what a part of the log and the problem say."""
-    ends = ends_of(part)
+    ends = terminal_states(part)
     if problem.log is not None:
-        ends = ends | (problem.counts.terminal & ~ends_of(problem.log))
+        ends = ends | (problem.counts.terminal & ~terminal_states(problem.log))
     if problem.support is not None:
         ends = ends | problem.support.ends()
     return ends

@@ -42,8 +42,8 @@ from surestep.certificates.uncertainty import unknown_parts
 from surestep.errors import CertificateRefused, NeverEnds, NotConverged
 from surestep.model.certificate import Certificate, SignalClaim
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
-from surestep.model.signals import Signal, stopped
+from surestep.model.problem import Problem, Signal
+from surestep.model.signals import stopped
 from surestep.model.statements import Statement
 from surestep.planning.evaluation import performance
 from surestep.planning.reaching import reachability

@@ -27,10 +27,11 @@ from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows, st
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
+from surestep.model.estimates import estimate_mdp
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem, estimate_mdp
+from surestep.model.problem import Problem
 from surestep.model.signals import stopped
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors

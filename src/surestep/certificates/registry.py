@@ -24,8 +24,7 @@ from surestep.extensions import Shelf, missing_in
 from surestep.model.certificate import NO_CLAIM, Certificate, Standing
 from surestep.model.known import Known, ends
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
-from surestep.model.signals import Signal
+from surestep.model.problem import Problem, Signal
 from surestep.model.statements import STOPPING, Statement
 
 

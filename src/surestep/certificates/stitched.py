@@ -112,10 +112,11 @@ from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertai
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Tails
 from surestep.model.certificate import Certificate
+from surestep.model.estimates import estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem, estimate_behavior
+from surestep.model.problem import Problem
 from surestep.model.signals import stopped
 from surestep.model.statements import Scalar, Statement
 

@@ -15,7 +15,7 @@ from surestep._arrays import FloatArray
 from surestep.environments.benchmark import Benchmark
 from surestep.environments.registry import PUBLISHED, make
 from surestep.errors import InvalidParameter, MissingExtra, install
-from surestep.sampling import ends_of
+from surestep.sampling import end_states
 
 try:
     import gymnasium
@@ -51,7 +51,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         self.mdp = mdp = self.benchmark.mdp  # for `surestep.io.from_gymnasium`
         self.observation_space = Discrete(mdp.num_states)
         self.action_space = Discrete(mdp.pairs.num_actions)
-        self._over = ends_of(mdp)
+        self._over = end_states(mdp)
         self._state: int | None = None
         self._steps = 0
         self._horizon = self.benchmark.horizon or math.inf

@@ -32,11 +32,32 @@ LEAST_TASKS = 1_000  # fewer of them leave most of a GPU idle
 
 @contextmanager
 def device(name: Device) -> Iterator[None]:
-    """Makes kernels run on this machine: "cpu", "cuda" (a GPU), or "auto" (a GPU where it helps).
+    """Chooses the device that kernels run on, inside a `with` statement.
 
-    With "cuda" a GPU that cannot be used is an error, at once; with "auto" the processor does its
-    work, and a warning says why. Without this, the environment variable SURESTEP_DEVICE decides,
-    and where there is none, "auto".
+    Elsewhere the environment variable SURESTEP_DEVICE decides, and without it "auto".
+
+    Parameters
+    ----------
+    name : {"cpu", "cuda", "auto"}
+        The processor, a GPU, or a GPU where it helps. With "auto" the processor does the work of a
+        GPU that cannot be used, and a warning says why.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Raises
+    ------
+    DeviceUnavailable
+        At once, if "cuda" is asked for and there is no GPU that can be used.
+
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense([[[1.0]]], [[1.0]], discount=0.5)
+    >>> with surestep.device("cpu"):
+    ...     surestep.evaluate(mdp, [[1.0]])
+    array([2.])
     """
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = name

@@ -3,12 +3,13 @@
 from surestep.model.batch import CountsBatch, MDPBatch, ProblemBatch
 from surestep.model.certificate import Certificate, SignalClaim, certificate_schema
 from surestep.model.counts import Counts, LoggedRewards
+from surestep.model.estimates import estimate_behavior, estimate_mdp
 from surestep.model.log import DecisionLog
 from surestep.model.mdp import DenseMDP, FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Plan, Policy
-from surestep.model.problem import Improvement, Problem, estimate_behavior, estimate_mdp
-from surestep.model.signals import Reach, Signal, reaching
+from surestep.model.problem import Improvement, Problem, Reach, Signal
+from surestep.model.signals import reaching
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 

@@ -1,4 +1,4 @@
-"""Many models, or data sets and their problems, of one shape: arrays with a leading axis."""
+"""Batches: many models, data sets or problems of one shape, as arrays with a leading axis."""
 
 from __future__ import annotations
 
@@ -10,23 +10,45 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
-from surestep._reprs import short_repr
 from surestep._settings import Each
 from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch
 from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP, read_initial
+from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs, read_noun, united
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, UnseenRule, most_actions
 
 
+@noun("num_models", "num_states", "pairs.num_pairs", "discount")
 @dataclass(frozen=True, slots=True, eq=False)
 class MDPBatch:
     """B models over one set of pairs and successors, for `evaluate_batch` and `optimal_batch`.
 
-    A row of zeros ends the episode in that model: models estimated from different data sets share
-    the successors that any of them has seen. The expected rewards are part of the model as they
-    are: what was lost when they were rounded is not in any error bound.
+    Parameters
+    ----------
+    pairs : Pairs
+        The enabled actions of each state.
+    offsets : array of int [K+1]
+        Pair k owns the transitions `offsets[k]` … `offsets[k+1] − 1`.
+    successor : array of int [T]
+        The state that each transition leads to in any of the models.
+    probability : array of float [B, T]
+        The probabilities; a row of zeros ends the episode in that model.
+    expected_reward : array of float [B, K]
+        The expected rewards of pairs. Error bounds take them as exact.
+    discount : array of float [K]
+        The discount of each pair, from 0 to 1.
+    initial : array of float [S]
+        The start distribution.
+
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense([[[1.0], [1.0]]], [[0.0, 1.0]], discount=0.5)
+    >>> batch = surestep.MDPBatch.from_models([mdp, mdp.with_rewards([[3.0, 0.0]])])
+    >>> surestep.optimal_batch(batch).value
+    array([[2.],
+           [6.]])
     """
 
     pairs: Pairs
@@ -37,14 +59,10 @@ class MDPBatch:
     discount: Annotated[FloatArray, Each("K", 0, 1)]
     initial: FloatArray  # [S]
 
-    __repr__ = short_repr("num_models", "num_states", "pairs.num_pairs", "discount")
-
-    __setstate__ = arrays.restore_frozen
-
     def __post_init__(self) -> None:
-        """Checks everything once and freezes the arrays."""
         read_noun(self, InvalidModel)
-        pairs, remedy = self.pairs, " (or 0, to end the episode)"
+        pairs = self.pairs
+        remedy = " (or 0, to end the episode)"
         words = RunWords("transition probabilities", "row", pairs.pair_name, remedy, "model")
         arrays.keep(
             self,
@@ -56,9 +74,17 @@ class MDPBatch:
 
     @classmethod
     def from_models(cls, models: Sequence[FiniteMDP]) -> MDPBatch:
-        """Returns the batch of models with the same pairs, discounts and start.
+        """Makes the batch of several models.
 
-        Their successors may differ: the batch has those of all of them.
+        Parameters
+        ----------
+        models : sequence of FiniteMDP
+            Models with the same pairs, discounts and start; their successors may differ.
+
+        Returns
+        -------
+        MDPBatch
+            It has the successors of all of them.
         """
         wrong = not isinstance(models, Sequence) or len(models) == 0
         if wrong or not all(isinstance(model, FiniteMDP) for model in models):
@@ -85,17 +111,29 @@ class MDPBatch:
 
     @property
     def num_models(self) -> int:
-        """B, the number of models."""
+        """Returns B, the number of models."""
         return len(self.probability)
 
     @property
     def num_states(self) -> int:
-        """|S|."""
+        """Returns |S|."""
         return self.pairs.num_states
 
     def model(self, index: int) -> FiniteMDP:
-        """One model of the batch; its rewards are the expected ones of its pairs."""
-        chances, reward = self.probability[index], self.expected_reward[index]
+        """Takes one model out of the batch.
+
+        Parameters
+        ----------
+        index : int
+            Its number.
+
+        Returns
+        -------
+        FiniteMDP
+            The model; its rewards are the expected ones of its pairs.
+        """
+        chances = self.probability[index]
+        reward = self.expected_reward[index]
         present = chances > 0
         pair = arrays.run_owners(self.offsets)[present]
         lengths = np.bincount(pair, minlength=self.pairs.num_pairs)
@@ -112,12 +150,39 @@ class MDPBatch:
         )
 
 
+@noun("num_data_sets", "pairs.num_states", "pairs.num_pairs", "visits")
 @dataclass(frozen=True, slots=True, eq=False)
 class CountsBatch:
     """The counts of B data sets over one set of pairs and successors.
 
-    `rewards` are known, the same for all data sets ([K] or [T]), or sums of what each observed
-    ([B, K] or [B, T]).
+    Parameters
+    ----------
+    pairs : Pairs
+        The enabled actions of each state.
+    offsets : array of int [K+1]
+        Pair k owns the transitions `offsets[k]` … `offsets[k+1] − 1`.
+    successor : array of int [T]
+        The state that each transition leads to.
+    times : array of int [B, T]
+        How often each data set has each transition.
+    rewards : LoggedRewards
+        Known ones, the same for all data sets ([K] or [T]), or sums of each ([B, K] or [B, T]).
+    starts : array of int [B, S]
+        How many episodes started in each state.
+    terminal : array of bool [S], optional
+        States in which episodes are known to end; by default none.
+
+    Attributes
+    ----------
+    visits : array of int [B, K]
+        How often each data set visits each pair.
+
+    Examples
+    --------
+    >>> from surestep.model import CountsBatch, LoggedRewards
+    >>> rewards = LoggedRewards([1.0], "pair", known=True)
+    >>> CountsBatch(surestep.Pairs.full(1, 1), [0, 1], [0], [[3], [5]], rewards, [[1], [1]])
+    CountsBatch(num_data_sets=2, num_states=1, num_pairs=1, visits=3…5)
     """
 
     pairs: Pairs
@@ -126,16 +191,11 @@ class CountsBatch:
     times: Annotated[IntArray, Each("BT", 0)]
     rewards: LoggedRewards
     starts: Annotated[IntArray, Each("BS", 0)]
-    # Episodes are known to end there; None means nowhere
     terminal: Annotated[BoolArray, Each("S")] = field(default=None)  # type: ignore[arg-type]
     visits: IntArray = field(init=False)  # [B, K]
 
-    __repr__ = short_repr("num_data_sets", "pairs.num_states", "pairs.num_pairs", "visits")
-
-    __setstate__ = arrays.restore_frozen
-
     def __post_init__(self) -> None:
-        """Checks everything once and freezes the arrays."""
+        """Checks all data sets at once; `Counts` says what is wrong with the first bad one."""
         read_noun(self, InvalidCounts)
         arrays.expect("rewards", self.rewards, LoggedRewards, InvalidCounts)
         times, starts, rewards = self.times, self.starts, self.rewards
@@ -160,11 +220,22 @@ class CountsBatch:
 
     @property
     def num_data_sets(self) -> int:
-        """B, the number of data sets."""
+        """Returns B, the number of data sets."""
         return len(self.times)
 
     def counts(self, index: int) -> Counts:
-        """Returns the counts of one data set."""
+        """Takes the counts of one data set out of the batch.
+
+        Parameters
+        ----------
+        index : int
+            The number of the data set.
+
+        Returns
+        -------
+        Counts
+            Its counts.
+        """
         rewards = self.rewards
         if not rewards.known:
             rewards = rewards.changed(lambda values: values[index])
@@ -179,8 +250,15 @@ class CountsBatch:
         )
 
     def expected_reward(self) -> FloatArray:
-        """Computes Σ_s' P̂ R̂, the reward of each pair in the estimate [B, K]; 0 if not visited."""
-        visits, logged = np.maximum(self.visits, 1), self.rewards
+        """Computes the reward Σ_s' P̂ R̂ of each pair in the estimates.
+
+        Returns
+        -------
+        array of float [B, K]
+            It has 0 at pairs that were not visited.
+        """
+        logged = self.rewards
+        visits = np.maximum(self.visits, 1)
         seen = self.visits > 0
         if logged.per == "pair":
             return np.where(seen, logged.values if logged.known else logged.values / visits, 0.0)
@@ -188,9 +266,34 @@ class CountsBatch:
         return np.where(seen, arrays.run_sums(earned, self.offsets) / visits, 0.0)
 
 
+@noun("counts.num_data_sets", "num_states", "num_actions", "discount", "value_bounds", "unseen")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProblemBatch:
-    """The problems of B data sets that the same behavior policy made, on the same terms."""
+    """The problems of B data sets that the same behavior policy made, on the same terms.
+
+    Parameters
+    ----------
+    counts : CountsBatch
+        The data sets.
+    behavior : Policy
+        The behavior policy π_b of all of them.
+    discount : float
+        The discount γ.
+    value_bounds : tuple of float
+        Bounds (low, high) of every value of the true MDP.
+    unseen : {"terminal", "pessimistic"}, default "terminal"
+        The worth of a pair that a data set never visits, as in `Problem`.
+
+    Examples
+    --------
+    >>> from surestep.model import ProblemBatch
+    >>> counts = surestep.Counts.from_dense([[[3, 1]], [[0, 0]]], rewards=[[1.0], [0.0]])
+    >>> problem = surestep.Problem(
+    ...     counts=counts, behavior=np.ones((2, 1)), discount=0.9, value_bounds=(0, 10)
+    ... )
+    >>> ProblemBatch.from_problems([problem, problem]).problem(1).discount
+    0.9
+    """
 
     counts: CountsBatch
     behavior: Policy  # π_b
@@ -198,34 +301,39 @@ class ProblemBatch:
     value_bounds: tuple[float, float]
     unseen: UnseenRule = "terminal"
 
-    __repr__ = short_repr(
-        "counts.num_data_sets", "num_states", "num_actions", "discount", "value_bounds", "unseen"
-    )
-
     def __post_init__(self) -> None:
         """Checks the terms, as those of the first problem."""
         arrays.expect("counts", self.counts, CountsBatch)
         first = self.problem(0)
-        object.__setattr__(self, "discount", first.discount)
-        object.__setattr__(self, "value_bounds", first.value_bounds)
+        arrays.keep(self, discount=first.discount, value_bounds=first.value_bounds)
 
     @property
     def num_states(self) -> int:
-        """|S|, ends of episodes included."""
+        """Returns |S|, ends of episodes included."""
         return self.counts.pairs.num_states
 
     @property
     def num_actions(self) -> int:
-        """|A|, the largest number of enabled actions of a state."""
+        """Returns |A|, the largest number of enabled actions of a state."""
         return most_actions(self.counts.pairs)
 
     @classmethod
     def from_problems(cls, problems: Sequence[Problem]) -> ProblemBatch:
-        """Returns the batch of problems on the same terms, with the same ends of episodes.
+        """Makes the batch of several problems.
 
-        Their transitions may differ: the batch has those of all of them.
+        Parameters
+        ----------
+        problems : sequence of Problem
+            Problems on the same terms, with the same ends of episodes; their transitions may
+            differ.
+
+        Returns
+        -------
+        ProblemBatch
+            It has the transitions of all of them.
         """
-        first, every = problems[0], [problem.counts for problem in problems]
+        first = problems[0]
+        every = [problem.counts for problem in problems]
         pairs, rewards = first.counts.pairs, first.counts.rewards
         for index, problem in enumerate(problems):
             check_same_pairs("problem 0", pairs, f"problem {index}", problem.counts.pairs)
@@ -264,7 +372,18 @@ class ProblemBatch:
         )
 
     def problem(self, index: int) -> Problem:
-        """Returns the problem of one data set."""
+        """Takes the problem of one data set out of the batch.
+
+        Parameters
+        ----------
+        index : int
+            The number of the data set.
+
+        Returns
+        -------
+        Problem
+            Its problem.
+        """
         return Problem(
             counts=self.counts.counts(index),
             behavior=self.behavior,
@@ -274,14 +393,16 @@ class ProblemBatch:
         )
 
     def expected_reward(self) -> FloatArray:
-        """Computes the reward of each pair in the estimate [B, K], unseen ones as the rule says."""
+        """Computes the reward of each pair in the estimates, with unseen pairs as `unseen` says.
+
+        Returns
+        -------
+        array of float [B, K]
+            The expected rewards.
+        """
         counts = self.counts
-        if self.unseen == "pessimistic":
-            unseen = np.where(counts.terminal[counts.pairs.state], 0.0, self.value_bounds[0])
-        else:
-            unseen = np.zeros(counts.pairs.num_pairs)
-        if counts.rewards.known and counts.rewards.per == "pair":
-            ends = counts.terminal[counts.pairs.state]
-            keeps = ends | (self.unseen == "terminal")
-            unseen = np.where(keeps, counts.rewards.values, unseen)
+        rewards = counts.rewards
+        wary = (self.unseen == "pessimistic") & ~counts.terminal[counts.pairs.state]
+        known = rewards.values if rewards.known and rewards.per == "pair" else 0.0
+        unseen = np.where(wary, self.value_bounds[0], known)
         return np.where(counts.visits > 0, counts.expected_reward(), unseen)

@@ -1,4 +1,4 @@
-"""Certificate: a claim about one improved policy, with all that is needed to judge and redo it."""
+"""Certificate: a claim about one improved policy, with all it takes to judge and recompute it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,16 @@ from msgspec import UNSET, Meta, Struct
 
 import surestep._arrays as arrays
 from surestep._json import converted
-from surestep._reprs import short_html, short_repr
+from surestep._names import twice
 from surestep._settings import check_settings
 from surestep.errors import InvalidCertificate
-from surestep.model.statements import (
-    Scalar,
-    Statement,
-    read_scalars,
-    read_statements,
-    statement_from_json,
-)
+from surestep.model.noun import noun
+from surestep.model.statements import Scalar, Statement, read_scalars, read_statements
 
 Standing = Literal["proved", "asymptotic", "posterior", "as-published", "by-extension", "none"]
 
 SCHEMA_VERSION = 5
-# In which ways a result may be spoken of that stands by a certificate: the ladder of words
+# The verdicts on a result, from the strongest to the weakest
 Rung = Literal[
     "proved better",
     "proved within the rewards seen",
@@ -36,14 +31,14 @@ Rung = Literal[
     "nothing changed",
 ]
 VERDICTS: tuple[Rung, ...] = get_args(Rung)
-NO_CLAIM = "no-claim"  # the kind of a certificate that stands where another was refused
+NO_CLAIM = "no-claim"  # the kind of a certificate in place of one that was refused
 KIND = r"^[a-z0-9]+(-[a-z0-9]+)*$"
-VERDICT = "verdict"  # of a result, in the file of the certificate that it stands by
+VERDICT = "verdict"  # of a result, in the file of its main certificate
 
 SCALAR_TYPES = ["null", "boolean", "number", "string"]
 
 Kind = Annotated[str, Meta(pattern=KIND)]
-# These are for the schema only: what reads and makes certificates refuses others with more words.
+# These are for the schema only: readers and constructors refuse other values with more words.
 Standings = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Standing))})]
 Verdicts = Annotated[Any, Meta(extra_json_schema={"enum": list(VERDICTS)})]
 Scalars = Annotated[
@@ -60,7 +55,42 @@ class StatementFile(Struct, forbid_unknown_fields=True):
 
 
 class SignalClaim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The claim about one of several signals; more is better, so that costs have a minus."""
+    """The claim about one of several signals; more is better, so that costs have a minus.
+
+    Parameters
+    ----------
+    name : str
+        The name of the signal.
+    cost : bool, default False
+        People see it with the other sign.
+    chance : bool, default False
+        It is minus the chance to reach unsafe states.
+    alone : bool, default False
+        The claim is about the new policy itself, not about a gain.
+    limit : float
+        The least gain, or value, that is asked for.
+    tested : float or None
+        A lower bound of it, with confidence 1 − δ, no better than asked for.
+    holds : bool
+        Whether `tested` is at least the limit; for the signal that is improved, above it.
+    lower : float or None
+        A lower bound of the gain, or of minus the chance; those of all signals hold at once, with
+        confidence 1 − δ.
+    before : float or None
+        The estimate under π_b.
+    after : float or None
+        The estimate under π_I.
+    refusal : str, optional
+        The reason why nothing is claimed.
+
+    Examples
+    --------
+    >>> from surestep.model import SignalClaim
+    >>> SignalClaim(
+    ...     name="price", limit=-0.1, tested=-0.05, holds=True, lower=-0.06, before=2.0, after=2.02
+    ... ).holds
+    True
+    """
 
     name: str
     cost: Annotated[bool, Meta(description="people see it with the other sign")] = False
@@ -104,51 +134,92 @@ class CertificateFile(Struct, forbid_unknown_fields=True, kw_only=True):
     signals: Annotated[list[SignalClaim], Meta(description="where there are several")] = []
 
 
+@noun("kind", "standing", "lower", "delta", "span", "says_nothing")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """With confidence 1 − δ, ρ(π_I, M) − ρ(π_b, M) ≥ `lower`, if the assumptions hold.
+    """The claim that ρ(π_I, M) − ρ(π_b, M) ≥ `lower` with confidence 1 − δ.
 
-    `kind` and `parameters` say which certifier made it and with which settings, so that it can be
-    made again; `figures` are the numbers it was computed from. `standing` says in which sense the
-    confidence is meant: "proved" in finite samples, "asymptotic", "posterior", or "as-published",
-    that is, taken over from a paper with its gaps; "by-extension" where a kind that is not built in
-    says so. Where it is "none" nothing is claimed, and `lower` is None: the certificate only says
-    why.
+    It holds if the assumptions hold.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of certifier that made it.
+    standing : {"proved", "asymptotic", "posterior", "as-published", "by-extension", "none"}
+        The sense of the confidence: proved in finite samples; in the limit of much data; under a
+        prior; taken over from a paper with its gaps; as a plug-in says. With "none" nothing is
+        claimed, and the certificate only says why.
+    lower : float or None
+        L, the lower bound of the gain; None where nothing is claimed.
+    delta : float
+        The probability δ with which the claim may be wrong.
+    span : float
+        V_max − V_min: two policies cannot differ by more.
+    assumptions : tuple of Statement or str
+        At least one; a text is a sentence of one's own.
+    notes : tuple of Statement or str, default ()
+        Remarks on this claim that assume nothing.
+    parameters : mapping from str to None, bool, int, float or str
+        The settings of the certifier, so that the certificate can be made again.
+    figures : mapping from str to None, bool, int, float or str
+        The numbers it was computed from.
+    signals : tuple of SignalClaim, default ()
+        The claims of all signals where there are several; the first is the one improved.
+
+    Raises
+    ------
+    InvalidCertificate
+        If fields contradict each other.
+
+    Examples
+    --------
+    >>> claim = surestep.Certificate(
+    ...     kind="robust",
+    ...     standing="proved",
+    ...     lower=0.5,
+    ...     delta=0.1,
+    ...     span=10.0,
+    ...     assumptions=["The log is Markov."],
+    ...     parameters={},
+    ...     figures={},
+    ... )
+    >>> claim.zeta, claim.says_nothing, str(claim.assumptions[0])
+    (-0.5, False, 'The log is Markov.')
+    >>> surestep.Certificate.from_json(claim.to_json()) == claim
+    True
     """
 
     kind: str
     standing: Standing
-    lower: float | None  # L; None where nothing is claimed
+    lower: float | None  # L
     delta: Annotated[float, Meta(gt=0, lt=1)]  # δ
-    span: Annotated[float, Meta(ge=0)]  # V_max − V_min: two policies cannot differ by more
-    assumptions: tuple[Statement, ...]  # at least one; texts are taken as sentences of one's own
-    notes: tuple[Statement, ...] = ()  # remarks on this very claim that assume nothing
+    span: Annotated[float, Meta(ge=0)]
+    assumptions: tuple[Statement, ...]
+    notes: tuple[Statement, ...] = ()
     parameters: Mapping[str, Scalar]
     figures: Mapping[str, Scalar]
-    signals: tuple[SignalClaim, ...] = ()  # where there are several; the first is the one improved
-
-    __repr__ = short_repr("kind", "standing", "lower", "delta")
-    _repr_html_ = short_html("kind", "standing", "lower", "delta", "span", "says_nothing")
+    signals: tuple[SignalClaim, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks every field once, and freezes the mappings."""
         check_settings(self, InvalidCertificate)
         if not re.fullmatch(KIND, self.kind):
             raise InvalidCertificate(
                 f"kind is {arrays.shown(self.kind)}, expected lower-case words joined by hyphens"
             )
-        set_field = object.__setattr__
         if (self.standing == "none") != (self.lower is None):
             raise InvalidCertificate(
                 f"lower is {arrays.shown(self.lower)} and standing {self.standing!r}, expected a "
                 "number, or None and 'none'"
             )
-        for name in ("assumptions", "notes"):
-            set_field(self, name, read_statements(name, getattr(self, name), InvalidCertificate))
+        arrays.keep(
+            self,
+            assumptions=read_statements("assumptions", self.assumptions, InvalidCertificate),
+            notes=read_statements("notes", self.notes, InvalidCertificate),
+            parameters=read_scalars("parameters", self.parameters),
+            figures=read_scalars("figures", self.figures),
+        )
         if not self.assumptions:
             raise InvalidCertificate("assumptions is empty, expected at least one statement")
-        for name in ("parameters", "figures"):
-            set_field(self, name, read_scalars(name, getattr(self, name)))
 
     @property
     def zeta(self) -> float | None:
@@ -162,22 +233,52 @@ class Certificate:
 
     @property
     def none_worse(self) -> bool:
-        """Tells whether every signal is shown to keep its limit; so it is where there is one."""
+        """Tells whether every signal is shown to keep its limit; True without signals."""
         return all(part.holds for part in self.signals)
 
     def assumes(self, *codes: str) -> bool:
-        """Tells whether a statement of one of these codes is among the assumptions."""
+        """Tells whether a statement of one of these codes is among the assumptions.
+
+        Parameters
+        ----------
+        *codes : str
+            Codes of statements.
+
+        Returns
+        -------
+        bool
+            True if any of them is.
+        """
         return any(said.code in codes for said in self.assumptions)
 
     def to_json(self, verdict: str | None = None) -> str:
-        """Returns the certificate as JSON, in the form that `certificate_schema` describes.
+        """Writes the certificate as JSON, in the form that `certificate_schema` describes.
 
-        `verdict` is what the result as a whole may be called that stands by this certificate.
+        Parameters
+        ----------
+        verdict : str, optional
+            The verdict on the result whose main certificate this is.
+
+        Returns
+        -------
+        str
+            The text of a file.
         """
         return json.dumps(self.content(verdict), indent=2, ensure_ascii=False, allow_nan=False)
 
     def content(self, verdict: str | None = None) -> dict[str, Any]:
-        """Returns the object that JSON writes."""
+        """Makes the object that JSON writes.
+
+        Parameters
+        ----------
+        verdict : str, optional
+            The verdict on the result whose main certificate this is.
+
+        Returns
+        -------
+        dict
+            Values of JSON by name.
+        """
         return {
             "schema_version": SCHEMA_VERSION,
             **({} if verdict is None else {VERDICT: verdict}),
@@ -197,12 +298,44 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """Returns the certificate that `to_json` wrote; else refuses it with the field named."""
-        return cls.from_content(read_json(text))
+        """Reads the certificate that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The text of the file.
+
+        Returns
+        -------
+        Certificate
+            The certificate.
+
+        Raises
+        ------
+        InvalidCertificate
+            If the text is no certificate; the message names the field.
+        """
+        return cls.from_content(read_unique_json(text))
 
     @classmethod
     def from_content(cls, content: Any) -> Certificate:
-        """Returns the certificate of an object of JSON; else refuses it with the field named."""
+        """Reads the certificate of an object of JSON.
+
+        Parameters
+        ----------
+        content : dict
+            The object that `content` made.
+
+        Returns
+        -------
+        Certificate
+            The certificate.
+
+        Raises
+        ------
+        InvalidCertificate
+            If the object is no certificate; the message names the field.
+        """
         version = content.get("schema_version") if isinstance(content, dict) else None
         if type(version) is int and version != SCHEMA_VERSION:
             raise InvalidCertificate(
@@ -220,8 +353,8 @@ class Certificate:
             lower=file.lower,
             delta=file.delta,
             span=file.span,
-            assumptions=stated("assumptions", content["assumptions"]),
-            notes=stated("notes", content["notes"]),
+            assumptions=stated("assumptions", file.assumptions),
+            notes=stated("notes", file.notes),
             parameters=file.parameters,
             figures=file.figures,
             signals=tuple(file.signals),
@@ -242,13 +375,29 @@ class Certificate:
 
 
 def certificate_schema() -> dict[str, Any]:
-    """Returns the JSON Schema (draft 2020-12) of what `to_json` writes and `from_json` reads.
+    """Returns the JSON Schema (draft 2020-12) of the files of certificates.
 
-    Beyond it, `from_json` demands that zeta is −lower, that says_nothing is right, and that codes
-    are known with these values; sentences are for people, and as the release worded them that wrote
-    the file. Only the file of a certificate that a result stands by has a verdict.
+    Returns
+    -------
+    dict
+        The schema of `Certificate.to_json`.
+
+    Notes
+    -----
+    Beyond it, `Certificate.from_json` demands that zeta is −lower, that says_nothing is right, and
+    that the codes and values of statements are known. Sentences are for people, in the wording of
+    the release that wrote the file. Only the file of the main certificate of a result has a
+    verdict.
+
+    Examples
+    --------
+    >>> from surestep.model import certificate_schema
+    >>> certificate_schema()["title"]
+    'Certificate'
     """
     schema = msgspec.json.schema(CertificateFile)
+    for part in schema["$defs"].values():
+        part["description"] = part["description"].partition("\n")[0]
     fields = schema["$defs"].pop("CertificateFile")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -265,20 +414,17 @@ def certificate_schema() -> dict[str, Any]:
 # ---- reading ----------------------------------------------------------------------------------
 
 
-def read_json(text: str) -> Any:
-    """Returns what a text says in JSON; no name stands twice in one object."""
+def read_unique_json(text: str) -> Any:
+    """Returns the value of a text of JSON; refuses objects in which a name stands twice."""
     if not isinstance(text, str):
         raise InvalidCertificate(f"the certificate is of type {type(text).__name__}, expected str")
 
     def unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        content = dict(members)
-        if len(content) < len(members):
-            names = [name for name, _ in members]
-            twice = next(name for name in names if names.count(name) > 1)
+        for _, again in twice(name for name, _ in members):
             raise InvalidCertificate(
-                f"{arrays.shown(twice)} stands twice in one object, expected once"
+                f"{arrays.shown(members[again][0])} stands twice in one object, expected once"
             )
-        return content
+        return dict(members)
 
     try:
         return json.loads(text, object_pairs_hook=unique)
@@ -286,6 +432,12 @@ def read_json(text: str) -> Any:
         raise InvalidCertificate(f"the certificate is no JSON: {problem}") from None
 
 
-def stated(path: str, given: list[Any]) -> tuple[Statement, ...]:
-    """Returns the statements of a file."""
-    return tuple(statement_from_json(f"{path}[{i}]", entry) for i, entry in enumerate(given))
+def stated(path: str, given: list[StatementFile]) -> tuple[Statement, ...]:
+    """Returns the statements of a file, by codes and values: its sentences may be older."""
+    statements = []
+    for place, entry in enumerate(given):
+        try:
+            statements.append(Statement(entry.code, entry.values))
+        except InvalidCertificate as problem:
+            raise InvalidCertificate(f"{path}[{place}]: {problem}") from None
+    return tuple(statements)

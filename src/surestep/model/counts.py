@@ -1,24 +1,26 @@
-"""Counts: all that a log of Markov decisions says about the dynamics, and their merging."""
+"""Counts: how often a log shows each transition, with rewards and starts; and their merging."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
-from surestep._reprs import short_repr
 from surestep._settings import Each, check_settings
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
+from surestep.model.noun import noun
 from surestep.model.pairs import (
     Labels,
     Pairs,
     check_same_pairs,
+    dense_cube,
     read_noun,
     transition_name,
     united,
@@ -28,24 +30,40 @@ LARGEST_TOTAL = 2**61  # two totals can be added in 64 bits
 MEAN_SLACK = 1e-9  # relative to the largest reward: what adding up may be off
 
 
+@noun("per", "known", "values")
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedRewards(arrays.ByValue):
     """The rewards of a log: known beforehand, or summed over the visits.
 
-    Sums do not say whether rewards vary: the least and the greatest that was observed do.
+    Parameters
+    ----------
+    values : array of float [K] or [T]
+        The reward of each pair or transition, or the sum of all that was observed of it.
+    per : {"pair", "transition"}
+        What the rewards belong to.
+    known : bool
+        Whether `values` are rewards known beforehand, and not sums.
+    least : array of float [K] or [T], optional
+        The smallest single reward observed, 0 where none was. With `greatest` it shows whether
+        rewards vary, which sums do not; None for known rewards, or where only sums are at hand.
+    greatest : array of float [K] or [T], optional
+        The largest single reward observed, likewise.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[4, 1]], [[0, 0]]], reward_sums=[[8.0], [0.0]])
+    >>> counts.rewards
+    LoggedRewards(per='pair', known=False, values=0…8)
     """
 
-    values: FloatArray  # [K] for "pair", [T] for "transition"
+    values: FloatArray  # [K] or [T]
     per: Literal["pair", "transition"]
-    known: bool  # the reward itself; otherwise the sum of what was observed
-    # Of single rewards, 0 where none was observed; None where rewards are known, or only sums are
-    least: FloatArray | None = None  # [K] or [T], as `values`
+    known: bool
+    least: FloatArray | None = None  # as `values`
     greatest: FloatArray | None = None
 
-    __repr__ = short_repr("per", "known", "values")
-
     def __post_init__(self) -> None:
-        """Checks the words; `Counts` checks the numbers, whose meaning it knows."""
+        """Checks the words; `Counts` checks the numbers, whose sizes it knows."""
         check_settings(self, InvalidCounts)
         given = self.least is not None
         if given != (self.greatest is not None) or (given and self.known):
@@ -55,34 +73,77 @@ class LoggedRewards(arrays.ByValue):
             )
 
     def changed(self, change: Callable[[FloatArray], FloatArray]) -> LoggedRewards:
-        """Returns rewards with the same change made to all arrays."""
+        """Applies a change to all arrays.
+
+        Parameters
+        ----------
+        change : callable
+            Takes an array and returns one.
+
+        Returns
+        -------
+        LoggedRewards
+            The changed rewards.
+        """
         ends = (None if end is None else change(end) for end in (self.least, self.greatest))
         return LoggedRewards(change(self.values), self.per, self.known, *ends)
 
-    __setstate__ = arrays.restore_frozen
 
-
+@noun("pairs.num_states", "pairs.num_pairs", "visits", "rewards.known")
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts(arrays.ByValue):
-    """#_D(s,a,s') and what belongs to it: the sufficient statistic of a log of Markov decisions.
+    """The counts #_D(s,a,s') of a log: all that it says about a Markov process.
 
-    `first + second` merges two logs of the same states and actions.
+    `first + second` merges the counts of two logs of the same states and actions.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The enabled actions of each state.
+    offsets : array of int [K+1]
+        Pair k owns the transitions `offsets[k]` … `offsets[k+1] − 1`.
+    successor : array of int [T]
+        The state that each transition leads to.
+    times : array of int [T]
+        The number of times #_D(s,a,s') each transition was seen.
+    rewards : LoggedRewards
+        The rewards of pairs or transitions.
+    starts : array of int [S]
+        The number of episodes that started in each state.
+    terminal : array of bool [S], optional
+        States in which episodes are known to end; by default none.
+
+    Attributes
+    ----------
+    visits : array of int [K]
+        The number of times #_D(s,a) each pair was visited.
+
+    Raises
+    ------
+    InvalidCounts
+        If numbers contradict each other, or no episode started.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[3, 1]], [[0, 0]]], rewards=[[1.0], [0.0]])
+    >>> counts.visits, (counts + counts).visits
+    (array([4, 0]), array([8, 0]))
+    >>> counts.dense()
+    array([[[3, 1]],
+    <BLANKLINE>
+           [[0, 0]]])
     """
 
     pairs: Pairs
     offsets: IntArray  # [K+1]
     successor: IndexArray  # [T]
-    times: Annotated[IntArray, Each("T", 0)]  # #_D(s,a,s')
+    times: Annotated[IntArray, Each("T", 0)]
     rewards: LoggedRewards
-    starts: Annotated[IntArray, Each("S", 0)]  # how many episodes started there
-    # Episodes are known to end there; None means nowhere
+    starts: Annotated[IntArray, Each("S", 0)]
     terminal: Annotated[BoolArray, Each("S")] = field(default=None)  # type: ignore[arg-type]
-    visits: IntArray = field(init=False)  # [K] #_D(s,a)
-
-    __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits", "rewards.known")
+    visits: IntArray = field(init=False)  # [K]
 
     def __post_init__(self) -> None:
-        """Checks everything once and freezes the arrays."""
         read_noun(self, InvalidCounts)
         pairs = self.pairs
         for what in ("times", "starts"):
@@ -98,7 +159,7 @@ class Counts(arrays.ByValue):
                 f"there{others}"
             )
         arrays.keep(self, visits=arrays.own(visits))
-        arrays.keep(self, rewards=read_rewards(self, self.rewards))
+        arrays.keep(self, rewards=checked_rewards(self, self.rewards))
 
     @classmethod
     def from_dense(
@@ -113,12 +174,36 @@ class Counts(arrays.ByValue):
         state_labels: Labels = None,
         action_labels: Labels = None,
     ) -> Counts:
-        """Counts given by tables: whole numbers `C` [S, A, S] and exactly one kind of reward.
+        """Makes counts of tables, with exactly one kind of reward.
 
-        `rewards` ([S, A] or [S, A, S]) is known, also for pairs never visited; `reward_sums`
-        (same shapes) is what was observed, added up over the visits. `starts` [S] counts the starts
-        (default: one episode, from state 0); `enabled` [S, A] masks actions that do not exist;
-        `terminal` [S] marks states in which episodes are known to end.
+        Parameters
+        ----------
+        C : array of int [S, A, S]
+            How often each transition was seen.
+        rewards : array of float [S, A] or [S, A, S], optional
+            Rewards known beforehand, also for pairs never visited.
+        reward_sums : array of float [S, A] or [S, A, S], optional
+            Observed rewards, added up over the visits.
+        starts : array of int [S], optional
+            How many episodes started in each state; by default one, in state 0.
+        enabled : array of bool [S, A], optional
+            False for actions that do not exist; by default all exist.
+        terminal : array of bool [S], optional
+            States in which episodes are known to end; by default none.
+        state_labels : sequence of str, optional
+            Names of the states.
+        action_labels : sequence of str, optional
+            Names of the actions.
+
+        Returns
+        -------
+        Counts
+            The counts. Transitions never seen are stored only for known rewards [S, A, S].
+
+        Raises
+        ------
+        InvalidCounts
+            If shapes do not match, or both or neither kind of reward is given.
         """
         cube = arrays.whole_numbers("C", C, None, InvalidCounts)
         if cube.ndim != 3 or cube.shape[0] != cube.shape[2] or 0 in cube.shape:
@@ -138,8 +223,8 @@ class Counts(arrays.ByValue):
         known = rewards is not None
         name = "rewards" if known else "reward_sums"
         values = arrays.numbers(name, rewards if known else reward_sums, InvalidCounts)
-        stored, per_transition = rows != 0, values.ndim == 3
-        if per_transition:
+        stored = rows != 0
+        if values.ndim == 3:
             earned = arrays.shaped(name, values, cube.shape, InvalidCounts)
             earned = earned[pairs.state, pairs.action]
             # Known rewards are kept for transitions never seen, with a count of 0. So are sums of
@@ -162,13 +247,25 @@ class Counts(arrays.ByValue):
         )
 
     def mean_reward(self) -> FloatArray:
-        """Returns the reward of each transition [T]: known, or the mean of what was observed."""
+        """Computes the reward of each transition.
+
+        Returns
+        -------
+        array of float [T]
+            The known reward, or the mean of what was observed.
+        """
         values = self.means()
         per_pair = self.rewards.per == "pair"
         return np.repeat(values, arrays.run_lengths(self.offsets)) if per_pair else values
 
     def means(self) -> FloatArray:
-        """Returns the reward of each pair [K] or transition [T]: known, or the mean of the sums."""
+        """Computes the reward of each pair or transition, as `rewards` are given.
+
+        Returns
+        -------
+        array of float [K] or [T]
+            The known reward, or the mean of what was observed.
+        """
         rewards = self.rewards
         if rewards.known:
             return rewards.values
@@ -181,9 +278,13 @@ class Counts(arrays.ByValue):
         return self.visits if self.rewards.per == "pair" else self.times
 
     def observed_rewards(self) -> tuple[FloatArray, FloatArray]:
-        """Returns the least and greatest reward seen of each pair [K] or transition [T]; else 0.
+        """Finds the least and the greatest reward of each pair or transition.
 
-        Both are the mean where only sums are known, and the reward itself where that is.
+        Returns
+        -------
+        tuple of array of float [K] or [T]
+            Both are the mean where only sums are at hand, the reward itself where it is known, and
+            0 where nothing was observed.
         """
         rewards = self.rewards
         if rewards.least is not None and rewards.greatest is not None:
@@ -192,15 +293,43 @@ class Counts(arrays.ByValue):
         return mean, mean
 
     def reward_name(self, index: int) -> str:
-        """Returns the name of the pair or transition whose reward has that place."""
-        rewards = self.rewards
-        return name_of_reward(self.pairs, rewards.per, self.offsets, self.successor, index)
+        """Names the pair or transition of a reward in a message.
+
+        Parameters
+        ----------
+        index : int
+            The place of the reward.
+
+        Returns
+        -------
+        str
+            Such as "state 3, action 1".
+        """
+        if self.rewards.per == "pair":
+            return self.pairs.pair_name(index)
+        return transition_name(self.pairs, self.offsets, self.successor, index)
 
     def unseen_reward(self) -> FloatArray:
-        """Returns the reward [K] of pairs never visited: known per pair, else 0; 0 at others."""
+        """Computes the rewards of pairs never visited.
+
+        Returns
+        -------
+        array of float [K]
+            The reward that is known per pair, else 0; 0 at visited pairs.
+        """
         if self.rewards.known and self.rewards.per == "pair":
             return np.where(self.visits == 0, self.rewards.values, 0.0)
         return np.zeros(self.pairs.num_pairs)
+
+    def dense(self) -> IntArray:
+        """Makes the table of counts.
+
+        Returns
+        -------
+        array of int [S, A, S]
+            The table `C` of `from_dense`.
+        """
+        return dense_cube(self.pairs, self.offsets, self.successor, self.times)
 
     def __add__(self, other: Counts) -> Counts:
         """Returns the counts of both logs together."""
@@ -208,11 +337,9 @@ class Counts(arrays.ByValue):
             return NotImplemented
         return merge(self, other)
 
-    __setstate__ = arrays.restore_frozen
-
 
 def merge(first: Counts, second: Counts) -> Counts:
-    """Adds up counts, starts and reward sums; known rewards must agree. Order does not matter."""
+    """Adds up counts, starts and reward sums; known rewards must agree."""
     check_same_pairs("the first counts", first.pairs, "the second counts", second.pairs)
     ours, theirs = first.rewards, second.rewards
     if describe_rewards(ours) != describe_rewards(theirs):
@@ -223,44 +350,49 @@ def merge(first: Counts, second: Counts) -> Counts:
     times: IntArray = np.zeros(successor.size, np.int64)
     for counts, place in zip((first, second), places, strict=True):
         times[place] += counts.times
-    size = first.pairs.num_pairs if ours.per == "pair" else successor.size
 
-    def both(values: FloatArray, others: FloatArray, absent: float) -> tuple[FloatArray, ...]:
-        """Returns what both counts have for each pair or transition of either."""
+    def both(values: FloatArray, others: FloatArray, absent: float) -> FloatArray:
+        """Returns two rows, values of both counts for each pair or transition of either."""
         if ours.per == "pair":
-            return values, others
-        spread = np.full(size, absent), np.full(size, absent)
-        spread[0][places[0]], spread[1][places[1]] = values, others
+            return np.stack([values, others])
+        spread = np.full((2, successor.size), absent)
+        spread[0, places[0]] = values
+        spread[1, places[1]] = others
         return spread
 
     if ours.known:
         here, there = both(ours.values, theirs.values, np.nan)
+        name = partial(transition_name, first.pairs, offsets, successor)
         for i, others in arrays.first_where(
             (here != there) & ~np.isnan(here) & ~np.isnan(there), ours.per
         ):
             raise ShapeMismatch(
-                "the known reward of "
-                f"{name_of_reward(first.pairs, ours.per, offsets, successor, i)} is {here[i]} in "
-                f"the first counts and {there[i]} in the second{others}"
+                f"the known reward of {first.reward_name(i) if ours.per == 'pair' else name(i)} is "
+                f"{here[i]} in the first counts and {there[i]} in the second{others}"
             )
         values = np.where(np.isnan(here), there, here)
     else:
         with np.errstate(over="ignore"):  # an infinite sum is refused by name below
-            values = np.add(*both(ours.values, theirs.values, 0.0))
+            values = both(ours.values, theirs.values, 0.0).sum(axis=0)
     ends = list[FloatArray]()
     if ours.least is not None:
         for ours_end, theirs_end, sign in zip(
             first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True
         ):
-            # What was never observed is beyond every reward: the other one counts.
+            # Where one of them observed nothing, the other one counts.
             here, there = (
                 np.where(part.observed > 0, sign * end, np.inf)
                 for part, end in ((first, ours_end), (second, theirs_end))
             )
-            end = np.minimum(*both(here, there, np.inf))
+            end = both(here, there, np.inf).min(axis=0)
             ends.append(np.where(np.isinf(end), 0.0, sign * end))
+    pairs = dataclasses.replace(
+        first.pairs,
+        state_labels=first.pairs.state_labels or second.pairs.state_labels,
+        action_labels=first.pairs.action_labels or second.pairs.action_labels,
+    )
     return Counts(
-        with_labels_of_both(first.pairs, second.pairs),
+        pairs,
         offsets,
         successor,
         times,
@@ -270,33 +402,15 @@ def merge(first: Counts, second: Counts) -> Counts:
     )
 
 
-def name_of_reward(
-    pairs: Pairs, per: str, offsets: IntArray, successor: IndexArray, index: int
-) -> str:
-    """Returns the name of the pair or transition whose reward has that place."""
-    if per == "pair":
-        return pairs.pair_name(index)
-    return transition_name(pairs, offsets, successor, index)
-
-
-def with_labels_of_both(first: Pairs, second: Pairs) -> Pairs:
-    """Returns the pairs of both, with the labels that either has; if both have, they agree."""
-    return dataclasses.replace(
-        first,
-        state_labels=second.state_labels if first.state_labels is None else first.state_labels,
-        action_labels=second.action_labels if first.action_labels is None else first.action_labels,
-    )
-
-
 def describe_rewards(rewards: LoggedRewards) -> str:
-    """'known rewards per pair', for messages."""
+    """Names the kind of rewards in a message: 'known rewards per pair'."""
     what = "known rewards" if rewards.known else "reward sums"
     ends = "" if rewards.least is None else ", with the least and the greatest reward,"
     return f"{what}{ends} per {rewards.per}"
 
 
-def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
-    """Finite rewards of the right length; sums are 0 where nothing was observed."""
+def checked_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
+    """Returns finite rewards of the right length; sums are 0 where nothing was observed."""
     arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
     observed, name = counts.observed, counts.reward_name
     what = "reward" if rewards.known else "reward sum"
@@ -307,16 +421,16 @@ def read_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
                 f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected "
                 f"0{others}"
             )
-    ends = read_ends(rewards, values, observed, name)
+    ends = checked_extremes(rewards, values, observed, name)
     return LoggedRewards(arrays.freeze(values), rewards.per, rewards.known, *ends)
 
 
-def read_ends(
+def checked_extremes(
     rewards: LoggedRewards, values: FloatArray, observed: IntArray, name: Callable[[int], str]
 ) -> tuple[FloatArray, ...]:
-    """Returns the least and the greatest rewards, with the mean of the sums `values` between them.
+    """Returns the least and the greatest rewards, once they are known to enclose the mean.
 
-    None where they are not known; 0 where nothing was observed.
+    Returns an empty tuple where they were not given.
     """
     if rewards.least is None:
         return ()

@@ -1,61 +1,114 @@
-"""DecisionLog: what was decided, step by step, and what came of it."""
+"""DecisionLog: the recorded decisions, step by step, with rewards and next states."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, Remembering
-from surestep._reprs import short_repr
+from surestep._reprs import frame_of
 from surestep._settings import Each
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.pairs import Pairs, read_noun
+from surestep.model.noun import noun
+from surestep.model.pairs import Pairs, in_labels, read_noun
 
-UNKNOWN = -1  # the next state of a row of which nobody knows where it led
+UNKNOWN = -1  # the next state of a row that does not say where it led
 
 
+@noun("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
 @dataclass(frozen=True, slots=True, eq=False)
 class DecisionLog(arrays.ByValue, Remembering):
-    """Episodes of decisions, one row a step: `action` in `state` earned `reward`, led to the next.
+    """Episodes of decisions, one row a step.
 
-    Episode e owns the rows `episode_offsets[e]` … `episode_offsets[e+1] − 1`. Its last row, and no
-    other, carries a flag, as in Gymnasium: `terminated` where the process was over, with nothing
-    left to earn, `truncated` where only the recording stopped. Both at once mean terminated. A last
-    row without a flag has the next state −1: nobody knows where it led, nor why it is the last.
+    The last row of an episode, and no other, carries a flag, as in Gymnasium. A last row without a
+    flag has the next state −1: nobody knows where it led, nor why it is the last. `len(log)` is the
+    number of rows.
 
-    `propensity` says with which probability each row's action was taken, given all that whoever
-    acted looked at, which may be more than the state; None where nobody recorded it. `order` ranks
-    the rows in the order of the decisions, where those of several episodes lie between each other;
-    None: as they lie. An episode that is `continued` began before its first row here, and one that
-    is `cut` goes on after its last.
+    Parameters
+    ----------
+    pairs : Pairs
+        The enabled actions of each state.
+    state : array of int [N]
+        The state of each row.
+    action : array of int [N]
+        The action that was taken in it.
+    reward : array of float [N]
+        The reward that it earned.
+    next_state : array of int [N]
+        The state that it led to; −1 where nobody knows it.
+    terminated : array of bool [N]
+        True where the process was over, with nothing left to earn.
+    truncated : array of bool [N]
+        True where only the recording stopped. Both flags at once mean terminated.
+    episode_offsets : array of int [E+1]
+        Episode e owns the rows `episode_offsets[e]` … `episode_offsets[e+1] − 1`.
+    propensity : array of float [N], optional
+        The probability with which each row's action was taken, given all that the decider looked
+        at, which may be more than the state; None where it was not recorded.
+    order : array of int [N], optional
+        The rank of each row in the order of the decisions, where rows of several episodes lie
+        between each other; by default as they lie.
+    continued : array of bool [E], optional
+        Episodes that began before their first row here; by default none.
+    cut : array of bool [E], optional
+        Episodes that go on after their last row here; by default none.
+
+    Attributes
+    ----------
+    pair : array of int [N]
+        The pair of each row's state and action.
+
+    Raises
+    ------
+    InvalidLog
+        If the rows are no episodes, or take actions that are not enabled.
+
+    Examples
+    --------
+    >>> log = surestep.DecisionLog(
+    ...     surestep.Pairs.full(2, 2),
+    ...     state=[0, 0, 0],
+    ...     action=[0, 1, 0],
+    ...     reward=[0.0, 5.0, 0.0],
+    ...     next_state=[0, 1, 0],
+    ...     terminated=[False, True, False],
+    ...     truncated=[False, False, True],
+    ...     episode_offsets=[0, 2, 3],
+    ... )
+    >>> len(log), log.num_episodes, log.counts().visits
+    (3, 2, array([2, 1, 0, 0]))
+    >>> log.to_pandas()[["episode", "step", "state", "action", "reward"]]
+       episode  step  state  action  reward
+    0        0     0      0       0     0.0
+    1        0     1      0       1     5.0
+    2        1     0      0       0     0.0
     """
 
     pairs: Pairs
     state: Annotated[IndexArray, Each("N", 0, below="S")]
     action: Annotated[IndexArray, Each("N", 0, below="A")]
     reward: Annotated[FloatArray, Each("N")]
-    next_state: Annotated[IndexArray, Each("N", UNKNOWN, below="S")]  # −1 where nobody knows it
+    next_state: Annotated[IndexArray, Each("N", UNKNOWN, below="S")]
     terminated: Annotated[BoolArray, Each("N")]
     truncated: Annotated[BoolArray, Each("N")]
     episode_offsets: IntArray  # [E+1]
     propensity: Annotated[FloatArray | None, Each("N", 0, 1)] = None
     order: Annotated[IntArray | None, Each("N")] = None
-    continued: Annotated[BoolArray | None, Each("E")] = None  # None: no episode is
-    cut: Annotated[BoolArray | None, Each("E")] = None  # None: no episode is
-    pair: IntArray = field(init=False)  # [N] the pair of each row's state and action
-
-    __repr__ = short_repr("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
+    continued: Annotated[BoolArray | None, Each("E")] = None
+    cut: Annotated[BoolArray | None, Each("E")] = None
+    pair: IntArray = field(init=False)  # [N]
 
     def __post_init__(self) -> None:
-        """Checks everything once and freezes the arrays."""
         size = arrays.numbers("state", self.state, InvalidLog).size
-        given, owns = self.episode_offsets, ("episode {}".format, "step")
-        offsets = arrays.read_full_offsets("episode_offsets", given, size, InvalidLog, owns)
+        owns = ("episode {}".format, "step")
+        offsets = arrays.read_full_offsets(
+            "episode_offsets", self.episode_offsets, size, InvalidLog, owns
+        )
         name = partial(row_name, offsets)
         read_noun(self, InvalidLog, {"N": size, "E": offsets.size - 1}, {"N": name})
         pairs = self.pairs
@@ -76,12 +129,15 @@ class DecisionLog(arrays.ByValue, Remembering):
 
     @property
     def num_steps(self) -> int:
-        """N, the number of rows."""
+        """Returns N, the number of rows."""
         return self.state.size
+
+    def __len__(self) -> int:
+        return self.num_steps
 
     @property
     def num_episodes(self) -> int:
-        """E, the number of episodes."""
+        """Returns E, the number of episodes."""
         return self.episode_offsets.size - 1
 
     @property
@@ -91,14 +147,17 @@ class DecisionLog(arrays.ByValue, Remembering):
 
     @property
     def starts(self) -> IndexArray:
-        """Returns the states in which the episodes that began here did so, in their order."""
+        """Returns the first state of each episode that began here, in their order."""
         first = self.state[self.episode_offsets[:-1]]
         return first if self.continued is None else first[~self.continued]
 
     def whole(self) -> DecisionLog | None:
-        """Returns the episodes of which a split has left all rows here; None where there are none.
+        """Keeps the episodes that are neither continued nor cut.
 
-        That is no word about clocks: an episode may be whole, and truncated.
+        Returns
+        -------
+        DecisionLog or None
+            None where there are none. A whole episode may be truncated.
         """
         torn = [marks for marks in (self.continued, self.cut) if marks is not None]
         kept = ~np.any(torn, axis=0) if torn else np.ones(self.num_episodes, np.bool_)
@@ -107,13 +166,28 @@ class DecisionLog(arrays.ByValue, Remembering):
         return self.episodes(kept) if kept.any() else None
 
     def with_outcomes(self) -> DecisionLog:
-        """Returns the log without the rows of which nobody knows where they led."""
+        """Drops the rows that do not say where they led.
+
+        Returns
+        -------
+        DecisionLog
+            The rows whose next state is known.
+        """
         return self.rows(self.next_state != UNKNOWN)
 
     def rows(self, kept: BoolArray) -> DecisionLog:
-        """Returns the log as if only some rows [N] had been recorded, those of an episode in a row.
+        """Makes the log as if only some rows had been recorded.
 
-        Recording then stopped at the last of them. An episode without its first row is continued.
+        Parameters
+        ----------
+        kept : array of bool [N]
+            The rows; those of an episode follow each other.
+
+        Returns
+        -------
+        DecisionLog
+            Recording stopped at the last kept row of an episode, and an episode without its first
+            row is continued.
         """
         if kept.all():
             return self
@@ -134,12 +208,19 @@ class DecisionLog(arrays.ByValue, Remembering):
         return arrays.altered(part, truncated=truncated, continued=marks)
 
     def counts(self, rewards: object = None) -> Counts:
-        """Returns the counts of the log: #_D(s,a,s'), starts, rewards, and where episodes are over.
+        """Counts transitions and starts.
 
-        Rewards are summed per transition, with the least and the greatest, or known beforehand
-        where `rewards` ([S, A], [S, A, S] or [K]) gives them, as in `Counts.from_dense`. A state in
-        which an episode terminated is marked as terminal. A row of which nobody knows where it led
-        counts as a start at most.
+        Parameters
+        ----------
+        rewards : array of float [S, A], [S, A, S] or [K], optional
+            Rewards known beforehand, as in `Counts.from_dense`. By default those of the log are
+            summed per transition, with the least and the greatest.
+
+        Returns
+        -------
+        Counts
+            A state in which an episode terminated is marked as terminal. A row that does not say
+            where it led counts as a start at most.
         """
         if rewards is None:
             return self.remembered("counts", lambda: self._counts(None))
@@ -155,7 +236,9 @@ class DecisionLog(arrays.ByValue, Remembering):
             # Known per transition: kept for transitions never seen too, with a count of 0.
             shown = np.arange(pairs.num_pairs * size)
             times = np.bincount(key, minlength=shown.size)
-            logged = LoggedRewards(flat_cube(pairs, table), "transition", True)
+            shape = (pairs.num_states, pairs.num_actions, pairs.num_states)
+            rows = arrays.shaped("rewards", table, shape, InvalidLog)[pairs.state, pairs.action]
+            logged = LoggedRewards(rows.ravel(), "transition", True)
         else:
             shown, place = np.unique(key, return_inverse=True)
             times = np.bincount(place)
@@ -173,13 +256,22 @@ class DecisionLog(arrays.ByValue, Remembering):
             arrays.own(times),
             logged,
             np.bincount(self.starts, minlength=pairs.num_states),
-            ends_of(self),
+            terminal_states(self),
         )
 
     def episodes(self, which: object) -> DecisionLog:
-        """Returns the log of some episodes only: a slice, numbers in any order, or a mask [E].
+        """Selects episodes.
 
-        In another order than they have here, rows count as decided in the order in which they lie.
+        Parameters
+        ----------
+        which : slice, array of int or array of bool [E]
+            Numbers in any order, or a mask.
+
+        Returns
+        -------
+        DecisionLog
+            These episodes. If their order is another than here, rows count as decided in the order
+            in which they lie.
         """
         chosen = chosen_episodes(which, self.num_episodes)
         lengths = arrays.run_lengths(self.episode_offsets)[chosen]
@@ -188,7 +280,7 @@ class DecisionLog(arrays.ByValue, Remembering):
         return part if rising else arrays.altered(part, order=None)
 
     def _of_rows(self, rows: AnyArray, lengths: IntArray, episodes: AnyArray) -> DecisionLog:
-        """Returns some rows of the log, which were checked with it: that takes its time."""
+        """Returns some rows of the log without checking them again, which takes its time."""
         values = {column.name: getattr(self, column.name) for column in fields(self)}
         parts = {
             name: column[episodes if name in ("continued", "cut") else rows]
@@ -197,14 +289,42 @@ class DecisionLog(arrays.ByValue, Remembering):
         }
         return arrays.altered(self, **parts, episode_offsets=arrays.offsets_of(lengths))
 
-    __setstate__ = arrays.restore_frozen
+    def to_pandas(self) -> Any:
+        """Makes a data frame of the rows, with their episodes and steps.
+
+        Returns
+        -------
+        pandas.DataFrame
+            States and actions are labels where the pairs have them, else numbers. A next state that
+            nobody knows is None, or −1 without labels.
+
+        Raises
+        ------
+        MissingExtra
+            If pandas is not installed.
+        """
+        states = self.pairs.state_labels
+        columns = {
+            "episode": arrays.run_owners(self.episode_offsets),
+            "step": self.step,
+            "state": in_labels(states, self.state),
+            "action": in_labels(self.pairs.action_labels, self.action),
+            "reward": self.reward,
+            "next_state": in_labels(states, self.next_state),
+            "terminated": self.terminated,
+            "truncated": self.truncated,
+        }
+        if self.propensity is not None:
+            columns["propensity"] = self.propensity
+        return frame_of(columns, ["pandas"])
 
 
 def least_and_greatest(
     reward: FloatArray, place: IntArray, size: int
 ) -> tuple[FloatArray, FloatArray]:
     """Returns the least and greatest of the rewards [N] of each of `size` places; 0 if none."""
-    least, greatest = np.full(size, np.inf), np.full(size, -np.inf)
+    least = np.full(size, np.inf)
+    greatest = np.full(size, -np.inf)
     np.minimum.at(least, place, reward)
     np.maximum.at(greatest, place, reward)
     unseen = least > greatest
@@ -212,7 +332,7 @@ def least_and_greatest(
 
 
 def row_name(offsets: IntArray, row: int) -> str:
-    """'episode 3, step 5'."""
+    """Names a row: 'episode 3, step 5'."""
     episode = arrays.owner(offsets, row)
     return f"episode {episode}, step {row - int(offsets[episode])}"
 
@@ -220,7 +340,8 @@ def row_name(offsets: IntArray, row: int) -> str:
 def check_steps(log: DecisionLog) -> None:
     """Checks that the last step of an episode says how it ended, and others lead to the next."""
     offsets, state, next_state = log.episode_offsets, log.state, log.next_state
-    flagged, last = log.terminated | log.truncated, np.zeros(log.num_steps, np.bool_)
+    flagged = log.terminated | log.truncated
+    last = np.zeros(log.num_steps, np.bool_)
     last[offsets[1:] - 1] = True
     torn = np.append(next_state[:-1] != state[1:], True)
     wrong = np.where(last, flagged == (next_state == UNKNOWN), flagged | torn)
@@ -235,7 +356,7 @@ def check_steps(log: DecisionLog) -> None:
 
 
 def check_ranks(log: DecisionLog) -> None:
-    """Checks that decisions of an episode, and the first ones of all, are ranked as they lie."""
+    """Checks that the ranks of rows rise within each episode, and from first row to first row."""
     order, offsets, continued = log.order, log.episode_offsets, log.continued
     if order is None:
         return
@@ -268,14 +389,7 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
     return chosen.astype(np.int64)
 
 
-def flat_cube(pairs: Pairs, cube: AnyArray) -> FloatArray:
-    """Returns a table [S, A, S] as one row of length S for each enabled pair, flat."""
-    shape = (pairs.num_states, pairs.num_actions, pairs.num_states)
-    rows: FloatArray = arrays.shaped("rewards", cube, shape, InvalidLog)[pairs.state, pairs.action]
-    return rows.ravel()
-
-
-def ends_of(log: DecisionLog) -> BoolArray:
+def terminal_states(log: DecisionLog) -> BoolArray:
     """Returns the states [S] in which an episode terminated; none may have gone on there."""
     pairs = log.pairs
     over = np.zeros(pairs.num_states, np.bool_)

@@ -23,14 +23,14 @@ from surestep._arrays import (
 )
 from surestep._files import failing_to_read, failing_to_write, new_folder, read_path, read_whole
 from surestep._json import converted, read_json
-from surestep._reprs import short_repr
 from surestep._settings import Each
 from surestep.errors import InvalidModel
-from surestep.model.pairs import Labels, Pairs, dense_cube, read_noun
+from surestep.model.noun import noun
+from surestep.model.pairs import Labels, Pairs, dense_cube, index_of, places_of, read_noun
 
 
 def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
-    """Square sparse matrices [S, S] of one size, one below the other [A·S, S]; rows are sorted."""
+    """Returns square sparse matrices [S, S], one below the other [A·S, S], with sorted rows."""
     from scipy.sparse import csr_array, issparse, vstack
 
     if not isinstance(matrices, Sequence) or not matrices:
@@ -55,16 +55,37 @@ def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
 
 
 class DenseMDP(NamedTuple):
-    """An MDP as tables, in the order in which `FiniteMDP.from_dense` takes them."""
+    """The tables of an MDP, in the order in which `FiniteMDP.from_dense` takes them.
 
-    P: FloatArray  # [S, A, S]; a row of zeros ends the episode
-    R: FloatArray  # [S, A], or [S, A, S] where rewards differ between the successors of a pair
+    Parameters
+    ----------
+    P : array of float [S, A, S]
+        The probabilities; a row of zeros ends the episode.
+    R : array of float [S, A] or [S, A, S]
+        The rewards; [S, A, S] where they differ between the successors of a pair.
+    discount : array of float [S, A]
+        The discounts.
+    initial : array of float [S]
+        The start distribution.
+    enabled : array of bool [S, A]
+        False for actions that do not exist.
+
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense([[[1.0], [1.0]]], [[0.0, 1.0]], discount=0.5)
+    >>> mdp.dense().R
+    array([[0., 1.]])
+    """
+
+    P: FloatArray  # [S, A, S]
+    R: FloatArray  # [S, A] or [S, A, S]
     discount: FloatArray  # [S, A]
     initial: FloatArray  # [S]
     enabled: BoolArray  # [S, A]
 
 
-FOLDER, WORDS = "surestep model 1", "model.json"  # what a folder says that holds a model, and where
+FOLDER = "surestep model 1"  # the format of a folder that holds a model
+WORDS = "model.json"  # the file that names it
 # The arrays of a folder, each in a file of its name: of the pairs, and of the model.
 FILES = ("offsets", "successor", "probability", "reward", "discount", "initial", "ending_reward")
 PAIR_FILES = ("pair_offsets", "action")
@@ -72,7 +93,7 @@ PAIRS_AT_A_TIME = 2**16
 
 
 class FolderWords(Struct, kw_only=True):
-    """The rest of a model in a folder."""
+    """The file of a saved model that holds all but its arrays."""
 
     format: Literal["surestep model 1"]
     num_actions: int
@@ -82,18 +103,62 @@ class FolderWords(Struct, kw_only=True):
     endless: Literal["0.0", "inf", "-inf"] | None = "0.0"
 
 
+@noun("num_states", "num_pairs", "num_transitions", "discount")
 @dataclass(frozen=True, slots=True, eq=False)
 class FiniteMDP(arrays.ByValue):
-    """A finite MDP M = (S, A, ι, P, R, γ) with ragged actions and a discount per pair.
+    """A finite MDP M = (S, A, ι, P, R, γ) with the actions of each state and a discount a pair.
 
     V(s) = Σ_a π(a|s) Σ_s' P(s'|s,a) (R(s,a,s') + Γ(s,a) V(s')). A pair without successors earns
-    its `ending_reward` and ends the episode. Discounts lie in [0, 1]; where pairs of discount 1
-    form a cycle, only policies have a value that end for certain, or go on for nothing
-    (`planning.ends`). Going on for nothing is worth `endless`: 0; ∞ as for a model checker that
-    asks for the reward until a label; or None, no value, as in estimates from logs. The numbers
-    that are stored *are* the model: rows that sum to 1 within rounding are kept as they are, rows
-    within 1e-6 of it are rescaled. Labels of states, such as `goal`, mean nothing to planning and
-    stay with the model: `marks["goal"]` says which states carry it.
+    its `ending_reward` and ends the episode.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The enabled actions of each state.
+    offsets : array of int [K+1]
+        Pair k owns the transitions `offsets[k]` … `offsets[k+1] − 1`.
+    successor : array of int [T]
+        The state s' that each transition leads to.
+    probability : array of float [T]
+        The probability P(s'|s,a) of each transition.
+    reward : array of float [T]
+        The reward R(s,a,s') of each transition.
+    discount : array of float [K]
+        The discount Γ(s,a) of each pair, from 0 to 1.
+    initial : array of float [S]
+        The start distribution ι.
+    ending_reward : array of float [K], optional
+        The reward of pairs without successors, 0 at others; by default 0 everywhere.
+    marks : mapping from str to array of bool [S], optional
+        Labels of states, such as `goal`; they mean nothing to planning.
+    endless : {0.0, inf, -inf, None}, default 0.0
+        The worth of going on for ever for nothing: 0; ∞, as for a model checker that asks for the
+        reward until a label; or None, no value, as in estimates from logs.
+
+    Attributes
+    ----------
+    expected_reward : array of float [K]
+        The expected reward Σ_s' P(s'|s,a) R(s,a,s') of each pair.
+
+    Raises
+    ------
+    InvalidModel
+        If numbers are no model; the message names the first that is wrong.
+
+    Notes
+    -----
+    The stored numbers *are* the model: rows that sum to 1 within rounding are kept as they are,
+    rows within 1e-6 of it are rescaled. Where pairs of discount 1 form a cycle, only policies that
+    end for certain, or go on for nothing, have a value (`planning.ends`).
+
+    Examples
+    --------
+    >>> P = [[[0.9, 0.1], [0.2, 0.8]], [[0.0, 0.0], [0.0, 0.0]]]  # the second state is an end
+    >>> mdp = surestep.FiniteMDP.from_dense(P, [[1.0, 0.0], [0.0, 0.0]], discount=0.9)
+    >>> mdp
+    FiniteMDP(num_states=2, num_pairs=4, num_transitions=4, discount=0.9)
+    >>> surestep.optimal(mdp.with_discount(0.5)).value.round(3)
+    array([1.818, 0.   ])
     """
 
     pairs: Pairs
@@ -103,17 +168,12 @@ class FiniteMDP(arrays.ByValue):
     reward: Annotated[FloatArray, Each("T")]
     discount: Annotated[FloatArray, Each("K", 0, 1)]
     initial: FloatArray  # [S]
-    # 0 at pairs with successors; None means 0 everywhere
     ending_reward: Annotated[FloatArray, Each("K")] = field(default=None)  # type: ignore[arg-type]
-    # label → the states that carry it [S]; None means no labels
     marks: Mapping[str, BoolArray] = field(default=None)  # type: ignore[arg-type]
-    endless: float | None = 0.0  # 0, ±∞, or None
-    expected_reward: FloatArray = field(init=False)  # [K] Σ_s' P(s'|s,a) R(s,a,s')
-
-    __repr__ = short_repr("num_states", "num_pairs", "num_transitions", "discount")
+    endless: float | None = 0.0
+    expected_reward: FloatArray = field(init=False)  # [K]
 
     def __post_init__(self) -> None:
-        """Checks everything once and freezes the arrays."""
         read_noun(self, InvalidModel)
         pairs, offsets, ending = self.pairs, self.offsets, self.ending_reward
         if self.endless not in (0.0, np.inf, -np.inf, None):
@@ -146,11 +206,29 @@ class FiniteMDP(arrays.ByValue):
         state_labels: Labels = None,
         action_labels: Labels = None,
     ) -> FiniteMDP:
-        """Returns the MDP given by tables.
+        """Makes the MDP of tables.
 
-        `P` [S, A, S], where a row of zeros is a pair that ends the episode; `R` [S, A], or
-        [S, A, S], in which a pair that ends the episode earns 0; `discount` a number or [S, A];
-        `initial` a state or a distribution [S]; `enabled` [S, A] masks actions that do not exist.
+        Parameters
+        ----------
+        P : array of float [S, A, S]
+            The probabilities; a row of zeros is a pair that ends the episode.
+        R : array of float [S, A] or [S, A, S]
+            The rewards; of shape [S, A, S], pairs that end the episode earn 0.
+        discount : float or array of float [S, A]
+            One discount for all pairs, or one each.
+        initial : int, str or array of float [S], default 0
+            The number or label of the start state, or a distribution over states.
+        enabled : array of bool [S, A], optional
+            False for actions that do not exist; by default all exist.
+        state_labels : sequence of str, optional
+            Names of the states.
+        action_labels : sequence of str, optional
+            Names of the actions.
+
+        Returns
+        -------
+        FiniteMDP
+            The model.
         """
         cube = arrays.numbers("P", P, InvalidModel)
         if cube.ndim != 3 or cube.shape[0] != cube.shape[2] or 0 in cube.shape:
@@ -183,10 +261,29 @@ class FiniteMDP(arrays.ByValue):
         state_labels: Labels = None,
         action_labels: Labels = None,
     ) -> FiniteMDP:
-        """Returns the MDP given by one SciPy sparse matrix [S, S] an action.
+        """Makes the MDP of SciPy sparse matrices.
 
-        `R` is a table [S, A] or one sparse matrix [S, S] an action (0 where nothing is stored);
-        everything else is as in `from_dense`.
+        Parameters
+        ----------
+        P : sequence of sparse matrix [S, S]
+            The probabilities, one matrix an action.
+        R : array of float [S, A] or sequence of sparse matrix [S, S]
+            The rewards; matrices have 0 where nothing is stored.
+        discount : float or array of float [S, A]
+            One discount for all pairs, or one each.
+        initial : int, str or array of float [S], default 0
+            The number or label of the start state, or a distribution over states.
+        enabled : array of bool [S, A], optional
+            False for actions that do not exist; by default all exist.
+        state_labels : sequence of str, optional
+            Names of the states.
+        action_labels : sequence of str, optional
+            Names of the actions.
+
+        Returns
+        -------
+        FiniteMDP
+            The model.
         """
         stacked = read_matrices("P", P)
         states = stacked.shape[1]
@@ -218,7 +315,13 @@ class FiniteMDP(arrays.ByValue):
         )
 
     def dense(self) -> DenseMDP:
-        """Returns the MDP as tables: `FiniteMDP.from_dense(*mdp.dense())` is the same MDP."""
+        """Makes the tables of the model.
+
+        Returns
+        -------
+        DenseMDP
+            `FiniteMDP.from_dense(*mdp.dense())` is the same model.
+        """
         pairs = self.pairs
         lengths = arrays.run_lengths(self.offsets)
         first = np.minimum(self.offsets[:-1], max(self.successor.size - 1, 0))
@@ -242,20 +345,47 @@ class FiniteMDP(arrays.ByValue):
         )
 
     def with_discount(self, discount: object) -> FiniteMDP:
-        """Returns the same model with another discount: a number, or one a pair ([S, A] or [K])."""
+        """Replaces the discount.
+
+        Parameters
+        ----------
+        discount : float or array of float [S, A] or [K]
+            One discount for all pairs, or one each.
+
+        Returns
+        -------
+        FiniteMDP
+            The same model with this discount.
+        """
         return replace(self, discount=spread_discount(self.pairs, discount))
 
     def with_rewards(self, R: object) -> FiniteMDP:
-        """Returns the same model with other rewards: [S, A] or [K], or [S, A, S] where ends earn 0.
+        """Replaces the rewards.
 
-        Rewards of transitions [T] are given as `dataclasses.replace(mdp, reward=...)`.
+        Parameters
+        ----------
+        R : array of float [S, A], [K] or [S, A, S]
+            The rewards; of shape [S, A, S], pairs that end the episode earn 0. Rewards of
+            transitions [T] are given as `dataclasses.replace(mdp, reward=...)`.
+
+        Returns
+        -------
+        FiniteMDP
+            The same model with these rewards.
         """
         reward, ending = spread_rewards(self.pairs, self.offsets, self.successor, R)
         return replace(self, reward=reward, ending_reward=ending)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the model to a new folder, whole or not at all: an .npy file an array."""
-        path, pairs = read_path(folder), self.pairs
+        """Writes the model to a new folder, whole or not at all: an .npy file an array.
+
+        Parameters
+        ----------
+        folder : str or path
+            A folder that does not exist yet.
+        """
+        path = read_path(folder)
+        pairs = self.pairs
         words = {
             "format": FOLDER,
             "num_actions": pairs.num_actions,
@@ -272,18 +402,32 @@ class FiniteMDP(arrays.ByValue):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> FiniteMDP:
-        """Returns the model of a folder that `save` wrote, or that has the same files.
+        """Loads the model of a folder that `save` wrote, or that has the same files.
 
-        The files are mapped, not read: of a model larger than memory the system keeps what it can.
-        They are checked as all arrays are, and must not be changed while the model is used.
+        Parameters
+        ----------
+        folder : str or path
+            The folder.
+
+        Returns
+        -------
+        FiniteMDP
+            Its files are mapped, not read: of a model larger than memory the system keeps what it
+            can. They are checked, and must not be changed while the model is used.
+
+        Raises
+        ------
+        InvalidModel
+            If the folder holds no model.
         """
         path = read_path(folder)
         try:
             words = converted(read_json(read_whole(path / WORDS)), FolderWords)
             offsets, action = (mapped_array(path / f"{name}.npy") for name in PAIR_FILES)
             rest = {name: mapped_array(path / f"{name}.npy") for name in FILES}
-            labels = words.state_labels, words.action_labels
-            pairs = Pairs(offsets, action, words.num_actions, *labels)
+            pairs = Pairs(
+                offsets, action, words.num_actions, words.state_labels, words.action_labels
+            )
             states = np.arange(pairs.num_states)
             marks = {label: np.isin(states, marked) for label, marked in words.marks.items()}
             endless = None if words.endless is None else float(words.endless)
@@ -293,21 +437,19 @@ class FiniteMDP(arrays.ByValue):
         except InvalidModel as problem:
             raise InvalidModel(f"{path} holds no model: {problem}") from None
 
-    __setstate__ = arrays.restore_frozen
-
     @property
     def num_states(self) -> int:
-        """|S|."""
+        """Returns |S|."""
         return self.pairs.num_states
 
     @property
     def num_pairs(self) -> int:
-        """K, the number of enabled pairs."""
+        """Returns K, the number of enabled pairs."""
         return self.pairs.num_pairs
 
     @property
     def num_transitions(self) -> int:
-        """T, the number of stored transitions."""
+        """Returns T, the number of stored transitions."""
         return self.successor.size
 
 
@@ -324,12 +466,8 @@ def dense_pairs(
     shape: tuple[int, ...], enabled: object, state_labels: Labels, action_labels: Labels
 ) -> Pairs:
     """Returns the pairs of a table [S, A]: all of them, or those that the mask enables."""
-    states, actions = shape
-    if enabled is None:
-        return Pairs.full(states, actions, state_labels=state_labels, action_labels=action_labels)
-    mask = arrays.numbers("enabled", enabled, InvalidModel)
-    if mask.shape != shape:
-        raise InvalidModel(f"enabled has shape {mask.shape}, expected {shape}")
+    given = np.ones(shape, np.bool_) if enabled is None else enabled
+    mask = arrays.booleans("enabled", given, shape, InvalidModel)
     return Pairs.from_enabled(mask, state_labels=state_labels, action_labels=action_labels)
 
 
@@ -347,7 +485,7 @@ def spread_rewards(
 
 
 def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
-    """One discount for all pairs, or one each ([S, A] or [K]), as [K]."""
+    """Returns one discount for all pairs, or one each ([S, A] or [K]), as [K]."""
     values = arrays.numbers("discount", discount, InvalidModel)
     if values.ndim == 0:
         return np.full(pairs.num_pairs, float(values))
@@ -355,17 +493,15 @@ def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
 
 
 def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
-    """Returns a start state, or a distribution over states, as [S]."""
-    values = arrays.numbers("initial", initial, InvalidModel)
-    if values.ndim > 0:
-        return values.astype(np.float64)
-    state = float(values)
-    if not np.isfinite(state) or state != int(state):
-        raise InvalidModel(f"initial is {initial!r}, expected a state or a distribution")
-    if not 0 <= state < pairs.num_states:
-        raise InvalidModel(f"initial state is {initial}, expected 0 to {pairs.num_states - 1}")
-    distribution = np.zeros(pairs.num_states)
-    distribution[int(state)] = 1.0
+    """Returns a start state, by number or label, or a distribution over states, as [S]."""
+    if not isinstance(initial, str):
+        values = arrays.numbers("initial", initial, InvalidModel)
+        if values.ndim > 0:
+            return values.astype(np.float64)
+        initial = values.item()
+    places = places_of(pairs.state_labels)
+    state = index_of("initial state", initial, places, pairs.num_states, InvalidModel)
+    distribution: FloatArray = np.eye(1, pairs.num_states, state)[0]
     return distribution
 
 
@@ -376,7 +512,7 @@ def expected_rewards(
     reward: FloatArray,
     ending: FloatArray,
 ) -> FloatArray:
-    """Σ_s' P(s'|s,a) R(s,a,s') [K], and the ending reward where there is no successor."""
+    """Returns Σ_s' P(s'|s,a) R(s,a,s') [K], and the ending reward where there is no successor."""
     expected: FloatArray = np.empty(pairs.num_pairs)
     for first in range(0, pairs.num_pairs, PAIRS_AT_A_TIME):  # so that no product is as large as T
         part = slice(first, first + PAIRS_AT_A_TIME)
@@ -403,14 +539,13 @@ def read_initial(pairs: Pairs, initial: object) -> FloatArray:
 # ---- marks: which states carry a label, such as `goal` or `unsafe` ------------------------------
 
 
+@noun("labels")
 @dataclass(frozen=True, slots=True, eq=False)
 class Marks(arrays.ByValue, Mapping[str, BoolArray]):
     """A read-only mapping from labels to the states that carry them: `marks["goal"]` is [S]."""
 
     labels: tuple[str, ...]  # [L] in rising order
     states: BoolArray  # [L, S]
-
-    __repr__ = short_repr("labels")
 
     def __getitem__(self, label: str) -> BoolArray:
         if label not in self.labels:
@@ -424,8 +559,6 @@ class Marks(arrays.ByValue, Mapping[str, BoolArray]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    __setstate__ = arrays.restore_frozen
-
 
 def read_marks(marks: object, num_states: int) -> Marks:
     """Returns the marks of a model with so many states; None for no labels at all."""
@@ -438,7 +571,6 @@ def read_marks(marks: object, num_states: int) -> Marks:
         if not isinstance(label, str):
             raise InvalidModel(f"a label of marks is {label!r}, expected a string")
     labels = tuple(sorted(given))
-    states = np.zeros((len(labels), num_states), np.bool_)
-    for row, label in enumerate(labels):
-        states[row] = arrays.booleans(f"mark {label!r}", given[label], (num_states,), InvalidModel)
-    return Marks(labels, arrays.own(states))
+    shape = (num_states,)
+    rows = [arrays.booleans(f"mark {x!r}", given[x], shape, InvalidModel) for x in labels]
+    return Marks(labels, arrays.own(np.array(rows, np.bool_).reshape(len(labels), num_states)))

@@ -1,4 +1,4 @@
-"""Numbers by first appearance: states and actions as a log names them, whatever they are called.
+"""Numbers states and actions by their first appearance in a log.
 
 Random numbers are drawn by number, ties are broken by number, and sums run in the order of numbers.
 So a result that does not depend on names has to be made with numbers that do not.
@@ -34,16 +34,16 @@ class Numbering(NamedTuple):
     @classmethod
     def of(cls, pairs: Pairs, state: IntArray, action: IntArray) -> Numbering:
         """Returns the numbering of pairs whose states and actions come in these orders."""
-        place_of_state, place_of_action = places(state), places(action)
-        moved = place_of_state[pairs.state], place_of_action[pairs.action]
-        order = np.lexsort(moved[::-1])
+        new_state = np.argsort(state)[pairs.state]
+        new_action = np.argsort(action)[pairs.action]
+        order = np.lexsort((new_action, new_state))
         return cls(
             state,
             action,
             order,
             Pairs(
-                arrays.offsets_of(np.bincount(moved[0], minlength=pairs.num_states)),
-                moved[1][order],
+                arrays.offsets_of(np.bincount(new_state, minlength=pairs.num_states)),
+                new_action[order],
                 pairs.num_actions,
                 picked_labels(pairs.state_labels, state),
                 picked_labels(pairs.action_labels, action),
@@ -52,8 +52,8 @@ class Numbering(NamedTuple):
 
     def log(self, log: DecisionLog) -> DecisionLog:
         """Returns the log with the new numbers; it was checked with the former ones."""
-        state, action, pair = (places(former) for former in (self.state, self.action, self.pair))
-        known = log.next_state >= 0  # of others nobody knows where they led
+        state, action, pair = map(np.argsort, (self.state, self.action, self.pair))
+        known = log.next_state >= 0  # other rows do not say where they led
         following = np.where(known, state[log.next_state], log.next_state)
         return arrays.altered(
             log,
@@ -65,8 +65,9 @@ class Numbering(NamedTuple):
         )
 
     def problem(self, problem: Problem, log: DecisionLog) -> Problem:
-        """Returns a problem of this log, and of nothing else, with the new numbers."""
-        moved, behavior = self.log(log), self.policy(problem.behavior)
+        """Returns the problem of the counts of this log, with the new numbers."""
+        moved = self.log(log)
+        behavior = self.policy(problem.behavior)
         kept = None if problem.log is None else moved
         return replace(problem, log=kept, counts=moved.counts(), behavior=behavior)
 
@@ -76,9 +77,9 @@ class Numbering(NamedTuple):
 
 
 def by_appearance(log: DecisionLog, last: BoolArray) -> Numbering:
-    """Returns the numbering of what a log names first, second, …; states that are `last` [S] last.
+    """Returns the numbering by first appearance, with the states that are `last` [S] at the end.
 
-    What it never names comes after all else, in the former order.
+    States and actions that the log never names come after the others, in the former order.
     """
     led = log.next_state[log.next_state >= 0]
     state = first_places(np.concatenate([log.state, led]), log.pairs.num_states)
@@ -87,15 +88,7 @@ def by_appearance(log: DecisionLog, last: BoolArray) -> Numbering:
 
 
 def first_places(values: IntArray, size: int) -> IntArray:
-    """Returns where each of the numbers below `size` first stands; where none does, the end."""
-    found, first = np.unique(values, return_index=True)
+    """Returns the first place of each number below `size`; that after all for a missing one."""
     place = np.full(size, values.size)
-    place[found] = first
-    return place
-
-
-def places(former: IntArray) -> IntArray:
-    """Returns the new number of each, where `former` has the former number of each new one."""
-    place = np.empty_like(former)
-    place[former] = np.arange(former.size)
+    place[values[::-1]] = np.arange(values.size)[::-1]  # of several values the last one stays
     return place

@@ -1,4 +1,4 @@
-"""Pairs: which actions exist in which state; and the runs of successors under them."""
+"""Pairs: the actions of each state; and reading the runs of successors below them."""
 
 from __future__ import annotations
 
@@ -6,50 +6,81 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_INDEX, BoolArray, ErrorType, FloatArray, IndexArray, IntArray
-from surestep._reprs import short_repr
+from surestep._arrays import (
+    LARGEST_INDEX,
+    AnyArray,
+    BoolArray,
+    ErrorType,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    Kind,
+)
+from surestep._names import twice
 from surestep._settings import Each, check_setting, check_settings, read_arrays
-from surestep.errors import InvalidModel, ShapeMismatch, SurestepError
-
-if TYPE_CHECKING:
-    from surestep._arrays import AnyArray
+from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch, SurestepError
+from surestep.model.noun import noun
 
 Labels = Sequence[str] | None
 Number = Annotated[int, Meta(ge=1, le=LARGEST_INDEX)]
 
 
+@noun("num_states", "num_actions", "num_pairs")
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs(arrays.ByValue):
     """The enabled state-action pairs, numbered state by state and action by action.
 
-    State s owns the pairs `offsets[s]` … `offsets[s+1] − 1`; `action` names the action of each,
-    rising within a state. Every state has at least one action: at the end of an episode, one
-    whose pair has no successor.
+    Every state has at least one action: at the end of an episode, one whose pair has no successor.
+
+    Parameters
+    ----------
+    offsets : array of int [S+1]
+        State s owns the pairs `offsets[s]` … `offsets[s+1] − 1`.
+    action : array of int [K]
+        The action of each pair, rising within a state.
+    num_actions : int
+        Actions are numbered 0 … `num_actions` − 1; not all are enabled everywhere.
+    state_labels : sequence of str [S], optional
+        Distinct names of the states.
+    action_labels : sequence of str [num_actions], optional
+        Distinct names of the actions.
+
+    Raises
+    ------
+    InvalidModel
+        If numbers or labels do not fit together.
+
+    Examples
+    --------
+    >>> pairs = surestep.Pairs.full(
+    ...     2, 2, state_labels=("ward", "out"), action_labels=("wait", "treat")
+    ... )
+    >>> pairs.num_pairs, pairs.pair_name(1), pairs.dense([1, 2, 3, 4]).tolist()
+    (4, "state 'ward', action 'treat'", [[1.0, 2.0], [3.0, 4.0]])
     """
 
     offsets: IntArray  # [S+1]
     action: Annotated[IndexArray, Each("K", 0, below="A")]
-    num_actions: Number  # actions are numbered 0 … num_actions − 1; not all are enabled everywhere
+    num_actions: Number
     state_labels: Labels = None  # [S]
     action_labels: Labels = None  # [num_actions]
-
-    __repr__ = short_repr("num_states", "num_actions", "num_pairs")
 
     def __post_init__(self) -> None:
         """Checks everything once and freezes the arrays."""
         check_settings(self, InvalidModel)
         read_arrays(self, InvalidModel, {"A": self.num_actions, "K": np.size(self.action)}, {})
-        size, action = arrays.numbers("pair offsets", self.offsets, InvalidModel).size, self.action
+        action = self.action
+        size = arrays.numbers("pair offsets", self.offsets, InvalidModel).size
         arrays.keep(
             self,
-            state_labels=read_labels("state", self.state_labels, size - 1),
-            action_labels=read_labels("action", self.action_labels, self.num_actions),
+            state_labels=checked_labels("state", self.state_labels, size - 1),
+            action_labels=checked_labels("action", self.action_labels, self.num_actions),
         )
         owns = self.state_name, "action (a state that ends the episode has one without successors)"
         offsets = arrays.read_full_offsets(
@@ -71,7 +102,24 @@ class Pairs(arrays.ByValue):
         state_labels: Labels = None,
         action_labels: Labels = None,
     ) -> Pairs:
-        """Every action in every state."""
+        """Makes the pairs of states in which every action is enabled.
+
+        Parameters
+        ----------
+        num_states : int
+            |S|.
+        num_actions : int
+            |A|.
+        state_labels : sequence of str, optional
+            Names of the states.
+        action_labels : sequence of str, optional
+            Names of the actions.
+
+        Returns
+        -------
+        Pairs
+            |S|·|A| pairs.
+        """
         for name, number in {"num_states": num_states, "num_actions": num_actions}.items():
             check_setting(name, arrays.plain(number), Number, InvalidModel)
         offsets = np.arange(num_states + 1) * num_actions
@@ -82,7 +130,22 @@ class Pairs(arrays.ByValue):
     def from_enabled(
         cls, enabled: BoolArray, *, state_labels: Labels = None, action_labels: Labels = None
     ) -> Pairs:
-        """Returns the pairs for which the mask `enabled` [S, A] is true."""
+        """Makes the pairs for which a mask is true.
+
+        Parameters
+        ----------
+        enabled : array of bool [S, A]
+            True for the actions that exist.
+        state_labels : sequence of str, optional
+            Names of the states.
+        action_labels : sequence of str, optional
+            Names of the actions.
+
+        Returns
+        -------
+        Pairs
+            The enabled pairs.
+        """
         shape = arrays.numbers("enabled", enabled, InvalidModel).shape
         if len(shape) != 2 or 0 in shape:
             raise InvalidModel(f"enabled has shape {shape}, expected [states, actions]")
@@ -90,16 +153,14 @@ class Pairs(arrays.ByValue):
         offsets = arrays.offsets_of(np.count_nonzero(mask, axis=1))
         return cls(arrays.own(offsets), np.nonzero(mask)[1], shape[1], state_labels, action_labels)
 
-    __setstate__ = arrays.restore_frozen
-
     @property
     def num_states(self) -> int:
-        """|S|."""
+        """Returns |S|."""
         return self.offsets.size - 1
 
     @property
     def num_pairs(self) -> int:
-        """K, the number of enabled pairs."""
+        """Returns K, the number of enabled pairs."""
         return self.action.size
 
     @property
@@ -108,28 +169,80 @@ class Pairs(arrays.ByValue):
         return arrays.run_owners(self.offsets)
 
     def enabled(self) -> BoolArray:
-        """Returns the mask [S, A] of enabled actions."""
+        """Makes the mask of enabled actions.
+
+        Returns
+        -------
+        array of bool [S, A]
+            True for enabled actions.
+        """
         mask = np.zeros((self.num_states, self.num_actions), np.bool_)
         mask[self.state, self.action] = True
         return mask
 
     def state_name(self, state: int) -> str:
-        """'state 3', or with labels "state 'ward'"."""
+        """Names a state in a message.
+
+        Parameters
+        ----------
+        state : int
+            Its number.
+
+        Returns
+        -------
+        str
+            Such as "state 3", or with labels "state 'ward'".
+        """
         return f"state {state if self.state_labels is None else repr(self.state_labels[state])}"
 
     def action_name(self, action: int) -> str:
-        """'action 1', or with labels "action 'wait'"."""
+        """Names an action in a message.
+
+        Parameters
+        ----------
+        action : int
+            Its number.
+
+        Returns
+        -------
+        str
+            Such as "action 1", or with labels "action 'wait'".
+        """
         return (
             f"action {action if self.action_labels is None else repr(self.action_labels[action])}"
         )
 
     def pair_name(self, pair: int) -> str:
-        """'state 3, action 1', or the same with labels."""
+        """Names a pair in a message.
+
+        Parameters
+        ----------
+        pair : int
+            Its number.
+
+        Returns
+        -------
+        str
+            Such as "state 3, action 1", or the same with labels.
+        """
         state = self.state_name(arrays.owner(self.offsets, pair))
         return f"{state}, {self.action_name(int(self.action[pair]))}"
 
     def find(self, state: IndexArray, action: IndexArray) -> IntArray:
-        """Finds the pair [N] of each state and action, −1 where the action is not enabled."""
+        """Finds the pair of each state and action.
+
+        Parameters
+        ----------
+        state : array of int [N]
+            Numbers of states.
+        action : array of int [N]
+            Numbers of actions.
+
+        Returns
+        -------
+        array of int [N]
+            Numbers of pairs; −1 where the action is not enabled in the state.
+        """
         key = state.astype(np.int64) * self.num_actions + action
         if self.num_pairs == self.num_states * self.num_actions:
             return key
@@ -140,9 +253,23 @@ class Pairs(arrays.ByValue):
     def flat(
         self, name: str, table: object, error: ErrorType, *, zero_elsewhere: bool = False
     ) -> FloatArray:
-        """Returns a table [S, A] or a flat array [K] of finite numbers as a flat array [K].
+        """Reads a table or a flat array of finite numbers as a flat array.
 
-        Entries of disabled actions are ignored, or must be 0 where `zero_elsewhere` says so.
+        Parameters
+        ----------
+        name : str
+            Its name, for messages.
+        table : array of float [S, A] or [K]
+            The numbers.
+        error : type
+            The class of error to raise.
+        zero_elsewhere : bool, default False
+            Whether entries of actions that are not enabled must be 0; otherwise they are ignored.
+
+        Returns
+        -------
+        array of float [K]
+            The number of each pair.
         """
         values: AnyArray = arrays.numbers(name, table, error)
         dense_shape = (self.num_states, self.num_actions)
@@ -165,7 +292,18 @@ class Pairs(arrays.ByValue):
         return arrays.floats(name, values, (self.num_pairs,), error, self.pair_name)
 
     def dense(self, values: FloatArray) -> FloatArray:
-        """Returns a flat array [K] as a table [S, A], 0 at disabled actions."""
+        """Spreads a flat array over a table.
+
+        Parameters
+        ----------
+        values : array of float [K]
+            The value of each pair.
+
+        Returns
+        -------
+        array of float [S, A]
+            It has 0 at actions that are not enabled.
+        """
         table = np.zeros((self.num_states, self.num_actions))
         table[self.state, self.action] = values
         return table
@@ -177,7 +315,6 @@ class HasPairs(Protocol):
     @property
     def pairs(self) -> Pairs:
         """Returns the pairs it is built on."""
-        ...
 
 
 def pairs_of(source: Pairs | HasPairs) -> Pairs:
@@ -189,22 +326,22 @@ def pairs_of(source: Pairs | HasPairs) -> Pairs:
 
 
 def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pairs) -> None:
-    """Refuses two things with other states or enabled actions, or labels, if both have them."""
+    """Refuses pairs that differ in states, enabled actions or, if both have them, labels."""
     if first is second:
         return
     for what in ("states", "actions"):
-        here, there = (getattr(each, f"num_{what}") for each in (first, second))
-        if here != there:
-            raise ShapeMismatch(f"{first_name} has {here} {what}, {second_name} has {there}")
-    same = (np.array_equal(getattr(first, x), getattr(second, x)) for x in ("offsets", "action"))
-    differing = [] if all(same) else np.any(first.enabled() != second.enabled(), axis=1)
-    for s, others in arrays.first_where(np.asarray(differing), "state"):
-        raise ShapeMismatch(
-            f"{first_name} and {second_name} enable different actions in "
-            f"{first.state_name(s)}{others}"
-        )
+        ours, theirs = (getattr(pairs, f"num_{what}") for pairs in (first, second))
+        if ours != theirs:
+            raise ShapeMismatch(f"{first_name} has {ours} {what}, {second_name} has {theirs}")
+    if not np.array_equal(first.action, second.action) or (first.offsets != second.offsets).any():
+        differing = np.any(first.enabled() != second.enabled(), axis=1)
+        for s, others in arrays.first_where(differing, "state"):
+            raise ShapeMismatch(
+                f"{first_name} and {second_name} enable different actions in "
+                f"{first.state_name(s)}{others}"
+            )
     for what in ("state", "action"):
-        ours, theirs = (getattr(each, f"{what}_labels") for each in (first, second))
+        ours, theirs = (getattr(pairs, f"{what}_labels") for pairs in (first, second))
         if ours and theirs and ours != theirs:
             i = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
             raise ShapeMismatch(
@@ -212,8 +349,8 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
             )
 
 
-def read_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:
-    """Labels as a tuple of distinct strings, one each; lazy ones stay lazy."""
+def checked_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:
+    """Returns labels as a tuple of distinct strings, one each; lazy ones stay lazy."""
     if labels is None or isinstance(labels, LazyLabels):
         return labels
     if isinstance(labels, str) or not isinstance(labels, Sequence):
@@ -221,22 +358,49 @@ def read_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Label
     result = tuple(labels)
     if len(result) != expected:
         raise InvalidModel(f"{len(result)} {kind} labels were given, expected {expected}")
-    seen: set[str] = set()
     for index, name in enumerate(result):
         if not isinstance(name, str):
             raise InvalidModel(f"label of {kind} {index} is {name!r}, expected a string")
-        if name in seen:
-            raise InvalidModel(f"{kind} label {name!r} is given twice, the second time at {index}")
-        seen.add(name)
+    for _, again in twice(result):
+        raise InvalidModel(
+            f"{kind} label {result[again]!r} is given twice, the second time at {again}"
+        )
     return result
+
+
+def places_of(labels: Labels) -> dict[str, int]:
+    """Returns the number of each label; none without labels."""
+    return {label: number for number, label in enumerate(labels or ())}
+
+
+def index_of(
+    what: str,
+    given: object,
+    places: Mapping[str, int],
+    size: int,
+    error: ErrorType = InvalidParameter,
+) -> int:
+    """Returns the number of one of `size` states or actions, given by its number or its label."""
+    if isinstance(given, str) and given in places:
+        return places[given]
+    if arrays.is_number(given) and given in range(size):
+        return int(given)
+    labels = ", or a label" if places else ""
+    raise error(f"{what} is {arrays.shown(given)}, expected 0 to {size - 1}{labels}")
+
+
+def in_labels(labels: Labels, numbers: IntArray) -> AnyArray:
+    """Returns the label of each number, None for −1; the numbers where there are no labels."""
+    return numbers if labels is None else np.array([*labels, None], object)[numbers]
 
 
 class LazyLabels(Sequence[str]):
     """Distinct labels that a function makes when the first of them is asked for."""
 
     def __init__(self, make: Callable[[], Sequence[str]], size: int) -> None:
-        """Takes the function, and how many labels it will make."""
-        self.make, self.size = make, size
+        """Takes the function, and the number of labels it will make."""
+        self.make = make
+        self.size = size
 
     @cached_property
     def made(self) -> tuple[str, ...]:
@@ -293,7 +457,7 @@ def read_noun(
 def read_successors(
     pairs: Pairs, offsets: object, successor: object, error: ErrorType
 ) -> tuple[IntArray, IndexArray]:
-    """Frozen offsets [K+1] and successors [T]; each successor once in its pair's run."""
+    """Returns frozen offsets [K+1] and successors [T]; each successor once in its pair's run."""
     total = arrays.numbers("successor", successor, error).size
     starts = arrays.read_offsets("transition offsets", offsets, pairs.num_pairs, total, error)
     states = arrays.indices(
@@ -312,30 +476,28 @@ def read_successors(
 
 
 def transition_name(pairs: Pairs, offsets: IntArray, successor: IndexArray, index: int) -> str:
-    """'state 3, action 1 → state 5', or the same with labels."""
+    """Names a transition: 'state 3, action 1 → state 5', or the same with labels."""
     pair = pairs.pair_name(arrays.owner(offsets, index))
     return f"{pair} → {pairs.state_name(int(successor[index]))}"
 
 
-def dense_cube(
-    pairs: Pairs, offsets: IntArray, successor: IndexArray, values: FloatArray
-) -> FloatArray:
-    """Values per transition [T] as a table [S, A, S], 0 elsewhere."""
-    cube = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states))
+def dense_cube(pairs: Pairs, offsets: IntArray, successor: IndexArray, values: Kind) -> Kind:
+    """Returns values per transition [T] as a table [S, A, S], 0 elsewhere."""
+    cube = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states), values.dtype)
     pair = arrays.run_owners(offsets)
     cube[pairs.state[pair], pairs.action[pair], successor] = values
-    return cube
+    return cube  # type: ignore[return-value]
 
 
 def united(pairs: Pairs, parts: Sequence[Any]) -> tuple[IntArray, IndexArray, list[IntArray]]:
-    """Returns the successors that any part has, by pair, and where those of each part are.
+    """Returns the offsets [K+1] and successors of several models or counts together.
 
-    Parts are models or counts.
+    The last value has, for each part, the places of its own transitions among them.
     """
     size = np.int64(pairs.num_states)
     keys = [arrays.run_owners(part.offsets) * size + part.successor for part in parts]
     union = np.concatenate(keys)
-    if not (np.diff(union) > 0).all():  # as those of one model mostly do
+    if not (np.diff(union) > 0).all():  # those of one model mostly rise
         union = np.unique(union)
     offsets = arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))
     return offsets, (union % size).astype(np.int32), [np.searchsorted(union, key) for key in keys]

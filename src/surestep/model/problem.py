@@ -1,7 +1,8 @@
-"""Problem and Improvement: what an algorithm is given, and what it gives back.
+"""Problem and Improvement: the input and the answer of every algorithm.
 
-Estimates lead from counts to the MLE-MDP, and to the policy that made them where nobody wrote it
-down.
+A problem may have further signals: numbers that must not get worse, such as a cost or the chance to
+reach unsafe states. Each is a problem of its own over the same steps, pairs and policy, with other
+rewards (a cost has them with a minus), so planning and claims work for all of them alike.
 """
 
 from __future__ import annotations
@@ -9,118 +10,195 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
-from surestep._reprs import short_html, short_repr
-from surestep._settings import Each, Settings, check_settings, read_arrays
+from surestep._settings import Each, Settings, check_setting, check_settings, read_arrays
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts
+from surestep.model.estimates import estimate_mdp
+from surestep.model.known import Known
 from surestep.model.log import DecisionLog, least_and_greatest
-from surestep.model.mdp import FiniteMDP, spread_discount
+from surestep.model.mdp import FiniteMDP
+from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs, transition_name, united
-from surestep.model.policy import Plan, Policy
-from surestep.model.signals import Reach, Signal
+from surestep.model.policy import Plan, Policy, policy_of
 from surestep.model.statements import Statement, read_statements
 from surestep.model.successors import Successors, check_support
 
 UnseenRule = Literal["terminal", "pessimistic"]
 
 SUM_SLACK = 1e-9  # of the largest reward, a visit: more than any order of adding can change
+NOTHING_KNOWN = Known()
 
 
-def estimate_mdp(counts: Counts, discount: float | FloatArray) -> FiniteMDP:
-    """Returns the maximum-likelihood MDP: P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a).
+class Reach(NamedTuple):
+    """States that are not to be reached.
 
-    A pair that was never visited gets no successor, and the known reward or none. `discount` is one
-    number, or one a pair [K]. Episodes end where the log says so: what goes on for ever without a
-    discount has no value, even where it earns nothing.
+    Parameters
+    ----------
+    states : array of bool [S]
+        True for these states.
+    within : int, optional
+        Only the first so many steps count; by default all steps of an episode.
+    alone : bool, default False
+        Claims are about the chance under π_I itself, not about its difference from π_b's.
+
+    Examples
+    --------
+    >>> from surestep.model import Reach
+    >>> Reach(np.array([False, True]), within=5).within
+    5
     """
-    arrays.expect("counts", counts, Counts)
-    visited = np.repeat(counts.visits, arrays.run_lengths(counts.offsets))
-    seen = counts.times > 0
-    offsets = counts.offsets
-    if not seen.all():
-        offsets = arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), counts.offsets))
-    return FiniteMDP(
-        counts.pairs,
-        offsets,
-        counts.successor[seen],
-        probability=arrays.own(counts.times[seen] / visited[seen]),
-        reward=arrays.own(counts.mean_reward()[seen]),
-        discount=spread_discount(counts.pairs, discount),
-        initial=counts.starts / counts.starts.sum(),
-        ending_reward=counts.unseen_reward(),
-        endless=None,
-    )
+
+    states: BoolArray  # [S]
+    within: int | None = None
+    alone: bool = False
 
 
-def estimate_behavior(counts: Counts, smoothing: float = 0.0) -> Policy:
-    """The maximum-likelihood behavior policy π̂_b(a|s) = #_D(s,a) / #_D(s), marked as estimated.
+@noun("name", "margin", "cost", "at_most", "problem.num_states")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Signal:
+    """A number that must not get worse than before by more than its margin.
 
-    `smoothing` is a pseudo-count that every enabled action gets; a state never visited gets the
-    uniform distribution (Simão, Laroche, Tachet des Combes 2020).
+    Parameters
+    ----------
+    name : str
+        Its name in tables and messages.
+    problem : Problem
+        The same data and policy with the rewards of this signal; it has no signals itself.
+    margin : float, default 0.0
+        The loss that is allowed, 0 or more.
+    cost : bool, default False
+        People see the number with the other sign.
+    at_most : float, optional
+        The largest chance to reach unsafe states that is allowed; by default that of before, and
+        the margin.
+    known : Known
+        Facts about its rewards that certificates need; by default none.
+
+    Examples
+    --------
+    >>> from surestep.model import Signal
+    >>> counts = surestep.Counts.from_dense([[[3, 1]], [[0, 0]]], rewards=[[-1.0], [0.0]])
+    >>> habit = surestep.Policy.uniform(counts)
+    >>> paid = surestep.Problem(counts=counts, behavior=habit, discount=0.9, value_bounds=(-10, 0))
+    >>> Signal(name="price", problem=paid, margin=0.5, cost=True)
+    Signal(name='price', margin=0.5, cost=True, num_states=2)
     """
-    arrays.expect("counts", counts, Counts)
-    if not (arrays.is_number(smoothing) and 0 <= smoothing < np.inf):
-        raise InvalidParameter(f"smoothing is {smoothing!r}, expected a finite number of 0 or more")
-    pairs = counts.pairs
-    lengths = arrays.run_lengths(pairs.offsets)
-    weight = counts.visits + float(smoothing)
-    largest = np.maximum.reduceat(weight, pairs.offsets[:-1])
-    unknown = np.repeat(largest == 0, lengths)
-    # Each state's weights are scaled by their largest, so that no sum of them overflows.
-    share = np.where(
-        unknown, 1.0, weight / np.repeat(np.where(largest == 0, 1.0, largest), lengths)
-    )
-    return Policy(
-        pairs, share / np.repeat(arrays.run_sums(share, pairs.offsets), lengths), estimated=True
-    )
+
+    name: str
+    problem: Problem
+    margin: float = 0.0
+    cost: bool = False
+    at_most: float | None = None
+    known: Known = NOTHING_KNOWN
+
+    def __post_init__(self) -> None:
+        """Checks the margin, and that the signal has no signals."""
+        check_setting(f"the margin of {self.name!r}", self.margin, Annotated[float, Meta(ge=0)])
+        if self.problem.signals:
+            raise InvalidParameter(f"the signal {self.name!r} has signals, expected none")
+
+    @property
+    def is_chance(self) -> bool:
+        """Tells whether it is the chance to reach unsafe states."""
+        return self.problem.reach is not None
+
+    def moved(self, change: Callable[[Problem], Problem]) -> Signal:
+        """Returns the signal with its problem changed.
+
+        Parameters
+        ----------
+        change : callable
+            Takes a problem and returns one, such as that of a part of the data.
+
+        Returns
+        -------
+        Signal
+            The same name, margin and facts with the changed problem.
+        """
+        return replace(self, problem=change(self.problem))
 
 
+@noun("num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """A safe-policy-improvement problem: the data D, the policy π_b that made it, and the terms.
 
-    `value_bounds` = (low, high) bound every value V^π(s) of the true MDP. `unseen` says what a
-    pair is worth that the data never visits: "terminal" means its known reward, or none, and then
-    nothing; "pessimistic" means the lower value bound. `log` is needed by methods that look at
-    whole episodes; the counts must be its counts. `premises` state what was taken for granted when
-    the problem was put together, a text in words of one's own; every certificate repeats them among
-    its assumptions. `support` says which states each pair may lead to, where that is known before
-    the data; None means any. `closed` are the pairs that no algorithm may give more chance than π_b
-    does; None means none. `signals` are further numbers that must not get worse; the problem of one
-    that is the chance to `reach` states has these.
+    Parameters
+    ----------
+    counts : Counts
+        How often each transition was seen.
+    behavior : Policy
+        The behavior policy π_b; also what has a policy, or an array of probabilities [S, A] or [K].
+    discount : float or array of float [K]
+        The discount γ, or one a pair, as split counts have.
+    value_bounds : tuple of float
+        Bounds (low, high) of every value V^π(s) of the true MDP.
+    unseen : {"terminal", "pessimistic"}, default "terminal"
+        The worth of a pair that the data never visits: its known reward, or none, and then nothing;
+        or the lower value bound.
+    log : DecisionLog, optional
+        The log of the counts, for methods that look at whole episodes.
+    premises : tuple of Statement or str, default ()
+        Assumptions made when the problem was put together; every certificate repeats them. A text
+        is a sentence of one's own.
+    support : Successors, optional
+        The states each pair may lead to, known before the data; by default any.
+    closed : array of bool [K], optional
+        Pairs that no algorithm may give more probability than π_b does; by default none.
+    name : str, default "reward"
+        The name of the signal that is improved.
+    cost : bool, default False
+        People see that signal with the other sign.
+    signals : tuple of Signal, default ()
+        Further numbers that must not get worse.
+    reach : Reach, optional
+        The states to be reached, where the problem is the chance to reach them.
+
+    Raises
+    ------
+    InvalidParameter
+        If a term is out of range.
+    ShapeMismatch
+        If the parts have different pairs, or the log other counts.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[3, 1]], [[0, 0]]], rewards=[[1.0], [0.0]])
+    >>> problem = surestep.Problem(
+    ...     counts=counts, behavior=np.ones((2, 1)), discount=0.9, value_bounds=(0, 10)
+    ... )
+    >>> problem.behavior, problem.value_bound, problem.estimate().num_transitions
+    (Policy(num_states=2, num_pairs=2, estimated=False), 10.0, 2)
     """
 
     counts: Counts
     behavior: Policy  # π_b
-    discount: float | FloatArray  # γ, or one a pair [K], as split counts have
+    discount: float | FloatArray  # γ, or one a pair [K]
     value_bounds: tuple[float, float]
     unseen: UnseenRule = "terminal"
     log: DecisionLog | None = None
     premises: tuple[Statement, ...] = ()
     support: Successors | None = None
     closed: Annotated[BoolArray | None, Each("K")] = None
-    name: str = "reward"  # of the signal that is improved
-    cost: bool = False  # people see it with the other sign
+    name: str = "reward"
+    cost: bool = False
     signals: tuple[Signal, ...] = ()
     reach: Reach | None = None
 
-    __repr__ = short_repr(
-        "num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen"
-    )
-    _repr_html_ = short_html(
-        "num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen"
-    )
-
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""
+        arrays.expect("counts", self.counts, Counts)
+        pairs = self.counts.pairs
+        arrays.keep(self, behavior=policy_of(self.behavior, pairs, "behavior"))
         check_settings(self)
-        pairs, (low, high) = self.counts.pairs, self.value_bounds
+        low, high = self.value_bounds
         check_same_pairs("the counts", pairs, "the behavior policy", self.behavior.pairs)
         if low > high:
             raise InvalidParameter(f"value_bounds is {(low, high)}, expected the lower one first")
@@ -130,8 +208,8 @@ class Problem:
             check_support(self.counts, self.support)
         for signal in self.signals:
             arrays.expect("signals", signal, Signal)
-            ours, theirs = self.counts, signal.problem.counts
-            check_same_pairs("the problem", ours.pairs, f"signal {signal.name!r}", theirs.pairs)
+            theirs = signal.problem.counts.pairs
+            check_same_pairs("the problem", pairs, f"signal {signal.name!r}", theirs)
         read_arrays(self, InvalidParameter, {"K": pairs.num_pairs}, {})
         arrays.keep(
             self,
@@ -152,8 +230,13 @@ class Problem:
 
     @property
     def single_discount(self) -> float:
-        """Returns γ, for formulas that have only one."""
-        return one_discount(self.discount)
+        """Returns γ, for formulas that have only one; refuses a discount for each pair."""
+        if isinstance(self.discount, float):
+            return self.discount
+        raise InvalidParameter(
+            "the problem has a discount for each pair, but the formula asked for has only one γ; "
+            "expected one number as discount"
+        )
 
     @property
     def behavior_is_estimated(self) -> bool:
@@ -162,7 +245,7 @@ class Problem:
 
     @property
     def alone(self) -> bool:
-        """Tells whether claims are of ρ(π_I) itself, not of what it gains over π_b."""
+        """Tells whether claims are about ρ(π_I) itself, not about its gain over π_b."""
         return self.reach is not None and self.reach.alone
 
     @property
@@ -176,89 +259,200 @@ class Problem:
         return max(abs(bound) for bound in self.value_bounds)
 
     def within(self, closed: BoolArray) -> Problem:
-        """Returns the problem with these pairs [K] closed, and those that are closed already.
+        """Closes further pairs.
 
-        All else was checked before, and that takes its time with a long log.
+        Parameters
+        ----------
+        closed : array of bool [K]
+            The pairs to close; those that are closed already stay so.
+
+        Returns
+        -------
+        Problem
+            Nothing is checked again, which takes its time with a long log.
         """
         return arrays.altered(self, closed=closed | ~self.open_pairs())
 
     def with_behavior(self, behavior: Policy) -> Problem:
-        """Returns the problem with another π_b, for all of its signals."""
+        """Replaces π_b, also in the problems of all signals.
+
+        Parameters
+        ----------
+        behavior : Policy
+            The new behavior policy.
+
+        Returns
+        -------
+        Problem
+            The problem with it.
+        """
         return self.moved(lambda part: replace(part, behavior=behavior))
 
     def moved(self, change: Callable[[Problem], Problem]) -> Problem:
-        """Returns what a change makes of the problem, and of that of each signal."""
+        """Applies a change to the problem and to that of each signal.
+
+        Parameters
+        ----------
+        change : callable
+            Takes a problem without signals and returns one.
+
+        Returns
+        -------
+        Problem
+            The changed problem, with the changed signals.
+        """
         signals = tuple(signal.moved(change) for signal in self.signals)
         return arrays.altered(change(arrays.altered(self, signals=())), signals=signals)
 
     def open_pairs(self) -> BoolArray:
-        """Returns the pairs [K] that a policy may take more often than π_b."""
+        """Finds the pairs that a policy may take more often than π_b.
+
+        Returns
+        -------
+        array of bool [K]
+            True for all pairs but the closed ones.
+        """
         if self.closed is None:
             return np.ones(self.counts.pairs.num_pairs, np.bool_)
         return ~self.closed
 
     def support_sizes(self) -> IntArray:
-        """Counts the states that each pair may lead to [K]."""
+        """Counts the states that each pair may lead to.
+
+        Returns
+        -------
+        array of int [K]
+            Those of the support; without one, the number of all states.
+        """
         if self.support is not None:
             return self.support.sizes
         return np.full(self.counts.pairs.num_pairs, self.num_states)
 
     def possible(self) -> BoolArray:
-        """Returns the transitions [T] that the counts store and that may come."""
+        """Finds the stored transitions that the support allows.
+
+        Returns
+        -------
+        array of bool [T]
+            True for all without a support.
+        """
         if self.support is None:
             return np.ones(self.counts.successor.size, np.bool_)
         inside: BoolArray = self.support.places(self.counts) >= 0
         return inside
 
     def stored_sizes(self) -> IntArray:
-        """Counts, of the states that each pair may lead to, those that the counts store [K]."""
+        """Counts the possible successors of each pair that the counts store.
+
+        Returns
+        -------
+        array of int [K]
+            At most `support_sizes()`.
+        """
         return arrays.run_sums(self.possible().astype(np.int64), self.counts.offsets)
 
     def estimate(self) -> FiniteMDP:
-        """Returns the MLE-MDP of the counts, with unseen pairs worth what `unseen` says.
+        """Estimates the MLE-MDP, with unseen pairs worth what `unseen` says.
 
-        States that are known to end episodes are not unseen: they are worth their known reward, or
-        nothing, under either rule.
+        Returns
+        -------
+        FiniteMDP
+            States that are known to end episodes are not unseen: under either rule they are worth
+            their known reward, or nothing.
         """
         if self.unseen == "terminal":
             return estimate_mdp(self.counts, self.discount)
         return self.estimate_with_unseen_worth(self.value_bounds[0])
 
     def estimate_with_unseen_worth(self, value: float) -> FiniteMDP:
-        """Returns the MLE-MDP of the counts, with unseen pairs, but no ends, worth `value`."""
+        """Estimates the MLE-MDP, with unseen pairs worth `value`.
+
+        Parameters
+        ----------
+        value : float
+            The worth of every pair that was never visited, but of those of known ends.
+
+        Returns
+        -------
+        FiniteMDP
+            The estimate.
+        """
         estimated = estimate_mdp(self.counts, self.discount)
         worth = np.where(self.unseen_pairs(), value, estimated.ending_reward)
         return replace(estimated, ending_reward=worth)
 
     def unseen_pairs(self) -> BoolArray:
-        """Returns the pairs [K] that the data never visits, without those of known ends."""
-        unseen: BoolArray = (self.counts.visits == 0) & ~self.counts.terminal[
-            self.counts.pairs.state
-        ]
+        """Finds the pairs that the data never visits, without those of known ends.
+
+        Returns
+        -------
+        array of bool [K]
+            True for these pairs.
+        """
+        ends = self.counts.terminal[self.counts.pairs.state]
+        unseen: BoolArray = (self.counts.visits == 0) & ~ends
         return unseen
 
 
+@noun("policy.pairs.num_states", "n_wedge", "behavior_is_estimated")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improvement(Settings):
-    """The answer of `improve`: π_I, and what is known about it in the estimated MDP.
+    """The answer of an algorithm: π_I, and its value in the estimated MDP.
 
-    The value of `plan` is that of π_I in `problem.estimate()`, whatever model the algorithm itself
-    planned in. An algorithm that looks at limits of further signals says which of them keeps a pair
-    from being taken more often, and which of them no policy that it could find keeps.
+    Parameters
+    ----------
+    policy : Policy
+        The improved policy π_I.
+    plan : Plan
+        Its value in `problem.estimate()`, whatever model the algorithm itself planned in.
+    n_wedge : int, optional
+        The N∧ that was used, where there is one.
+    behavior_is_estimated : bool, default False
+        Whether π_b was estimated: claims then hold relative to the estimate.
+    kept_by : tuple of str, optional
+        For each pair [K], the names of the signals whose limits keep it from being taken more
+        often, joined by semicolons; None where the algorithm looks at no limits.
+    unmet : tuple of str, default ()
+        Names of the signals whose limit no policy that was found keeps.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB
+    >>> counts = surestep.Counts.from_dense([[[9], [9]]], reward_sums=[[0.0, 9.0]])
+    >>> habit = surestep.Policy.uniform(counts)
+    >>> problem = surestep.Problem(
+    ...     counts=counts, behavior=habit, discount=0.5, value_bounds=(0, 2)
+    ... )
+    >>> answer = SPIBB(n_wedge=5).improve(problem)
+    >>> answer.policy.dense(), answer.plan.value
+    (array([[0., 1.]]), array([2.]))
     """
 
     policy: Policy
     plan: Plan
-    n_wedge: int | None = None  # the N∧ that was used, where there is one
-    behavior_is_estimated: bool = False  # π_b was estimated: claims hold relative to the estimate
-    kept_by: tuple[str, ...] | None = None  # [K] names of signals, with semicolons; None: no limits
-    unmet: tuple[str, ...] = ()  # names of signals
-
-    __repr__ = short_repr("policy.pairs.num_states", "n_wedge", "behavior_is_estimated")
+    n_wedge: int | None = None
+    behavior_is_estimated: bool = False
+    kept_by: tuple[str, ...] | None = None
+    unmet: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan, n_wedge: int | None = None) -> Improvement:
-        """Returns the improvement of a problem by the policy of the plan."""
+        """Makes the improvement of a problem by the policy of a plan.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem.
+        plan : Plan
+            The policy with its value in the estimate.
+        n_wedge : int, optional
+            The N∧ that was used.
+
+        Returns
+        -------
+        Improvement
+            Without anything about limits.
+        """
         return cls(
             policy=plan.policy,
             plan=plan,
@@ -280,16 +474,6 @@ def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
     return arrays.floats("discount", discount, shape, InvalidParameter, name, least=0, most=1)
 
 
-def one_discount(discount: float | FloatArray) -> float:
-    """Returns the discount, where there is one for all pairs."""
-    if isinstance(discount, float):
-        return discount
-    raise InvalidParameter(
-        "the problem has a discount for each pair, but the formula asked for has only one γ; "
-        "expected one number as discount"
-    )
-
-
 def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     """Refuses counts that are not those of the log: visits, starts, ends, and sums of rewards.
 
@@ -301,24 +485,30 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     offsets, successor, (ours, theirs) = united(pairs, (counts, logged))
     times = np.zeros((2, successor.size), np.int64)
     times[0, ours], times[1, theirs] = counts.times, logged.times
-    must_agree("count", partial(transition_name, pairs, offsets, successor), *times)
-    must_agree("starts", pairs.state_name, counts.starts, logged.starts)
+    check_against_log("count", partial(transition_name, pairs, offsets, successor), *times)
+    check_against_log("starts", pairs.state_name, counts.starts, logged.starts)
     ended = logged.terminal & counts.terminal  # they may know of further ends
-    must_agree("terminal", pairs.state_name, ended.view(np.int8), logged.terminal.view(np.int8))
+    check_against_log(
+        "terminal", pairs.state_name, ended.view(np.int8), logged.terminal.view(np.int8)
+    )
     if rewards.known:
         return
     per_pair, size = rewards.per == "pair", rewards.values.size
     place = arrays.run_owners(logged.offsets) if per_pair else np.argsort(ours)[theirs]
     slack = SUM_SLACK * float(np.abs(log.reward).max())
     sums = np.bincount(place, logged.rewards.values, size)
-    must_agree("reward sum", counts.reward_name, rewards.values, sums, slack * counts.observed)
+    check_against_log(
+        "reward sum", counts.reward_name, rewards.values, sums, slack * counts.observed
+    )
     if rewards.least is not None and rewards.greatest is not None:
         least, greatest = (least_and_greatest(x, place, size) for x in logged.observed_rewards())
-        must_agree("least reward", counts.reward_name, rewards.least, least[0], slack)
-        must_agree("greatest reward", counts.reward_name, rewards.greatest, greatest[1], slack)
+        check_against_log("least reward", counts.reward_name, rewards.least, least[0], slack)
+        check_against_log(
+            "greatest reward", counts.reward_name, rewards.greatest, greatest[1], slack
+        )
 
 
-def must_agree(
+def check_against_log(
     what: str,
     name: Callable[[int], str],
     counted: AnyArray,

@@ -1,9 +1,9 @@
-"""Statements: what a certificate assumes, notes and refuses, a code with the values it is about.
+"""Statements: the assumptions, notes and refusals of certificates, as codes with values.
 
-Programs tell statements apart by their codes. Words are made of them here and nowhere else:
-certificates in files, the command line and the page of a result all have the sentences of
-`SENTENCES`. docs/codes.md explains the codes.
-Scalars are the values without parts that JSON has, as statements and certificates carry them.
+Programs tell statements apart by their codes. Their sentences are made here and nowhere else: files
+of certificates, the command line and the page of a result all have those of `SENTENCES`.
+docs/codes.md explains the codes. Scalars are JSON's values without parts: numbers, texts, true,
+false and null.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import surestep._arrays as arrays
 from surestep.errors import InvalidCertificate, SurestepError
 
 WITHIN_SEEN = "rewards-within-seen"  # nobody declared what steps may earn
-OWN_WORDS = "in-own-words"  # of users and extensions, who may state what nobody here foresaw
+OWN_WORDS = "in-own-words"  # a sentence of a user or an extension
 Scalar = None | bool | int | float | str
 
 
@@ -53,8 +53,8 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def part(share: float, seed: int | None) -> str:
-    """Returns which part of a log is set aside: drawn with a seed, or without one the first."""
+def share_in_words(share: float, seed: int | None) -> str:
+    """Names the part of a log that is set aside: drawn with a seed, or without one the first."""
     if seed is None:
         return f"the first {share:.10g} of the log"
     return f"{share:.10g} of the episodes as shuffled with seed {seed}"
@@ -63,7 +63,7 @@ def part(share: float, seed: int | None) -> str:
 def rows_of_priors(
     prior: str, states: int | None, alpha: float | None, weight: float | None
 ) -> str:
-    """Returns what is thought of rows before the data, over given successors or all states."""
+    """States the prior of rows of transitions, over given successors or all states."""
     over = "the successors that were given" if states is None else f"all {states} states"
     pooled = (
         f"a weight of {weight:.6g} that lies where steps of its state lead, whatever the action "
@@ -87,7 +87,7 @@ def rows_of_priors(
 
 
 def rewards_never_observed(per: str) -> str:
-    """Returns what is thought of the reward of a pair, or a transition, that nobody saw."""
+    """States the belief about the reward of a pair, or a transition, that was never observed."""
     alike = {
         "transition": "leads to the same state or is of the same pair",
         "pair": "is of the same state or the same action",
@@ -100,13 +100,13 @@ def rewards_never_observed(per: str) -> str:
 
 
 def no_guarantee(asked: str | None, refusal: str) -> str:
-    """Returns why there is no claim of the kind that was asked for, where that is known."""
+    """States why there is no claim, of the kind that was asked for if that is known."""
     said = refusal if asked is None else f"{asked}: {refusal}"
     return f"Why there is no guarantee: {said}."
 
 
 def own_words(sentence: str) -> str:
-    """Returns what somebody states who is not of this package."""
+    """Returns a sentence of somebody else as it is."""
     if not isinstance(sentence, str) or not sentence:
         raise ValueError("expected a sentence")
     return sentence
@@ -178,10 +178,12 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     # how the policy came about
     "chosen-without-log": "The policy was chosen without this log.",
     "chosen-from-part": lambda share, seed: (
-        f"The policy was chosen from the training part only, {part(share, seed)}; the rest had no "
-        "part in it."
+        f"The policy was chosen from the training part only, {share_in_words(share, seed)}; the "
+        "rest had no part in it."
     ),
-    "part-only-planned": lambda share, seed: f"Of this log, {part(share, seed)} only planned.",
+    "part-only-planned": lambda share, seed: (
+        f"Of this log, {share_in_words(share, seed)} only planned."
+    ),
     "chosen-without-draws": "The policy was not chosen by means of these very draws.",
     "seed-fixed": "The seed was fixed beforehand: no other seed, and no other policy, was tried "
     "on the part that certifies.",
@@ -335,10 +337,29 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An assumption of a claim, or a remark on it; `str` makes the sentence."""
+    """An assumption of a claim, or a remark on it; `str` makes the sentence.
 
-    code: str  # one of SENTENCES
-    values: Mapping[str, Scalar] = field(default_factory=dict)  # what its sentence needs
+    Parameters
+    ----------
+    code : str
+        One of the codes of docs/codes.md.
+    values : mapping from str to None, bool, int, float or str, optional
+        The values that its sentence needs.
+
+    Raises
+    ------
+    InvalidCertificate
+        If the code is unknown, or its sentence needs other values.
+
+    Examples
+    --------
+    >>> from surestep.model import Statement
+    >>> str(Statement("values-bounded", {"low": 0, "high": 1}))
+    'Every value lies between 0.0 and 1.0.'
+    """
+
+    code: str
+    values: Mapping[str, Scalar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Checks that there is a sentence of this code and these values."""
@@ -350,7 +371,7 @@ class Statement:
         object.__setattr__(self, "values", read_scalars("values", self.values))
         try:
             str(self)
-            if more := self.values.keys() - values_of(self.code):
+            if more := self.values.keys() - value_names(self.code):
                 raise TypeError(f"unexpected value {min(more)!r}")
         except (TypeError, ValueError, KeyError, OverflowError) as problem:
             raise InvalidCertificate(
@@ -380,11 +401,17 @@ class Statement:
     __hash__ = None  # type: ignore[assignment]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what files hold: code and values for programs, the sentence for people."""
+        """Makes the object that files hold.
+
+        Returns
+        -------
+        dict
+            Code and values for programs, the sentence for people.
+        """
         return {"code": self.code, "values": dict(self.values), "sentence": str(self)}
 
 
-def values_of(code: str) -> list[str]:
+def value_names(code: str) -> list[str]:
     """Returns the names of the values that the sentence of a code needs."""
     sentence = SENTENCES[code]
     if isinstance(sentence, str):
@@ -392,20 +419,8 @@ def values_of(code: str) -> list[str]:
     return [*signature(sentence).parameters]
 
 
-# Of claims by counts, which leave out what may have been the worst: they prove nothing.
+# Claims by counts leave out rows that may have been the worst: they prove nothing.
 STOPPING = Statement("stopping-tells-nothing")
-
-
-def statement_from_json(path: str, content: object) -> Statement:
-    """Returns the statement that `to_json` wrote: code and values, which outlive a wording."""
-    if not isinstance(content, dict) or set(content) != {"code", "values", "sentence"}:
-        raise InvalidCertificate(
-            f"{path} is {arrays.shown(content)}, expected code, values and sentence"
-        )
-    try:
-        return Statement(content["code"], content["values"])
-    except InvalidCertificate as problem:
-        raise InvalidCertificate(f"{path}: {problem}") from None
 
 
 def read_statements(name: str, given: object, error: type[SurestepError]) -> tuple[Statement, ...]:

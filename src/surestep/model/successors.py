@@ -1,4 +1,4 @@
-"""Successors: the states that each pair may lead to, where that is known before the data."""
+"""Successors: the states that each pair may lead to, known before the data."""
 
 from __future__ import annotations
 
@@ -9,22 +9,42 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
-from surestep._reprs import short_repr
 from surestep._settings import Each
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
+from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs, read_noun, transition_name
 from surestep.model.statements import Statement
 
-LIGHTEST, HEAVIEST = 1e-9, 10**9  # weights of a prior
+LIGHTEST = 1e-9  # of the weights of a prior
+HEAVIEST = 10**9
 
 
+@noun("pairs.num_states", "pairs.num_pairs", "sizes")
 @dataclass(frozen=True, slots=True, eq=False)
 class Successors(arrays.ByValue):
-    """The states that each pair may lead to, in rising order; a pair without any ends the episode.
+    """The states that each pair may lead to; a pair without any ends the episode.
 
-    They must not depend on the data. `weight`, where it is given, is that of each successor in
-    the Dirichlet prior of its row.
+    They must not depend on the data.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The enabled actions of each state.
+    offsets : array of int [K+1]
+        Pair k owns the successors `offsets[k]` … `offsets[k+1] − 1`.
+    successor : array of int [T]
+        The states, rising within each pair.
+    weight : array of float [T], optional
+        The weight of each successor in the Dirichlet prior of its row.
+
+    Examples
+    --------
+    >>> from surestep.model import Successors
+    >>> pairs = surestep.Pairs.full(2, 1)
+    >>> known = Successors(pairs, offsets=[0, 2, 2], successor=[0, 1])
+    >>> known.sizes, known.ends()
+    (array([2, 0]), array([False,  True]))
     """
 
     pairs: Pairs
@@ -32,10 +52,7 @@ class Successors(arrays.ByValue):
     successor: IndexArray  # [T]
     weight: Annotated[FloatArray | None, Each("T", LIGHTEST, HEAVIEST)] = None
 
-    __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "sizes")
-
     def __post_init__(self) -> None:
-        """Checks everything once and freezes the arrays."""
         read_noun(self, InvalidModel)
         falling = arrays.not_rising(self.successor, self.offsets)
         for t, others in arrays.first_where(falling, "successor"):
@@ -52,18 +69,38 @@ class Successors(arrays.ByValue):
         return arrays.run_lengths(self.offsets)
 
     def statement(self) -> Statement:
-        """Returns the assumption of a certificate that uses these successors."""
+        """Makes the assumption of a certificate that uses these successors.
+
+        Returns
+        -------
+        Statement
+            The assumption.
+        """
         return Statement("successors-given", {"successors": self.successor.size})
 
     def ends(self) -> BoolArray:
-        """Returns the states [S] whose pairs all end the episode."""
+        """Finds the states whose pairs all end the episode.
+
+        Returns
+        -------
+        array of bool [S]
+            True for these states.
+        """
         over: BoolArray = arrays.run_sums(self.sizes, self.pairs.offsets) == 0
         return over
 
     def places(self, counts: Counts) -> IntArray:
-        """Finds each transition [T] that the counts store among these [T']; −1 if it is missing.
+        """Finds the transitions that counts store among these.
 
-        Pairs and successors rise, so that a transition is found by halving.
+        Parameters
+        ----------
+        counts : Counts
+            Counts over the same pairs.
+
+        Returns
+        -------
+        array of int [T of the counts]
+            The place of each in `successor`; −1 if it is missing.
         """
         size = np.int64(self.pairs.num_states)
         given, stored = (
@@ -75,17 +112,26 @@ class Successors(arrays.ByValue):
         return np.where(given[place] == stored, place, -1)
 
     def times(self, counts: Counts) -> IntArray:
-        """Counts how often each successor [T'] was observed."""
+        """Counts how often each successor was observed.
+
+        Parameters
+        ----------
+        counts : Counts
+            Counts over the same pairs.
+
+        Returns
+        -------
+        array of int [T]
+            The number of observations.
+        """
         place = self.places(counts)
         times = np.zeros(self.successor.size, np.int64)
         times[place[place >= 0]] = counts.times[place >= 0]
         return times
 
-    __setstate__ = arrays.restore_frozen
-
 
 def check_support(counts: Counts, support: Successors) -> None:
-    """Refuses successors that the counts contradict: an observed one is missing, or all are."""
+    """Refuses a support without an observed successor, or without any for a pair that goes on."""
     pairs = counts.pairs
     check_same_pairs("the counts", pairs, "the support", support.pairs)
     missing = (counts.times > 0) & (support.places(counts) < 0)

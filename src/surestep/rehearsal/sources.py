@@ -24,7 +24,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.rehearsal.completion import completed
-from surestep.sampling import CountSampler, ends_of, sample_log
+from surestep.sampling import CountSampler, end_states, sample_log
 
 FEW = 10  # rewards of a transition or a pair, below which those of more are drawn from
 MANY = 1000  # draws that are made one by one
@@ -264,7 +264,7 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
 
     All but a hundredth, since the last steps may take any time; 100 mean lengths at the most.
     """
-    going_on = ~ends_of(mdp)
+    going_on = ~end_states(mdp)
     if going_on.all():
         return max(1, round(mean_length))
     pair = arrays.run_owners(mdp.offsets)

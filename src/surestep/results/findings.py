@@ -18,7 +18,7 @@ from surestep.checks.words import forbids_proof
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
-from surestep.model.numbering import Numbering, places
+from surestep.model.numbering import Numbering
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
@@ -92,7 +92,7 @@ class Findings:
 
     def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> Findings:
         """Returns the findings with the former numbers of a numbering, which the vocabulary has."""
-        state = places(numbering.state)
+        state = np.argsort(numbering.state)
         return replace(
             self,
             table=self.table.renumbered(vocabulary, numbering),

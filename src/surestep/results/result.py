@@ -36,7 +36,7 @@ from surestep.io.logs.frames import column_names, is_frame, values_of
 from surestep.io.logs.query import Keys, Query, prepared_case
 from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
-from surestep.model.certificate import VERDICT, Rung, read_json
+from surestep.model.certificate import VERDICT, Rung, read_unique_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.findings import rung_of
 from surestep.results.plots import Plots
@@ -255,7 +255,7 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
             runs_query=allow_query,
         )
-        stood_by = read_json(text_of(folder, CERTIFICATE))
+        stood_by = read_unique_json(text_of(folder, CERTIFICATE))
         same = Certificate.from_content(stood_by) == result.certificate
         if record.versions.get("surestep") == __version__:  # another release had other rules
             same = same and stood_by.get(VERDICT) == result.verdict
@@ -288,7 +288,7 @@ def certificates_to_json(certificates: Sequence[Certificate]) -> str:
 
 def certificates_from_json(text: str) -> tuple[Certificate, ...]:
     """Returns the certificates of a text: one, or a list of them."""
-    content = read_json(text)
+    content = read_unique_json(text)
     listed = content if isinstance(content, list) else [content]
     if not listed:
         raise InvalidResult("the list of certificates is empty, expected at least one")
@@ -306,7 +306,7 @@ def read_certificates(path: str | Path) -> tuple[Certificate, ...]:
 
 def is_as_written(path: Path, result: Result) -> bool:
     """Tells whether a file has the sentences of its codes, and no verdict but the result's."""
-    content = read_json(text_of(path.parent, path.name))
+    content = read_unique_json(text_of(path.parent, path.name))
     listed = content if isinstance(content, list) else [content]
     return all(
         Certificate.from_content(each).content(result.verdict if VERDICT in each else None) == each

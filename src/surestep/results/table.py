@@ -12,7 +12,7 @@ from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import FiniteMDP, Pairs, Policy, Problem
-from surestep.model.numbering import Numbering, places
+from surestep.model.numbering import Numbering
 from surestep.model.problem import Improvement
 from surestep.planning import q_values
 from surestep.results.advantage_intervals import advantage_intervals
@@ -102,7 +102,8 @@ class PolicyTable(arrays.ByValue):
 
     def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> PolicyTable:
         """Returns the table with the former numbers of a numbering, which the vocabulary has."""
-        state, pair = places(numbering.state), places(numbering.pair)
+        state = np.argsort(numbering.state)
+        pair = np.argsort(numbering.pair)
         moved = {
             name: arrays.freeze(values[pair])
             for name in COLUMNS

@@ -44,22 +44,23 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, FloatArray, IndexArray, IntArray, Kind
-from surestep._reprs import short_repr
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.kernels import splits
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP
+from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
 
 
+@noun("original.num_states", "num_auxiliary")
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitTrees(arrays.Frozen):
     """The trees of all pairs, and the map between transitions and their leaves.
 
     X auxiliary states are numbered after the S states, their pairs after the K pairs, tree by tree;
-    a node comes after its parent. `origin` is the auxiliary map: it says which transition of the
-    original model a child is the leaf of, and −1 where the child is an auxiliary state.
+    a node comes after its parent. `origin` is the auxiliary map: the transition of the original
+    model whose leaf a child is, and −1 where the child is an auxiliary state.
     """
 
     original: Pairs  # S states and K pairs
@@ -68,42 +69,39 @@ class SplitTrees(arrays.Frozen):
     child: IndexArray  # [L+X] a state of the original model, or S + x for auxiliary state x
     origin: IntArray  # [L+X] a transition of the original model, or −1
 
-    __repr__ = short_repr("original.num_states", "num_auxiliary")
-
-    __setstate__ = arrays.restore_frozen
-
     @property
     def num_auxiliary(self) -> int:
-        """X, the number of auxiliary states."""
+        """Returns X, the number of auxiliary states."""
         return self.pairs.num_states - self.original.num_states
 
     def conditionals(self, probability: FloatArray) -> FloatArray:
-        """For each child [L+X] its probability given its node, from probabilities [T]."""
-        node, share = np.empty(self.num_auxiliary), np.empty(self.child.size)
+        """Returns the probability of each child [L+X] given its node, from probabilities [T]."""
+        node = np.empty(self.num_auxiliary)
+        share = np.empty(self.child.size)
         splits.node_sums(self._tree(), probability, node)
         splits.conditionals(self._tree(), probability, node, share)
         return share
 
     def counts(self, times: IntArray) -> IntArray:
-        """For each child [L+X] the counts [T] below it, added up."""
+        """Adds up the counts [T] below each child [L+X]."""
         node = np.empty(self.num_auxiliary, np.int64)
         splits.node_counts(self._tree(), times, node)
         return np.concatenate([times, node])[self._sources(times.size)]
 
     def means(self, share: FloatArray, values: FloatArray) -> FloatArray:
-        """For each child of a pair the mean of values [T] below it; 0 below auxiliary states."""
+        """Returns the mean of values [T] below each child of a pair; 0 below auxiliary states."""
         node = np.empty(self.num_auxiliary)
         splits.node_means(self._tree(), share, values, node)
         return self._below_pairs(values, node)
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """For each child of a pair the sum of values [T] below it; 0 below auxiliary states."""
+        """Returns the sum of values [T] below each child of a pair; 0 below auxiliary states."""
         node = np.empty(self.num_auxiliary)
         splits.node_sums(self._tree(), values, node)
         return self._below_pairs(values, node)
 
     def extended(self, values: Kind, auxiliary: float) -> Kind:
-        """Values per state [S] or pair [K], with `auxiliary` for every auxiliary one."""
+        """Appends `auxiliary` to values of states [S] or pairs [K], for every auxiliary one."""
         return np.append(values, np.full(self.num_auxiliary, auxiliary, values.dtype))  # type: ignore[return-value]
 
     def _tree(self) -> splits.SplitTree:
@@ -129,7 +127,7 @@ def grow_trees(
     leaves: IntArray,
     k: int,
 ) -> SplitTrees:
-    """Chains of at most `k` children a node, whose leaves are the transitions `leaves` [L]."""
+    """Makes chains of at most `k` children a node, with the transitions `leaves` [L] as leaves."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
         raise InvalidParameter(f"k is {k!r}, expected a whole number of at least 2")
     owner = arrays.run_owners(offsets)[leaves]
@@ -180,7 +178,7 @@ def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
 
 
 def auxiliary_labels(pairs: Pairs, auxiliary: IntArray) -> tuple[str, ...]:
-    """Labels such as "x2 of state 'ward', action 'wait'", from x2 on as in the paper."""
+    """Makes labels such as "x2 of state 'ward', action 'wait'", from x2 on as in the paper."""
     taken = set(pairs.state_labels or ())
     return tuple(
         unused(f"x{number + 2} of {pairs.pair_name(int(pair))}", taken)
@@ -190,77 +188,132 @@ def auxiliary_labels(pairs: Pairs, auxiliary: IntArray) -> tuple[str, ...]:
 
 
 def unused(label: str, taken: set[str]) -> str:
-    """Returns the label, with as many primes as it takes to differ from those taken."""
+    """Appends primes to a label until it differs from those taken."""
     while label in taken:
         label += "'"
     return label
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Split:
-    """A form in which successors hang in trees, and the map back to what it was made of.
+class SplitForm:
+    """A form in which successors hang in trees, and the map back to the original.
 
     States and pairs of the original keep their numbers; auxiliary ones follow.
     """
 
     trees: SplitTrees
 
-    __setstate__ = arrays.restore_frozen
-
     def lift(self, policy: Policy) -> Policy:
-        """Returns the policy of the split form: the same in the states, τ in auxiliary ones."""
+        """Lifts a policy to the split form: the same in the states, τ in auxiliary ones.
+
+        Parameters
+        ----------
+        policy : Policy
+            A policy of the original.
+
+        Returns
+        -------
+        Policy
+            The policy of the split form.
+        """
         trees = self.trees
         check_same_pairs("the policy", policy.pairs, "the original model", trees.original)
         probability = np.concatenate([policy.probability, np.ones(trees.num_auxiliary)])
         return dataclasses.replace(policy, pairs=trees.pairs, probability=probability)
 
     def lower(self, policy: Policy) -> Policy:
-        """Returns the policy of the original that `lift` makes this one of."""
+        """Takes a policy of the split form back to the original.
+
+        Parameters
+        ----------
+        policy : Policy
+            A policy of the split form.
+
+        Returns
+        -------
+        Policy
+            The policy of the original that `lift` takes there.
+        """
         trees = self.trees
         check_same_pairs("the policy", policy.pairs, "the split model", trees.pairs)
         probability = policy.probability[: trees.original.num_pairs]
         return dataclasses.replace(policy, pairs=trees.original, probability=probability)
 
 
+@noun("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitMDP(Split):
-    """An MDP in two-successor (k-successor) form, and the map back to the model it was made of."""
+class SplitMDP(SplitForm):
+    """An MDP in two-successor (k-successor) form, and the map back to the original.
+
+    `lift(policy)` makes the policy of the split form from one of the original, and `lower(policy)`
+    is the way back. States and pairs of the original keep their numbers.
+
+    Parameters
+    ----------
+    trees : SplitTrees
+        The trees of successors.
+    mdp : FiniteMDP
+        The split form.
+    original : FiniteMDP
+        The model itself; split rows could not give it exactly.
+
+    Examples
+    --------
+    >>> row = [0.5, 0.3, 0.2]
+    >>> mdp = surestep.FiniteMDP.from_dense([[row]] * 3, [[1.0], [2.0], [3.0]], discount=0.9)
+    >>> split = surestep.two_successor(mdp)
+    >>> policy = surestep.Policy.uniform(mdp)
+    >>> value = surestep.evaluate(split.mdp, split.lift(policy))[:3]  # as that of the original
+    >>> bool(np.allclose(value, surestep.evaluate(mdp, policy)))
+    True
+    """
 
     mdp: FiniteMDP
-    made_of: FiniteMDP
-
-    __repr__ = short_repr("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
-
-    def original(self) -> FiniteMDP:
-        """Returns the original MDP, exactly, which split rows could not give."""
-        return self.made_of
+    original: FiniteMDP
 
 
+@noun("counts.pairs.num_states", "counts.pairs.num_pairs", "trees.num_auxiliary")
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitCounts(Split):
-    """Counts in two-successor (k-successor) form, and the map back to the counts they came from.
+class SplitCounts(SplitForm):
+    """Counts in two-successor (k-successor) form, and the map back to the original.
 
     Only transitions that were seen have a leaf. Rewards per transition become sums per child of a
-    pair, since what a pair earns on average below a child is only estimated.
+    pair, since the mean reward of a pair below a child is only estimated.
+
+    Parameters
+    ----------
+    trees : SplitTrees
+        The trees of successors.
+    counts : Counts
+        The split form.
+    original : Counts
+        The counts themselves.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[5, 3, 2]]] * 3, rewards=[[1.0], [2.0], [3.0]])
+    >>> surestep.two_successor(counts).counts.visits  # D^2s of the paper
+    array([10, 10, 10,  5,  5,  5])
     """
 
     counts: Counts
-    made_of: Counts
-
-    __repr__ = short_repr(
-        "counts.pairs.num_states", "counts.pairs.num_pairs", "trees.num_auxiliary"
-    )
+    original: Counts
 
     def discounts(self, discount: float) -> FloatArray:
-        """γ for every pair of the original counts and 1 for every auxiliary one, as [K+X].
+        """Makes the discounts of the split form.
 
-        With them, `estimate_mdp(split.counts, split.discounts(γ))` is the two-successor MLE-MDP.
+        Parameters
+        ----------
+        discount : float
+            The discount γ.
+
+        Returns
+        -------
+        array of float [K+X]
+            The discount γ for every pair of the original, 1 for every auxiliary one:
+            `estimate_mdp(split.counts, split.discounts(γ))` is the two-successor MLE-MDP.
         """
         return self.trees.extended(np.full(self.trees.original.num_pairs, discount), 1.0)
-
-    def original(self) -> Counts:
-        """Returns the original counts, exactly."""
-        return self.made_of
 
 
 @overload
@@ -268,7 +321,30 @@ def two_successor(model: FiniteMDP) -> SplitMDP: ...
 @overload
 def two_successor(model: Counts) -> SplitCounts: ...
 def two_successor(model: FiniteMDP | Counts) -> SplitMDP | SplitCounts:
-    """Returns the two-successor form M^2s of an MDP, or D^2s of counts: `k_successor`, k = 2."""
+    """Returns the two-successor form M^2s of an MDP, or D^2s of counts.
+
+    Parameters
+    ----------
+    model : FiniteMDP or Counts
+        The original.
+
+    Returns
+    -------
+    SplitMDP or SplitCounts
+        The form in which every pair has at most two successors; values stay as they are.
+
+    References
+    ----------
+    The paper, section 4.1; the module docstring has the proofs.
+
+    Examples
+    --------
+    >>> row = [0.5, 0.3, 0.2]
+    >>> mdp = surestep.FiniteMDP.from_dense([[row]] * 3, [[1.0], [2.0], [3.0]], discount=0.9)
+    >>> split = surestep.two_successor(mdp)
+    >>> split.mdp.num_states, int(np.diff(split.mdp.offsets).max())  # one auxiliary state a row
+    (6, 2)
+    """
     return k_successor(model, 2)
 
 
@@ -277,9 +353,33 @@ def k_successor(model: FiniteMDP, k: int) -> SplitMDP: ...
 @overload
 def k_successor(model: Counts, k: int) -> SplitCounts: ...
 def k_successor(model: FiniteMDP | Counts, k: int) -> SplitMDP | SplitCounts:
-    """Returns the form in which every pair has at most k successors; values stay what they are.
+    """Returns the form of an MDP or of counts in which every pair has at most k successors.
 
-    A pair's successors are split off in the order in which they are stored.
+    Parameters
+    ----------
+    model : FiniteMDP or Counts
+        The original.
+    k : int
+        At least 2.
+
+    Returns
+    -------
+    SplitMDP or SplitCounts
+        The split form; values stay as they are. A pair's successors are split off in the order in
+        which they are stored.
+
+    Raises
+    ------
+    InvalidParameter
+        If `k` is below 2.
+
+    Examples
+    --------
+    >>> from surestep.transforms import k_successor
+    >>> row = [0.5, 0.3, 0.2]
+    >>> mdp = surestep.FiniteMDP.from_dense([[row]] * 3, [[1.0], [2.0], [3.0]], discount=0.9)
+    >>> k_successor(mdp, 3).mdp.num_states  # three successors are no more than three
+    3
     """
     arrays.expect("model", model, (FiniteMDP, Counts))
     return split_mdp(model, k) if isinstance(model, FiniteMDP) else split_counts(model, k)
@@ -322,7 +422,7 @@ def split_counts(counts: Counts, k: int) -> SplitCounts:
 
 
 def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
-    """Rewards per pair as they are, or what was earned below each child of a pair, added up."""
+    """Returns rewards per pair as they are, or the rewards below each child of a pair, added up."""
     logged = counts.rewards
     if logged.per == "pair":
         return logged.changed(lambda values: trees.extended(values, 0.0))
