@@ -186,15 +186,16 @@ def load_steps(
     roles: RoleSql,
     counts: LabelledCounts,
     pairs: Pairs | None,
+    *,
     propensities: bool,
     stopped: bool,
 ) -> DecisionLog:
-    """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
+    """Loads the steps of the view `log`, which was counted before, over `pairs`.
 
-    A last step at which a clock stopped the recording, and that does not say where it led, is left
-    out, as it is in the counts: the step before it is then the last one, and truncated. One that
-    does not even say why it is the last stays, without a next state, and with `stopped` both do.
-    With `propensities` the log has those of its rows.
+    Without `pairs`, every action is possible in every state that was seen. A last step at which a
+    clock stopped the recording, without a next state, is left out as it is in the counts: the step
+    before it is then the last one, and truncated. `stopped` keeps it. A last step without any
+    reason stays. `propensities` keeps the logged probabilities.
     """
     if roles.episode is None:
         raise InvalidLog(
