@@ -320,6 +320,8 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
             f"number, * FROM rows WHERE kind = '{role}'"
         )
+    states = read_labels(database, manifest, "state")
+    actions = read_labels(database, manifest, "action")
     begun = whole(
         database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
     )
@@ -338,8 +340,8 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     counts = LabelledCounts(
         manifest.state_columns,
         manifest.action_columns,
-        read_labels(database, manifest, "state"),
-        read_labels(database, manifest, "action"),
+        states,
+        actions,
         transitions,
         manifest.reward_scale,
         starts,
