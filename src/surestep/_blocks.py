@@ -1,7 +1,7 @@
-"""Finished blocks of long work in a folder, so that work that was interrupted can go on.
+"""Keeps finished blocks of long work in a folder, so that interrupted work can go on.
 
-A block is a file of arrays that is there whole or not at all, and says what made it. One that
-cannot be read is made again, like one that is not there.
+A block is a file of arrays with a digest of its makers, written whole or not at all. A block that
+cannot be read is computed again, like a missing one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from surestep._version import __version__, installed_version
 
 COMPUTING = ("numpy", "scipy", "numba", "llvmlite", "duckdb")  # whose versions may change a number
 ABOVE = ("cli", "figures", "pipeline", "report")  # folders of the package that no block depends on
-MADE_BY, WORDS = "made by", "words of "  # names in a file beside those of the arrays
-SMALL, RATIO = 2**26, 100  # bytes that a file may unpack to anyway, and for each of its own bytes
+# Names in a file beside those of the arrays.
+MADE_BY = "made by"
+WORDS = "words of "
+SMALL = 2**26  # bytes that any file may unpack to
+RATIO = 100  # bytes that each byte of a file may unpack to
 
 
 class KeptBlock(NamedTuple):
-    """The arrays of a block, and a digest of what made them."""
+    """The arrays of a block, and a digest of their makers."""
 
     made_by: str
     arrays: dict[str, AnyArray]
@@ -46,7 +49,7 @@ class BlockFolder:
         return self.folder / f"{key}.npz"
 
     def read(self, key: str) -> KeptBlock | None:
-        """Returns a block; None where it is not there, or damaged."""
+        """Returns a block; None if it is missing or damaged."""
         path = self.path_of(key)
         if not path.is_file():
             return None
@@ -70,7 +73,7 @@ class BlockFolder:
         return KeptBlock(made_by, content)
 
     def write(self, key: str, made_by: str, arrays: Mapping[str, AnyArray]) -> None:
-        """Keeps a block; of a column of texts, each different one is written once."""
+        """Writes a block; each distinct text of a column is written once."""
         content: dict[str, Any] = {}
         for name, values in arrays.items():
             content[name] = values
@@ -87,14 +90,14 @@ class BlockFolder:
 
 @cache
 def versions_here() -> dict[str, str]:
-    """Returns the versions that compute here."""
+    """Returns the versions of all packages that compute."""
     packages = {name: installed_version(name) for name in COMPUTING}
     return {"surestep": __version__, "python": platform.python_version()} | packages
 
 
 @cache
 def code_here() -> str:
-    """Returns a digest of the package's sources, and of the versions that compute with them."""
+    """Returns a digest of the package's sources and of `versions_here`."""
     package = Path(__file__).parent
     sources = {path.relative_to(package): path for path in package.rglob("*.py")}
     counted = [

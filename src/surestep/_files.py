@@ -1,4 +1,4 @@
-"""Files, whole or not at all: read into memory, or written beside the target and moved there."""
+"""Reads and writes files whole or not at all: new ones are written aside, then moved in place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -19,11 +18,10 @@ from surestep.errors import FileFailure, InvalidParameter
 Chunks = Iterable[bytes | memoryview]
 BESIDE = ".surestep-"  # how names of files begin that are not yet in their place
 TEMPORARY = "surestep-tmp-"
-HELD = "held-by-surestep"  # the file in a temporary folder that its process keeps locked
 
 
 def read_path(path: object) -> Path:
-    """Returns a path that the system can be asked for."""
+    """Returns `path` as a `Path`; refuses anything that cannot be the name of a file."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidParameter(f"path is of type {type(path).__name__}, expected a string or Path")
     try:
@@ -36,7 +34,7 @@ def read_path(path: object) -> Path:
 
 
 def check_utf8(path: Path) -> None:
-    """Refuses a name with bytes that are no UTF-8: the database cannot be asked for it."""
+    """Refuses a name that is not UTF-8, which DuckDB cannot open."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -51,7 +49,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def check_output(path: Path, read: Iterable[Path] = ()) -> None:
-    """Refuses to write over a file that is `read`, under whatever name, or over no regular file."""
+    """Refuses an output that is one of the files `read`, or exists and is not a regular file."""
     with failing_to_write(path):
         if not path.exists():
             return
@@ -67,7 +65,9 @@ def check_output(path: Path, read: Iterable[Path] = ()) -> None:
 
 def write_together(files: Mapping[Path, Chunks], read: Sequence[Path] = ()) -> None:
     """Writes all of the files, or none of them; none over a file that was `read`."""
-    path, fresh, outdated = Path(), dict[Path, Path](), list[Path]()
+    path = Path()
+    fresh = dict[Path, Path]()
+    outdated = list[Path]()
     try:
         with ExitStack() as undo:
             for path, chunks in files.items():
@@ -92,7 +92,7 @@ def write_together(files: Mapping[Path, Chunks], read: Sequence[Path] = ()) -> N
 
 
 def check_new_folder(path: Path) -> None:
-    """Refuses a folder that has something in it, or that is none."""
+    """Refuses a path that is a file, or a folder that is not empty."""
     with failing_to_write(path, "used"):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise FileFailure(
@@ -102,7 +102,7 @@ def check_new_folder(path: Path) -> None:
 
 
 def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
-    """Writes a new folder with all of the files, or nothing: made beside its place, then moved."""
+    """Writes a new folder with all of the files, or nothing."""
     with new_folder(path) as fresh, failing_to_write(path):
         for name, chunks in files.items():
             with (fresh / name).open("xb") as file:
@@ -111,7 +111,7 @@ def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill, which is moved to its place at the end, or gone where anything failed."""
+    """Yields a folder to fill; moves it to its place at the end, or removes it after an error."""
     check_new_folder(path)
     place = Path(os.path.realpath(path))  # a link is not replaced: the folder that it names is
     with ExitStack() as undo:
@@ -131,7 +131,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def failing_to_write(path: Path, done: str = "written") -> Iterator[None]:
-    """Names what cannot be written where the system refuses something inside."""
+    """Turns an `OSError` raised inside into a `FileFailure` that names the path."""
     try:
         yield
     except OSError as problem:
@@ -139,15 +139,14 @@ def failing_to_write(path: Path, done: str = "written") -> Iterator[None]:
 
 
 def failing_to_read(path: Path) -> AbstractContextManager[None]:
-    """Names what cannot be read where the system refuses something inside."""
+    """Turns an `OSError` raised inside into a `FileFailure` that names the path."""
     return failing_to_write(path, "read")
 
 
 def lock(file: IO[bytes]) -> bool:
-    """Locks an open file until it is closed; False where somebody else has locked it.
+    """Locks an open file until it is closed; returns False if another process has locked it.
 
-    The system lets go of it when the process dies, however it dies. An OSError says that this
-    system, or the disk that the file is on, has no such locks.
+    The lock ends with the process. Raises `OSError` where the system or the disk has no locks.
     """
     if sys.platform == "win32":
         raise OSError("this system has no such locks")
@@ -162,74 +161,24 @@ def lock(file: IO[bytes]) -> bool:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards, in the place the system has for such.
-
-    A process that is killed leaves its folder behind; the next one that needs a folder removes it.
-    """
+    """Yields a new folder in the system's place for temporary files, and removes it at the end."""
     check_utf8(Path(tempfile.gettempdir()))
     try:
-        remove_leftovers(Path(tempfile.gettempdir()))
-        folder, held = held_folder()
+        folder = tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
     except OSError as problem:
         raise FileFailure(
             f"no temporary folder can be made: {problem.strerror}; set TMPDIR to a folder with room"
         ) from None
-    with held:
-        try:
-            yield folder
-        finally:
-            remove_held(folder)
-
-
-def held_folder() -> tuple[Path, IO[bytes]]:
-    """Returns a new temporary folder, and the open file whose lock says that somebody needs it.
-
-    It gets its name once it is locked, so that nobody takes it for that of a dead process.
-    """
-    fresh = Path(tempfile.mkdtemp(prefix=BESIDE))
-    held = (fresh / HELD).open("xb")
-    try:
-        lock(held)
-    except OSError:  # no locks here: nobody will remove it, whatever becomes of us
-        return fresh, held
-    return fresh.rename(fresh.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")), held
-
-
-@cache  # once a process: whoever dies later is the next one's concern
-def remove_leftovers(place: Path) -> None:
-    """Removes the temporary folders that dead processes of this user left in that place."""
-    if sys.platform == "win32":
-        return
-    for folder in place.glob(f"{TEMPORARY}*"):
-        with suppress(OSError):  # gone, or nothing to be done about it
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            with (folder / HELD).open("r+b") as held:
-                if lock(held):
-                    remove_held(folder)
-
-
-def remove_held(folder: Path) -> None:
-    """Removes a temporary folder; the file that is locked last, so that who dies here is noticed.
-
-    What cannot be removed stays.
-    """
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.name != HELD:
-                path.unlink(missing_ok=True)
-        (folder / HELD).unlink(missing_ok=True)
-        folder.rmdir()
+    with folder as name:
+        yield Path(name)
 
 
 def remove_if_empty(folder: Path) -> None:
-    """Removes a folder unless somebody has put something into it."""
+    """Removes a folder if it is empty."""
     with suppress(OSError):
         folder.rmdir()
 
 
 def beside(path: Path) -> Path:
-    """Returns a temporary name in the same folder, from where a move is a mere change of names."""
+    """Returns a temporary name in the same folder, so that moving the file is one rename."""
     return path.with_name(f"{BESIDE}{secrets.token_hex(8)}")

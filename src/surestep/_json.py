@@ -1,4 +1,4 @@
-"""JSON as values of declared types: msgspec checks them, and what is otherwise is told in words."""
+"""Reads JSON into values of declared types with msgspec; errors name the place and the value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Thing = TypeVar("Thing")
 
 
 def read_json(text: str | bytes) -> Any:
-    """Returns what a text of JSON says; ValueError for anything else, NaN and half characters."""
+    """Decodes JSON; raises `ValueError` for anything else, such as NaN."""
     try:
         return msgspec.json.decode(text)
     except msgspec.MsgspecError as problem:
@@ -20,11 +20,11 @@ def read_json(text: str | bytes) -> Any:
 
 
 def typed(content: object, kind: type[Thing], name: str = "") -> Thing:
-    """Returns what JSON said as a value of a type; ValueError names the place that does not fit.
+    """Converts decoded JSON to a type; raises `ValueError` with the place that does not fit.
 
-    Nothing is converted but lists to tuples, objects to records and whole numbers to doubles, and a
-    record has no other fields than it declares; those with a default may be missing, as an older
-    release did not write them. `name` is what the content is called.
+    Only lists become tuples, objects records and whole numbers doubles. A record has no other
+    fields than it declares; fields with a default may be missing, as in files of older releases.
+    `name` names the content in errors.
     """
     value: Thing = converted(content, kind, name)
     if not holds(msgspec.json.decode(msgspec.json.encode(value)), content):
@@ -33,7 +33,7 @@ def typed(content: object, kind: type[Thing], name: str = "") -> Thing:
 
 
 def holds(whole: object, part: object) -> bool:
-    """Tells whether values of JSON are the same, but for members that the part leaves out."""
+    """Tells whether two values of JSON are equal but for members that `part` lacks."""
     if isinstance(whole, dict) and isinstance(part, dict):
         return all(name in whole and holds(whole[name], part[name]) for name in part)
     if isinstance(whole, list) and isinstance(part, list):
@@ -44,7 +44,7 @@ def holds(whole: object, part: object) -> bool:
 def converted(
     content: object, kind: Any, name: str = "", error: type[Exception] = ValueError
 ) -> Any:
-    """Returns the same, but more fields are passed over, and arrays are taken as they are."""
+    """Converts decoded JSON to a type; ignores further fields, and keeps arrays as they are."""
     try:
         return msgspec.convert(content, kind, dec_hook=as_it_is)
     except msgspec.ValidationError as problem:
@@ -56,7 +56,7 @@ def converted(
 
 
 def found_at(path: str, content: Any) -> str:
-    """Returns ', found …' for a scalar at a path such as '.rows[2].size', if that says where."""
+    """Returns ', found …' for the scalar at a path such as '.rows[2].size'; else nothing."""
     try:
         for name, place in re.findall(r"\.([^.\[]+)|\[([^\]]*)\]", path):
             content = content[name or int(place)]
@@ -66,7 +66,7 @@ def found_at(path: str, content: Any) -> str:
 
 
 def as_it_is(kind: type, value: object) -> object:
-    """Returns an array that was made already; refuses anything else that is no type of JSON."""
+    """Returns an array as it is; refuses any other type that JSON lacks."""
     if not isinstance(value, np.ndarray):
         raise ValueError(f"expected an array, got {type(value).__name__}")
     return value

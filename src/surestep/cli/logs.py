@@ -89,7 +89,7 @@ def inspect_command(
     surestep inspect log.csv --state ward --state severity --action decision -o log.html
     """
     from surestep._files import write_together
-    from surestep.io import is_counts_file
+    from surestep.io.counts.file import is_counts_file
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect
     from surestep.report.inspection import inspection_sections
@@ -153,7 +153,7 @@ def count_command(
     surestep count log.csv -o counts.parquet
     surestep count 'logs/*.parquet' --state ward --state severity --action decision -o c.parquet
     """
-    from surestep.io import is_counts_file, write_counts
+    from surestep.io.counts.file import is_counts_file, write_counts
     from surestep.io.logs.source import count_on_ray, open_log
     from surestep.parallel import reach
 

@@ -1,6 +1,6 @@
-"""Files and foreign objects to nouns, and back.
+"""Reads and writes logs, counts and models.
 
-Each public name is imported on first use: the command line asks for the roles of columns alone.
+Each public name is imported on first use, so that the command line starts quickly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from surestep._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from surestep.io.counts.file import is_counts_file as is_counts_file
     from surestep.io.counts.file import read_counts as read_counts
     from surestep.io.counts.file import write_counts as write_counts
     from surestep.io.counts.labelled import LabelledCounts as LabelledCounts
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_names(
     "surestep.io",
     {
-        "counts.file": "is_counts_file read_counts write_counts",
+        "counts.file": "read_counts write_counts",
         "counts.labelled": "LabelledCounts merge_counts",
         "logs.frames": "from_minari from_rollouts",
         "logs.source": "LogSource read_log",

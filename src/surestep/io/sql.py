@@ -1,4 +1,4 @@
-"""DuckDB as all readers of tables use it: its databases, SQL of texts and names, short errors."""
+"""Opens DuckDB databases for all readers, writes names and texts as SQL, shortens its errors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any
 from surestep._files import check_utf8, temporary_folder
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
 
-LONGEST = 300  # letters of a line of DuckDB's, which may hold a row of megabytes
+LONGEST = 300  # letters of a line in a message of DuckDB, which may hold a row of megabytes
 BETWEEN_INTERRUPTS = 0.05  # seconds
 ROW = '"surestep row"'  # the number of a row in its log, where a query carries it
-IDLE: list[Any] = []  # databases that wait for who needs one next
-MOST_IDLE = 2  # one is used while another is, where the header of a packed file is read
+IDLE: list[Any] = []  # databases to be used again
+MOST_IDLE = 2  # two are open at once while the header of a compressed file is read
 AS_NEW = "RESET preserve_insertion_order; RESET threads; SET temp_directory = ''"
 
 
@@ -29,13 +29,12 @@ AS_NEW = "RESET preserve_insertion_order; RESET threads; SET temp_directory = ''
 def in_memory(
     memory_limit: str | None = None, *, share: float = 1.0, threads: int | None = None
 ) -> Iterator[Any]:
-    """Yields an empty database that is nobody else's meanwhile, and spills to a temporary folder.
+    """Yields an empty database for a single user, which spills to a temporary folder.
 
-    What DuckDB fails in, and nobody inside can explain, becomes an error of ours.
-
-    To make a database takes 20 ms, so one that has been used is handed out again: its tables and
-    views were those of a cursor, which is closed, and its settings are as they were. `share` of a
-    `memory_limit` such as '2GB' is the most that it takes; such a database is a new one.
+    An error of DuckDB that is not caught inside becomes an error of ours. It takes 20 ms to make a
+    database, so one is used again: its tables belonged to a cursor, which is closed, and its
+    settings are put back. With a `memory_limit` such as '2GB', a new database is made that takes at
+    most a `share` of it.
     """
     import duckdb
 
@@ -62,7 +61,7 @@ def in_memory(
 
 
 def failure_of(problem: Exception, memory_limit: str | None) -> SurestepError:
-    """Returns what a failure of the database means to whoever gave a limit of memory, or none."""
+    """Returns our error for an error of DuckDB: too little memory, too little disk, or another."""
     if not lacks_room(problem):
         return FileFailure(f"the database failed: {first_lines(problem)}")
     if errno_of(problem) is not None or "temp_directory" in str(problem):
@@ -75,7 +74,7 @@ def failure_of(problem: Exception, memory_limit: str | None) -> SurestepError:
 
 
 def lacks_room(problem: Exception) -> bool:
-    """Tells whether the database failed for want of memory, or of room for what it spills."""
+    """Tells whether DuckDB failed for lack of memory or of disk."""
     import duckdb
 
     full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -83,20 +82,20 @@ def lacks_room(problem: Exception) -> bool:
 
 
 def errno_of(problem: Exception) -> int | None:
-    """Returns the number of the system's error, where DuckDB names one."""
+    """Returns the system's error number, if DuckDB names one."""
     number = re.search(r'"errno":"(\d+)"', str(problem))
     return None if number is None else int(number[1])
 
 
 def new_database() -> Any:
-    """Returns a database that keeps nothing of the files that it reads."""
+    """Returns a new database, which does not cache files."""
     import duckdb
 
     return duckdb.connect(config={"enable_external_file_cache": False})
 
 
 def idle_database() -> Any:
-    """Returns a database that waits, or a new one."""
+    """Returns an idle database, or a new one."""
     try:
         return IDLE.pop()
     except IndexError:
@@ -104,9 +103,9 @@ def idle_database() -> Any:
 
 
 def is_as_new(instance: Any) -> bool:
-    """Puts the settings of a database back; False where it cannot be used again.
+    """Puts the settings of a database back; returns False if it cannot be used again.
 
-    One that has spilled keeps to its folder, and one that failed badly answers nothing any more.
+    A database that has spilled cannot change its folder, and one that failed badly does not answer.
     """
     import duckdb
 
@@ -118,7 +117,7 @@ def is_as_new(instance: Any) -> bool:
 
 
 def close_idle() -> None:
-    """Closes the databases that wait."""
+    """Closes the idle databases."""
     with suppress(IndexError):
         while True:
             IDLE.pop().close()
@@ -129,7 +128,7 @@ if hasattr(os, "register_at_fork"):  # a fork would copy a database, but none of
 
 
 class Interruptible:
-    """A connection whose queries run in a thread of their own; all else is that of DuckDB's."""
+    """A DuckDB connection whose queries run in another thread, so that they can be stopped."""
 
     def __init__(self, connection: Any, worker: ThreadPoolExecutor, seconds: float | None) -> None:
         self._connection = connection
@@ -137,12 +136,12 @@ class Interruptible:
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def execute(self, *query: Any) -> Interruptible:
-        """Runs the query; whatever interrupts the wait for it stops it before it is passed on."""
+        """Runs the query; an interrupt or a timeout stops it before the error is passed on."""
         self._run(self._connection.execute, *query)
         return self
 
     def fetchall(self) -> Any:
-        """Returns the rows, which DuckDB may make only now."""
+        """Returns the rows, which DuckDB may compute only now."""
         return self._run(self._connection.fetchall)
 
     def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -155,19 +154,19 @@ class Interruptible:
                 wait([running], BETWEEN_INTERRUPTS)
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else a connection can do."""
+        """Returns any other attribute of the connection."""
         return getattr(self._connection, name)
 
 
 @contextmanager
 def interruptible(connection: Any, seconds: float | None = None) -> Iterator[Any]:
-    """The connection, with queries that Ctrl-C stops, and TimeoutError after so many seconds."""
+    """Yields a connection whose queries stop at Ctrl-C, or with a TimeoutError after `seconds`."""
     with ThreadPoolExecutor(1, thread_name_prefix="surestep-query") as worker:
         yield Interruptible(connection, worker, seconds)
 
 
 def limit_memory(database: Any, limit: str, share: float = 1.0) -> None:
-    """At most this share of a limit such as '2GB'; the rest spills to disk."""
+    """Limits the memory of a database to a share of a limit such as '2GB'."""
     import duckdb
 
     try:
@@ -184,7 +183,7 @@ def limit_memory(database: Any, limit: str, share: float = 1.0) -> None:
 
 
 def first_lines(problem: Exception) -> str:
-    """Returns what DuckDB says, without its advice about its own settings, or what the system."""
+    """Returns the message of the system, or of DuckDB without its advice about settings."""
     number = errno_of(problem)
     if number is not None:
         return os.strerror(number)
@@ -194,19 +193,19 @@ def first_lines(problem: Exception) -> str:
 
 
 def file_list(files: Sequence[Path]) -> str:
-    """Files as SQL, none of them taken for a pattern."""
+    """Returns files as SQL; none is taken for a pattern."""
     for path in files:
         check_utf8(path)
     return f"[{', '.join(sql_text(glob.escape(str(path))) for path in files)}]"
 
 
 def sql_text(text: str) -> str:
-    """A text as SQL."""
+    """Returns a text as SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def sql_name(column: str) -> str:
-    """The name of a column as SQL."""
+    """Returns the name of a column as SQL."""
     return '"' + column.replace('"', '""') + '"'
 
 

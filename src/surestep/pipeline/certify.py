@@ -317,7 +317,7 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
     ends = {*words.states[deciding:]} - going
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
     known = words.states[:deciding]
-    label_tables.check_listed("state", words.state_columns, known, met, "the policy", log)
+    label_tables.check_listed("state", words.state_columns, known, met, where="the policy", log=log)
     label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, log)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:

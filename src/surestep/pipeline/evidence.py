@@ -403,7 +403,9 @@ def known_labels(
     ends = {*counts.end_states()} if role == "state" else set()
     if listed is not None:
         logged = [label for label in logged if label not in ends]
-        label_tables.check_listed(role, columns, listed, logged, f"the list of {role}s", log)
+        label_tables.check_listed(
+            role, columns, listed, logged, where=f"the list of {role}s", log=log
+        )
     return in_order({*(logged if listed is None else listed)} - ends, columns, counts.binnings)
 
 

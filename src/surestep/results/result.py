@@ -32,7 +32,7 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.io.labels.vocabulary import read_columns, with_names
 from surestep.io.logs.columns import closest
-from surestep.io.logs.frames import column_names, is_frame, values_of
+from surestep.io.logs.frames import column_names, is_frame, plain_values
 from surestep.io.logs.query import Keys, Query, prepared_case
 from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
@@ -222,7 +222,7 @@ class Result:
 
 def rows_in(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
     """Returns the rows of a table, with these columns."""
-    rows = zip(*(values_of(frame, name) for name in columns), strict=True)
+    rows = zip(*(plain_values(frame, name) for name in columns), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 

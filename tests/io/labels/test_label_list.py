@@ -76,11 +76,11 @@ def test_plain_text_of_several_columns_is_a_table(tmp_path):
 
 def test_a_log_shows_only_what_is_listed():
     listed = (("ward", "1"), ("ward", "2"))
-    told = "the list of states", None
-    check_listed("state", ("place", "floor"), listed, listed[:1], *told)
-    check_listed("state", ("place", "floor"), listed, (), *told)
+    told = {"where": "the list of states", "log": None}
+    check_listed("state", ("place", "floor"), listed, listed[:1], **told)
+    check_listed("state", ("place", "floor"), listed, (), **told)
     with pytest.raises(ShapeMismatch) as refusal:
-        check_listed("state", ("place", "floor"), listed, (("word", "1"), ("ward", "3")), *told)
+        check_listed("state", ("place", "floor"), listed, (("word", "1"), ("ward", "3")), **told)
     assert str(refusal.value) == (
         "the log has the state 'word, 1', which the list of states does not have: no state has "
         "'word' in column 'place'; did you mean 'ward'?"

@@ -1,10 +1,9 @@
-"""Counts as a file: one Parquet table with a manifest inside, the same bytes for the same counts.
+"""Reads and writes files of counts: Parquet with a manifest; equal counts give equal bytes.
 
-A row of kind 'state' counts the starts in a state and says whether somebody decides there, one of
-kind 'action' lists an action, and one of kind 'transition' says how often a step led where, what
-that earned, and how likely the logged behavior was to take it, if that is known. A next state of
-nothing is the end of an episode. From version 7 on, the manifest has the digest of the whole file,
-in which the digest itself is written as zeros.
+A row of kind 'state' has the number of starts in a state and whether a row decides there; a row of
+kind 'action' lists an action; a row of kind 'transition' has its count, its rewards and, if known,
+the logged probability of its action. An empty next state is the end of an episode. From version 7
+on, the manifest has the digest of the file, computed with zeros in place of the digest.
 """
 
 from __future__ import annotations
@@ -48,9 +47,26 @@ LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 def write_counts(
     counts: LabelledCounts, path: str | Path, *, memory_limit: str | None = None
 ) -> None:
-    """Writes the counts, whole or not at all; equal counts of equal logs give equal bytes.
+    """Writes counts to a Parquet file, whole or not at all; equal counts give equal bytes.
 
-    Half of `memory_limit`, such as '2GB', is used besides the counts themselves.
+    Parameters
+    ----------
+    counts : LabelledCounts
+        The counts.
+    path : str or Path
+        The file, which is replaced if it exists.
+    memory_limit : str, optional
+        A size such as "2GB", half of which may be used besides the counts themselves.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> log = surestep.read_log({"state": ["a"], "action": ["x"], "reward": [1.0]})
+    >>> file = Path(tempfile.mkdtemp(), "counts.parquet")
+    >>> surestep.io.write_counts(log.counts(), file)
+    >>> surestep.io.read_counts(file).rows_read
+    1
     """
     target = read_path(path)
     # One thread, and rows in their one order: nothing about the bytes is left to chance.
@@ -82,7 +98,32 @@ def write_counts(
 
 
 def read_counts(path: str | Path) -> LabelledCounts:
-    """Reads counts that `write_counts` wrote; anything else is refused."""
+    """Reads a file of counts.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file written by `write_counts` or `surestep count`.
+
+    Returns
+    -------
+    LabelledCounts
+        The counts.
+
+    Raises
+    ------
+    FileFailure
+        There is no such file.
+    InvalidCounts
+        The file is not a file of counts, or was damaged or changed.
+
+    Examples
+    --------
+    >>> surestep.io.read_counts("counts.parquet")
+    Traceback (most recent call last):
+        ...
+    surestep.errors.FileFailure: counts.parquet is no file
+    """
     import duckdb
 
     source = read_path(path)
@@ -101,13 +142,13 @@ def read_counts(path: str | Path) -> LabelledCounts:
 
 
 def resealed(data: bytes, digest: str, other: str) -> bytes:
-    """Returns a file with another digest; the manifest stands at its end."""
+    """Returns the bytes of a file with another digest in its manifest."""
     before, _, after = data.rpartition(f'"digest": "{digest}"'.encode())
     return b"".join([before, f'"digest": "{other}"'.encode(), after])
 
 
 def is_counts_file(path: str | Path) -> bool:
-    """Tells whether the file says of itself that it holds counts."""
+    """Tells whether a file is a Parquet file with the manifest of counts."""
     import duckdb
 
     source = read_path(path)
@@ -128,7 +169,7 @@ Whole = Annotated[int, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalManifest:
-    """The description of a further signal."""
+    """The part of the manifest about a further signal."""
 
     reward_scale: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SCALE)]
     dropped: Mapping[str, Ends]
@@ -136,7 +177,7 @@ class SignalManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The description of counts in their file."""
+    """The manifest of a file of counts."""
 
     format: str = FORMAT
     version: int = VERSION
@@ -179,7 +220,7 @@ class Manifest:
 
     @property
     def earned(self) -> dict[str, str]:
-        """The columns of rewards of all signals, by names of ours."""
+        """Returns the columns of rewards of all signals, by their names in SQL."""
         further = {
             f"of_{place}_{name}": f"{signal}.{name}"
             for place, signal in enumerate(self.signals)
@@ -188,13 +229,13 @@ class Manifest:
         return {name: name for name in REWARDS} | further
 
     def names(self, role: str) -> list[str]:
-        """The columns of the labels of a role, 'state.ward'."""
+        """Returns the columns of a role's labels, such as 'state.ward'."""
         names = self.action_columns if role == "action" else self.state_columns
         return [f"{role}.{name}" for name in names]
 
     @property
     def columns(self) -> list[str]:
-        """All columns but the kind of a row."""
+        """Returns all columns but the kind of a row."""
         texts = [name for role in ("state", "action", "next_state") for name in self.names(role)]
         seen = ["lowest", "highest"] if self.behavior_prob else []
         return [*texts, "terminated", "decided", "times", *self.earned.values(), *seen]
@@ -231,16 +272,18 @@ def read_manifest(database: Any, path: Path) -> Manifest:
 
 
 def labels_table(labels: tuple[Label, ...], times: AnyArray, decided: AnyArray) -> dict[str, Any]:
-    """Labels by number, as a table that DuckDB can scan."""
+    """Returns labels by number, as a table that DuckDB can scan."""
     texts = zip(*labels, strict=True)
     columns = {f"text_{i}": np.array(column, object) for i, column in enumerate(texts)}
     return {"number": np.arange(len(labels)), "times": times, "decided": decided, **columns}
 
 
 def rows_sql(manifest: Manifest) -> str:
-    """All rows of the file: states, actions, transitions, each in their order."""
-    width, acting = len(manifest.state_columns), len(manifest.action_columns)
-    none, no_action = ["NULL::VARCHAR"] * width, ["NULL::VARCHAR"] * acting
+    """Returns SQL for all rows of the file: states, actions, transitions, each in their order."""
+    width = len(manifest.state_columns)
+    acting = len(manifest.action_columns)
+    none = ["NULL::VARCHAR"] * width
+    no_action = ["NULL::VARCHAR"] * acting
     here, there = ([f"{t}.text_{i}" for i in range(width)] for t in ("here", "there"))
     act = [f"act.text_{i}" for i in range(acting)]
     seen = ["lowest", "highest"] if manifest.behavior_prob else []
@@ -267,7 +310,7 @@ SUM_SLACK = 1e-12  # relative: doubles are compared
 
 
 def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
-    """The rows of the file, which must fit together."""
+    """Reads the rows of the file; raises `ValueError` where they contradict each other."""
     database.execute(
         f"CREATE TEMP TABLE rows AS SELECT kind, {', '.join(map(sql_name, manifest.columns))}, "
         f"file_row_number AS place FROM read_parquet({file_list([path])}, file_row_number=true)"
@@ -277,7 +320,8 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
             f"number, * FROM rows WHERE kind = '{role}'"
         )
-    states, actions = labels(database, manifest, "state"), labels(database, manifest, "action")
+    states = read_labels(database, manifest, "state")
+    actions = read_labels(database, manifest, "action")
     begun = whole(
         database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
     )
@@ -317,8 +361,8 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     return merge_counts([replace(counts, signals=signals)])
 
 
-def labels(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
-    """The labels of a role by number, each of them there once."""
+def read_labels(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
+    """Returns the labels of a role by number; each must be there once."""
     texts = ", ".join(sql_name(name) for name in manifest.names(role))
     rows = database.execute(f"SELECT {texts} FROM {role}s ORDER BY number").fetchall()
     if not all(isinstance(text, str) for row in rows for text in row):
@@ -329,7 +373,7 @@ def labels(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
 
 
 def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
-    """Reads the transitions, by the numbers of their labels; those of each signal."""
+    """Reads the transitions with numbers of labels: of the rewards, then of each further signal."""
     joins = (
         ("here", "states", "state", "state"),
         ("act", "actions", "action", "action"),
@@ -361,7 +405,8 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
         )
     )
     if manifest.behavior_prob:
-        low, high = columns["lowest"], columns["highest"]
+        low = columns["lowest"]
+        high = columns["highest"]
         if not ((low > 0) & (low <= high) & (high <= 1)).all():
             raise ValueError("a propensity is not above 0 and at most 1")
     values: dict[str, Any] = {name: columns.get(name) for name in Transitions._fields}
@@ -378,12 +423,13 @@ def rewards_fit(rows: Transitions) -> bool:
     """Tells whether every mean lies between the least and the greatest reward, up to rounding."""
     sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
     slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
-    below, above = sums < least * rows.times - slack, sums > greatest * rows.times + slack
+    below = sums < least * rows.times - slack
+    above = sums > greatest * rows.times + slack
     return not (below | above | (rows.least_reward > rows.greatest_reward)).any()
 
 
 def whole(answer: Any) -> dict[str, AnyArray]:
-    """The columns of an answer, in which nothing is missing."""
+    """Returns the columns of an answer; raises `ValueError` where a value is missing."""
     columns = answer.fetchnumpy()
     for name, values in columns.items():
         if np.ma.is_masked(values):

@@ -1,4 +1,4 @@
-"""LabelledCounts: what a table of decisions counts up to, with the users' own labels, mergeable.
+"""Counts of a log with the labels of its user; counts of several logs can be merged.
 
 Rewards are added up as whole multiples of 10^−scale, so that a sum does not depend on its order.
 Everything is in one normal form: labels rise, transitions rise, and the scale is the smallest that
@@ -27,7 +27,7 @@ from surestep.model.counts import LoggedRewards
 
 
 def merged_sources(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """The sources of all parts; one that is in two of them is refused."""
+    """Returns the digests of all counted logs; refuses a log that two parts have counted."""
     holder = dict[str, int]()
     for number, part in enumerate(parts, 1):
         for source in part:
@@ -54,93 +54,177 @@ class Episodes(NamedTuple):
 
     @property
     def unflagged(self) -> int:
-        """Episodes of which nothing says how they ended."""
+        """Returns the number of episodes without a recorded end."""
         return self.recorded - self.terminated - self.truncated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledCounts:
-    """The counts of a table of decisions, its labels as text, one text a column."""
+    """Transition counts of a log, labelled with the texts of its columns.
+
+    Made by `LogSource.counts` and `read_counts`.
+
+    Parameters
+    ----------
+    state_columns, action_columns : tuple of str
+        The columns that make a state and an action.
+    states, actions : tuple of tuple of str
+        The labels in rising order, one text a column.
+    transitions : Transitions
+        #_D(s,a,s') with sums and ranges of rewards, as columns [T].
+    scale : int
+        Rewards are whole multiples of 10^−scale.
+    starts : array of int [S]
+        How many episodes start in each state.
+    rows_read : int
+        The number of rows of the log.
+    dropped : dict of str to int
+        The number of rows that were left out, by reason.
+    decided : array of bool [S]
+        Whether a row of the log decides in the state, even one that was left out.
+    episodes : Episodes
+        The number of episodes, by how they ended.
+    binnings : dict of str to Binning
+        The bins of columns of numbers.
+    sources : tuple of str
+        SHA-256 of the logs that were counted, rising.
+    dropped_rewards : dict of str to tuple of float
+        The least and the greatest reward of rows that were left out, by reason.
+    signals : dict of str to LabelledCounts
+        Counts of further signals, by name.
+    edges : tuple of str
+        Digests of the first row of the log and of the row that would follow its last.
+    ends_apart : bool, default False
+        Whether a state that ends some episodes, and goes on in others, has an end of its own.
+
+    Examples
+    --------
+    >>> log = surestep.read_log({"state": ["a", "a"], "action": ["x", "y"], "reward": [1, 0]})
+    >>> log.counts().actions
+    (('x',), ('y',))
+    """
 
     state_columns: tuple[str, ...]
     action_columns: tuple[str, ...]
-    states: tuple[Label, ...]  # rising
-    actions: tuple[Label, ...]  # rising
+    states: tuple[Label, ...]
+    actions: tuple[Label, ...]
     transitions: Transitions
     scale: int
-    starts: IntArray  # [states]
+    starts: IntArray
     rows_read: int
-    dropped: Mapping[str, int]  # why → how many rows
-    decided: BoolArray  # [states] whether somebody decides there, be it in a row that was dropped
+    dropped: Mapping[str, int]
+    decided: BoolArray
     episodes: Episodes
-    binnings: Mapping[str, Binning] = field(default_factory=dict)  # of columns of numbers
-    sources: tuple[str, ...] = ()  # SHA-256 of the logs that were counted, rising
-    # Why rows were dropped that show what they earned → the least and the greatest reward.
+    binnings: Mapping[str, Binning] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
     dropped_rewards: Mapping[str, Ends] = field(default_factory=dict)
-    signals: Mapping[str, LabelledCounts] = field(default_factory=dict)  # further ones, by name
-    # Of one file: digests of its first row, and of the row that would follow its last.
+    signals: Mapping[str, LabelledCounts] = field(default_factory=dict)
     edges: tuple[str, ...] = field(default=(), compare=False)
-    ends_apart: bool = False  # whether states that terminate, yet go on for others, end apart
+    ends_apart: bool = False
 
     __repr__ = short_repr("states", "actions", "rows_read")
 
     @property
     def goes_on(self) -> BoolArray:
-        """Returns where it goes on [states + 1]: somebody decides there, or a step did not end it.
+        """Tells of each state whether some episode goes on there [S+1]; the last place is the END.
 
-        The last place is the END: nobody knows a state there.
+        An episode goes on if a row decides in the state, or a step led there without ending.
         """
-        rows, known = self.transitions, np.append(self.decided, True)
+        rows = self.transitions
+        known = np.append(self.decided, True)
         known[rows.next_state[~rows.terminated]] = True
         return known
 
     def end_states(self) -> tuple[Label, ...]:
         """Returns the states where episodes end.
 
-        First those in which they terminate and it never goes on, then ends of their own, where
-        some are needed.
+        Returns
+        -------
+        tuple of tuple of str
+            Labels of states in which episodes terminate and never go on, then those of `own_ends`.
         """
-        rows, goes_on = self.transitions, self.goes_on
+        rows = self.transitions
+        goes_on = self.goes_on
         over = np.unique(rows.next_state[rows.terminated])
         named = (self.states[s] for s in over if not goes_on[s])
         return (*named, *dict.fromkeys(self.own_ends().values()))
 
     def own_ends(self) -> dict[int, Label]:
-        """Returns the label of an end by the state, or END, where steps terminate yet others go on.
+        """Returns labels for the ends in states where some steps terminate and others go on.
 
-        No state of the log has such a label. It is the same for all, unless ends are told apart.
+        Returns
+        -------
+        dict of int to tuple of str
+            The label by number of the state, or END. No state of the log has it. It is the same
+            for all states, unless `ends_apart`.
         """
-        rows, labels, taken = self.transitions, dict[int, Label](), {*self.states}
+        rows = self.transitions
+        labels = dict[int, Label]()
+        taken = {*self.states}
         shared = rows.terminated & self.goes_on[rows.next_state]
         for s in np.unique(rows.next_state[shared]).tolist():
-            label, another = (END_LABEL,) * len(self.state_columns), "({})"
+            label: Label = (END_LABEL,) * len(self.state_columns)
+            another = "({})"
             if self.ends_apart and s != END:
-                label, another = self.states[s], f"{{}} {END_LABEL}"
+                label = self.states[s]
+                another = f"{{}} {END_LABEL}"
             while label in taken:
                 label = tuple(map(another.format, label))
             labels[s] = label
         return labels
 
     def led_to(self, next_state: IntArray, terminated: BoolArray, pairs: Pairs) -> IntArray:
-        """Returns where steps [n] led among `pairs`: those that terminated may lead to own ends."""
-        known, ends = pairs.state_labels, self.own_ends()
+        """Returns the states of `pairs` that steps led to.
+
+        Parameters
+        ----------
+        next_state : array of int [N]
+            Numbers of states of these counts, or END.
+        terminated : array of bool [N]
+            Steps that ended their episode; they may lead to ends of their own.
+        pairs : Pairs
+            Pairs with labels of states.
+
+        Returns
+        -------
+        array of int [N]
+            Numbers of states of `pairs`.
+        """
+        known = pairs.state_labels
+        ends = self.own_ends()
         state = np.append(known_places("state", [*map(joined, self.states)], known), END)
         end = state.copy()
         end[[*ends]] = known_places("state", [*map(joined, ends.values())], known)
         return np.where(terminated, end[next_state], state[next_state])
 
     def to_counts(self, pairs: Pairs | None = None) -> Counts:
-        """Counts over `pairs`, found by their labels; by default every action in every state seen.
+        """Returns the counts over numbered pairs.
 
-        A step that terminated leads to its next state, which is then terminal; to an end of its own
-        where no next state was given, or where it went on for others.
+        A step that terminated leads to its next state, which is then terminal; it leads to an end
+        of its own if it has no next state, or if other episodes go on there.
+
+        Parameters
+        ----------
+        pairs : Pairs, optional
+            Pairs with labels; by default every action in every state seen.
+
+        Returns
+        -------
+        Counts
+            The counts, with logged rewards.
+
+        Raises
+        ------
+        ShapeMismatch
+            The log has a state, or takes an action, that `pairs` lack.
         """
         rows = self.transitions
         if pairs is None:
             states = [*map(joined, dict.fromkeys((*self.states, *self.end_states())))]
             actions = [joined(label) for label in self.actions]
-            shape = len(states), len(actions)
-            pairs = Pairs.full(*shape, state_labels=states, action_labels=actions)
+            pairs = Pairs.full(
+                len(states), len(actions), state_labels=states, action_labels=actions
+            )
         led = self.led_to(rows.next_state, rows.terminated, pairs)
         pair = self.pairs_of_rows(pairs)
         if (pair < 0).any():
@@ -166,7 +250,18 @@ class LabelledCounts:
         )
 
     def pairs_of_rows(self, pairs: Pairs) -> IntArray:
-        """Finds the pair of every transition [T], by its labels; −1 where it is not enabled."""
+        """Finds the pair of every transition by its labels.
+
+        Parameters
+        ----------
+        pairs : Pairs
+            Pairs with labels.
+
+        Returns
+        -------
+        array of int [T]
+            Numbers of pairs; −1 where the action is not enabled.
+        """
         rows = self.transitions
         state = known_places("state", [*map(joined, self.states)], pairs.state_labels)[rows.state]
         action = known_places("action", [*map(joined, self.actions)], pairs.action_labels)
@@ -174,16 +269,39 @@ class LabelledCounts:
 
 
 def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
-    """The counts of all parts together: the same, whatever the parts and their order.
+    """Adds up counts of several logs; the result does not depend on their order.
 
-    Parts that counted the same log are refused, and an episode that is cut between two files.
+    Parameters
+    ----------
+    parts : sequence of LabelledCounts
+        Counts with the same columns, bins and signals.
+
+    Returns
+    -------
+    LabelledCounts
+        The counts of all logs together.
+
+    Raises
+    ------
+    InvalidCounts
+        Two parts have counted the same log.
+    ShapeMismatch
+        Columns, bins or signals differ, or an episode is cut between two files.
+
+    Examples
+    --------
+    >>> january = surestep.read_log({"state": ["a"], "action": ["x"], "reward": [1.0]})
+    >>> february = surestep.read_log({"state": ["a"], "action": ["y"], "reward": [0.0]})
+    >>> surestep.io.merge_counts([january.counts(), february.counts()]).rows_read
+    2
     """
     if not parts:
         raise InvalidCounts("there are no counts to merge, expected at least one")
     first = parts[0]
     for part in parts[1:]:
         for role in ("state", "action"):
-            ours, theirs = getattr(first, f"{role}_columns"), getattr(part, f"{role}_columns")
+            ours = getattr(first, f"{role}_columns")
+            theirs = getattr(part, f"{role}_columns")
             if ours != theirs:
                 raise ShapeMismatch(
                     f"the {role} is {', '.join(ours)} in some counts and {', '.join(theirs)} in "
@@ -205,10 +323,12 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
     states = tuple(sorted({label for part in parts for label in part.states}))
     actions = tuple(sorted({label for part in parts for label in part.actions}))
     scale = max(part.scale for part in parts)
-    starts, decided = np.zeros(len(states), np.int64), np.zeros(len(states), np.bool_)
+    starts = np.zeros(len(states), np.int64)
+    decided = np.zeros(len(states), np.bool_)
     moved = list[Transitions]()
     for part in parts:
-        state, action = positions(part.states, states), positions(part.actions, actions)
+        state = positions(part.states, states)
+        action = positions(part.actions, actions)
         np.add.at(starts, state, part.starts)
         decided[state[part.decided]] = True
         moved.append(renumbered(part, state, action, scale))
@@ -236,16 +356,19 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
 
 
 def negated(counts: LabelledCounts) -> LabelledCounts:
-    """Returns the counts of costs: what was paid is earned with a minus."""
-    rows, dropped = counts.transitions, counts.dropped_rewards
-    ends = {"least_reward": 0 - rows.greatest_reward, "greatest_reward": 0 - rows.least_reward}
-    earned = rows._replace(reward_sum=0 - rows.reward_sum, **ends)
-    lost = {why: (0.0 - high, 0.0 - low) for why, (low, high) in dropped.items()}
+    """Returns counts of costs as counts of rewards: with a minus."""
+    rows = counts.transitions
+    earned = rows._replace(
+        reward_sum=0 - rows.reward_sum,
+        least_reward=0 - rows.greatest_reward,
+        greatest_reward=0 - rows.least_reward,
+    )
+    lost = {why: (0.0 - high, 0.0 - low) for why, (low, high) in counts.dropped_rewards.items()}
     return replace(counts, transitions=earned.each(arrays.freeze), dropped_rewards=lost)
 
 
 def check_whole_episodes(parts: Sequence[LabelledCounts]) -> None:
-    """Refuses parts of which one ends within an episode with which another one begins."""
+    """Refuses parts where the last episode of one goes on at the beginning of another."""
     begins = {part.edges[0]: place for place, part in enumerate(parts, 1) if part.edges}
     for place, part in enumerate(parts, 1):
         then = begins.get(part.edges[1], place) if part.edges else place
@@ -257,7 +380,7 @@ def check_whole_episodes(parts: Sequence[LabelledCounts]) -> None:
 
 
 def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
-    """Returns the least and the greatest reward of all parts, by why rows were dropped."""
+    """Returns the least and the greatest reward of dropped rows, by reason."""
     merged = dict[str, Ends]()
     for part in parts:
         for why, (low, high) in sorted(part.items()):
@@ -267,8 +390,9 @@ def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
 
 
 def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: int) -> Transitions:
-    """The transitions of a part by the numbers that labels have in the whole."""
-    rows, factor = part.transitions, 10 ** (scale - part.scale)
+    """Returns the transitions of a part with the numbers and the scale of the whole."""
+    rows = part.transitions
+    factor = 10 ** (scale - part.scale)
     return rows._replace(
         state=state[rows.state],
         action=action[rows.action],
@@ -278,17 +402,18 @@ def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: i
 
 
 def in_units(sums: AnyArray, unit: int) -> FloatArray:
-    """The sums as doubles: whole numbers divide with one rounding, however large they are."""
+    """Returns the sums as doubles; a division of whole numbers rounds once, whatever their size."""
     if sums.dtype != object and max(largest(sums), unit) <= LARGEST_EXACT_DOUBLE:
         return np.asarray(sums / unit, float)
     return np.array([int(total) / unit for total in sums], float)
 
 
 def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
-    """The same rewards with as few digits after the point as all of them need."""
+    """Returns the smallest scale that all rewards fit, and the transitions in it."""
     rewards = [getattr(rows, name) for name in REWARDS]
     while scale > 0 and not any((numbers % 10).any() for numbers in rewards):
-        scale, rewards = scale - 1, [numbers // 10 for numbers in rewards]
+        scale -= 1
+        rewards = [numbers // 10 for numbers in rewards]
     if max(map(largest, rewards)) >= LARGEST_SUM:
         raise InvalidCounts(
             f"a sum of rewards needs more than 38 digits ({scale} of them after the point); round "
@@ -315,9 +440,9 @@ def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) 
 
 
 def counts_digest(counts: LabelledCounts) -> str:
-    """SHA-256 over columns, labels and numbers, in the one order that counts have.
+    """Returns the SHA-256 of columns, labels and numbers.
 
-    Unlike the bytes of a counts file, it is the same whatever version of Parquet's writer is used.
+    Unlike the bytes of a counts file, it does not depend on the version of the Parquet writer.
     """
     words: dict[str, Any] = {
         "state_columns": counts.state_columns,
@@ -351,7 +476,7 @@ SAFE = 2**62  # of 64 bits
 
 
 def limbs(number: str, name: str) -> str:
-    """SQL: a HUGEINT as three columns of 64 bits, `{name}_high`, `_middle` and `_low`."""
+    """Returns SQL: a HUGEINT as three columns of 64 bits, `{name}_high`, `_middle` and `_low`."""
     parts = (f"{number} // {LIMB**2}", f"{number} // {LIMB} % {LIMB}", f"{number} % {LIMB}")
     return ", ".join(
         f"CAST({part} AS BIGINT) AS {name}_{limb}" for part, limb in zip(parts, LIMBS, strict=True)
@@ -359,7 +484,7 @@ def limbs(number: str, name: str) -> str:
 
 
 def whole_numbers(columns: Mapping[str, AnyArray], name: str) -> AnyArray:
-    """The numbers of which these columns hold the limbs."""
+    """Returns the numbers that the columns of `limbs` hold."""
     high, middle, low = (columns[f"{name}_{limb}"] for limb in LIMBS)
     if not high.any() and np.abs(middle).max(initial=0) < SAFE // LIMB:
         return np.asarray(middle * LIMB + low, np.int64)
@@ -367,7 +492,7 @@ def whole_numbers(columns: Mapping[str, AnyArray], name: str) -> AnyArray:
 
 
 def narrowed(numbers: AnyArray) -> AnyArray:
-    """The same numbers in 64 bits, if all fit."""
+    """Returns the numbers in 64 bits, if all fit."""
     if numbers.dtype != object:
         return numbers
     fits = numbers.size == 0 or max(abs(numbers.max()), abs(numbers.min())) < SAFE
@@ -375,26 +500,26 @@ def narrowed(numbers: AnyArray) -> AnyArray:
 
 
 def scaled(numbers: AnyArray, factor: int) -> AnyArray:
-    """The numbers times a factor."""
+    """Returns the numbers times a factor, without overflow."""
     if numbers.dtype != object and largest(numbers) * factor >= SAFE:
         numbers = numbers.astype(object)
     return numbers if factor == 1 else numbers * factor
 
 
 def added(numbers: AnyArray, begin: IntArray) -> AnyArray:
-    """The sum of each run of numbers, given where runs begin."""
+    """Returns the sum of each run, given where runs begin."""
     if numbers.dtype != object and np.abs(numbers).sum(dtype=float) >= SAFE / 2:
         numbers = numbers.astype(object)
     return narrowed(np.add.reduceat(numbers, begin))
 
 
 def largest(numbers: AnyArray) -> int:
-    """The largest absolute value."""
+    """Returns the largest absolute value."""
     return 0 if numbers.size == 0 else max(abs(int(numbers.max())), abs(int(numbers.min())))
 
 
 REWARDS = ("reward_sum", "least_reward", "greatest_reward")  # in whole multiples of 10^−scale
-END = -1  # where a step led that terminated without a next state
+END = -1  # the next state of a step that terminated without one
 KEYS = ("state", "action", "next_state", "terminated")
 
 
@@ -413,26 +538,27 @@ class Transitions(NamedTuple):
     highest: FloatArray | None = None  # [T]
 
     def each(self, change: Callable[[AnyArray], AnyArray]) -> Transitions:
-        """The same change made to every column."""
+        """Applies `change` to every column."""
         columns: list[Any] = [None if column is None else change(column) for column in self]
         return Transitions(*columns)
 
 
 def concatenated(parts: Sequence[Transitions]) -> Transitions:
-    """All parts, one after the other; all of them have propensities, or none."""
+    """Joins the transitions of all parts; all of them have propensities, or none."""
     columns = zip(*parts, strict=True)
     joint: list[Any] = [None if same[0] is None else np.concatenate(same) for same in columns]
     return Transitions(*joint)
 
 
 def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:
-    """Rows with distinct keys in rising order, each with its times, sums and extremes."""
+    """Groups rows by their keys, in rising order; adds up times and sums, and merges ranges."""
     order = np.lexsort([getattr(rows, key) for key in reversed(keys)])
     if order.size == 0:
         return rows
     rows = rows.each(lambda column: column[order])
     begin = np.flatnonzero(arrays.first_of_equal(*(getattr(rows, key) for key in keys)))
-    low, high = rows.lowest, rows.highest
+    low = rows.lowest
+    high = rows.highest
     return rows.each(lambda column: column[begin])._replace(
         times=np.add.reduceat(rows.times, begin),
         reward_sum=added(rows.reward_sum, begin),

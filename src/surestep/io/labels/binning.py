@@ -1,4 +1,4 @@
-"""Binning: which bin of a column of numbers a value falls into, in Python and in SQL alike.
+"""Sorts the numbers of a column into bins, with the same result in Python and in SQL.
 
 A bin reaches from its lower edge, which belongs to it, to its upper edge, which does not. Edges are
 given one by one, or as multiples of a width. A width is meant as the decimal it is written as: with
@@ -30,7 +30,7 @@ LARGEST_MULTIPLE = 2**50
 
 @dataclass(frozen=True, slots=True)
 class Binning:
-    """The bins of one column, between rising `edges` or between all multiples of a `width`."""
+    """The bins of a column, between rising `edges` or between all multiples of a `width`."""
 
     edges: tuple[float, ...] | None = None
     width: float | None = None
@@ -49,10 +49,10 @@ class Binning:
         return set() if self.edges is None else {self.label(0), self.label(len(self.edges))}
 
     def indices(self, values: object) -> IntArray:
-        """The bin [N] of each finite value [N]: how many edges are at most the value.
+        """Returns the bin [N] of each finite value [N]: the number of edges at most the value.
 
-        With a width, bin i is [i·width, (i+1)·width), but for the first and the last one, which are
-        open: so far out (2⁵⁰ units of the last digit of the width) doubles cannot tell bins apart.
+        With a width, bin i is [i·width, (i+1)·width). The first and the last one are open: beyond
+        2⁵⁰ units of the last digit of the width, doubles cannot tell bins apart.
         """
         numbers = arrays.floats("values", values, None, InvalidParameter)
         if self.edges is not None:
@@ -64,13 +64,13 @@ class Binning:
         return near - 1 + reached
 
     def index(self, value: float) -> int:
-        """The bin of one finite value."""
+        """Returns the bin of one finite value."""
         if not arrays.is_number(value):
             raise InvalidParameter(f"value is {value!r}, expected a finite number")
         return int(self.indices([float(value)])[0])
 
     def label(self, index: int) -> str:
-        """The bin in words: '< 40', '40 to < 50' or '>= 90', each as the shortest text of a double.
+        """Returns the bin in words: '< 40', '40 to < 50' or '>= 90'.
 
         >>> Binning(width=0.1).label(3)
         '0.3 to < 0.4'
@@ -82,7 +82,7 @@ class Binning:
         return span(low, None if index == last else self.edge(index + 1))
 
     def place(self, label: str) -> int | None:
-        """Finds the bin of a label; None where it is the label of none.
+        """Returns the bin of a label; None if no bin has this label.
 
         >>> Binning(edges=(2, 10)).place("2 to < 10"), Binning(width=5).place("ward")
         (1, None)
@@ -94,32 +94,32 @@ class Binning:
         return next((i for i in (first, last, *inside) if self.label(i) == label), None)
 
     def outermost(self) -> tuple[int, int]:
-        """The first and the last bin, which are open to one side."""
+        """Returns the first and the last bin, which are open to one side."""
         if self.edges is not None:
             return 0, len(self.edges)
         last = Multiples.of(self.width).last
         return -last - 1, last
 
     def edge(self, index: int) -> float:
-        """The lower edge of a bin that has one."""
+        """Returns the lower edge of a bin that has one."""
         if self.edges is not None:
             return self.edges[index - 1]
         return Multiples.of(self.width).edge(index)
 
     def sql(self, expression: str) -> str:
-        """SQL for the BIGINT bin of a DOUBLE expression, NULL where that is no finite number."""
+        """Returns SQL for the bin (BIGINT) of a DOUBLE expression; NULL if it is not finite."""
         value = f"({expression})"
         grid = None if self.edges is not None else Multiples.of(self.width)
         index = searched(value, self.edges or (), 0) if grid is None else grid.sql(value)
         return f"CASE WHEN isfinite({value}) THEN {index} END"
 
     def to_json(self) -> dict[str, Any]:
-        """The binning as an object of JSON."""
+        """Returns the binning as an object of JSON."""
         return {"edges": list(self.edges)} if self.edges is not None else {"width": self.width}
 
     @classmethod
     def from_json(cls, content: object) -> Binning:
-        """The binning that `to_json` wrote; anything else is refused."""
+        """Returns the binning that `to_json` wrote; refuses anything else."""
         if not isinstance(content, Mapping) or list(content) not in (["edges"], ["width"]):
             raise InvalidParameter(
                 f"a binning is {content!r}, expected an object with either 'edges' or 'width'"
@@ -137,29 +137,30 @@ class Multiples:
 
     @classmethod
     def of(cls, width: float | None) -> Multiples:
-        """The multiples of a width, by the shortest decimal that means it."""
+        """Reads a width by the shortest decimal that means it."""
         shortest = Decimal(repr(width)).normalize().as_tuple()
         digits = int("".join(map(str, shortest.digits)))
         return cls(float(width or 0), digits, int(shortest.exponent))
 
     @property
     def last(self) -> int:
-        """The last bin."""
+        """Returns the last bin."""
         return LARGEST_MULTIPLE // self.digits
 
     def edges(self, index: IntArray) -> FloatArray:
-        """i · digits · 10^power, with one rounding: all factors and their quotient are exact."""
+        """Returns i · digits · 10^power, rounded once: all factors are exact."""
         units: FloatArray = (index * self.digits).astype(np.float64)
         shift = 10.0 ** abs(self.power)
         return units * shift if self.power >= 0 else units / shift
 
     def edge(self, index: int) -> float:
-        """One of the edges."""
+        """Returns one of the edges."""
         return float(self.edges(np.array([index]))[0])
 
     def sql(self, value: str) -> str:
-        """Returns SQL for what `Binning.indices` computes, operation by operation."""
-        low, high = literal(self.edge(-self.last - 1)), literal(self.edge(self.last))
+        """Returns SQL that does the operations of `Binning.indices` one by one."""
+        low = literal(self.edge(-self.last - 1))
+        high = literal(self.edge(self.last))
         inside = f"least(greatest({value}, {low}), {high})"
         near = f"CAST(floor({inside} / {literal(self.width)}) AS BIGINT)"
         operation = f"{'*' if self.power >= 0 else '/'} {literal(10.0 ** abs(self.power))}"
@@ -172,7 +173,7 @@ class Multiples:
 
 
 def searched(value: str, edges: Sequence[float], before: int) -> str:
-    """SQL that halves the edges until one bin is left; `before` counts those already passed."""
+    """Returns SQL for a binary search among edges, after `before` edges were passed."""
     if not edges:
         return f"CAST({before} AS BIGINT)"
     middle = len(edges) // 2
@@ -184,12 +185,12 @@ def searched(value: str, edges: Sequence[float], before: int) -> str:
 
 
 def literal(number: float) -> str:
-    """A double as SQL, bit for bit."""
+    """Returns a double as SQL, bit for bit."""
     return f"CAST({sql_text(repr(float(number)))} AS DOUBLE)"
 
 
 def written(number: float) -> str:
-    """The shortest text that means the number, without a point for whole ones.
+    """Returns the shortest text that means the number, without a point for whole ones.
 
     >>> written(40.0), written(0.25)
     ('40', '0.25')
@@ -198,14 +199,14 @@ def written(number: float) -> str:
 
 
 def span(low: float | None, high: float | None) -> str:
-    """Returns what lies from one number to below another in words; nothing without either."""
+    """Returns the range from `low` to below `high` in words; empty without either."""
     if high is None:
         return "" if low is None else f">= {written(low)}"
     return f"< {written(high)}" if low is None else f"{written(low)} to < {written(high)}"
 
 
 def read_width(width: object) -> float:
-    """A width as a double of few digits."""
+    """Checks and returns a width as a double of few digits."""
     if not (arrays.is_number(width) and 0 < width < np.inf):
         raise InvalidParameter(f"width is {width!r}, expected a finite number above 0")
     grid = Multiples.of(float(width))
@@ -231,10 +232,10 @@ def read_edges(edges: object) -> tuple[float, ...]:
     return tuple((doubles + 0.0).tolist())  # a negative zero becomes 0
 
 
-# ---- rules of users, and the bins that they mean in a log -------------------------------------
+# ---- bins of a log by the rules of its description --------------------------------------------
 #
-# Edges and widths are bins at once. Quantiles need the column: its distinct values with how often
-# they occur, all of them, so that the same log has the same bins however it is read.
+# Quantiles use all distinct values of a column and how often they occur, so that the same log has
+# the same bins however it is read.
 
 
 DECIMAL = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
@@ -243,11 +244,11 @@ DECIMAL = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
 def binnings_of(
     database: Any, bins: Mapping[str, Bin], types: Mapping[str, str], rows: str = "log"
 ) -> dict[str, Binning]:
-    """Returns the bins of columns of these types, but for states that are learnt.
+    """Returns the bins of columns of these types, without those of learnt states.
 
     Quantiles are those of the numbers in `rows`, the log or a part of it.
     """
-    found = dict[str, Binning]()
+    binnings = dict[str, Binning]()
     for column, rule in bins.items():
         if rule.columns is not None:
             continue
@@ -260,42 +261,44 @@ def binnings_of(
                     f"WHERE isfinite({value}) GROUP BY ALL"
                 ).fetchnumpy()
                 edges = quantile_edges(distinct["value"], distinct["times"], rule.quantiles)
-            found[column] = Binning(edges=edges, width=rule.width)
+            binnings[column] = Binning(edges=edges, width=rule.width)
         except InvalidParameter as problem:
             raise InvalidParameter(f"bins of {column!r}: {problem}") from None
-    return found
+    return binnings
 
 
 def quantile_edges(values: FloatArray, times: IntArray, number: int) -> tuple[float, ...]:
-    """Edges of about `number` bins with equally many rows, for distinct values that occur `times`.
+    """Returns edges of about `number` bins with equally many rows; `values` occur `times`.
 
-    Edge j is the value below which there are as close to j / number of the rows as below any other;
-    the lower one of two that are equally close. Equal edges are one edge, so there are fewer
+    Edge j is the value for which the share of rows below it is closest to j / number; the lower one
+    of two that are equally close. Equal edges are one edge, so there are fewer
     than `number` − 1 where the column has few values. No bin is empty.
     """
     order = np.argsort(values)
-    distinct, counted = values[order], times[order]
+    distinct = values[order]
+    counted = times[order]
     if distinct.size < 2:
-        found = f"only the number {written(distinct[0])}" if distinct.size else "no number"
-        raise InvalidParameter(f"found {found}, expected at least two different ones for quantiles")
+        what = f"only the number {written(distinct[0])}" if distinct.size else "no number"
+        raise InvalidParameter(f"found {what}, expected at least two different ones for quantiles")
     below: IntArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
     # Shares are compared as whole numbers: below / rows with j / number, both times rows · number.
     wanted = np.arange(1, number) * int(counted.sum())
     reached = np.searchsorted(below * number, wanted)
-    left, right = np.maximum(reached - 1, 0), np.minimum(reached, below.size - 1)
-    away_left, away_right = (np.abs(below[each] * number - wanted) for each in (left, right))
+    left = np.maximum(reached - 1, 0)
+    right = np.minimum(reached, below.size - 1)
+    away_left = np.abs(below[left] * number - wanted)
+    away_right = np.abs(below[right] * number - wanted)
     chosen = np.unique(np.where(away_left <= away_right, left, right))
     return tuple((distinct[chosen + 1] + 0.0).tolist())
 
 
 def number_sql(column: str, kind: str) -> str:
-    """The column, of a type as DuckDB calls it, as a DOUBLE; NULL where it is none."""
-    if kind != "VARCHAR":
-        return f"TRY_CAST({sql_name(column)} AS DOUBLE)"
-    return decimal_sql(sql_name(column))
+    """Returns SQL: a column of this type as a DOUBLE; NULL where it is no number."""
+    name = sql_name(column)
+    return f"TRY_CAST({name} AS DOUBLE)" if kind != "VARCHAR" else decimal_sql(name)
 
 
 def decimal_sql(text: str) -> str:
-    """Returns SQL: a text as a DOUBLE, NULL where it is none."""
+    """Returns SQL: a text as a DOUBLE; NULL where it is no number."""
     # DuckDB would also take 1_000, and words.
     return f"CASE WHEN regexp_full_match({text}, '{DECIMAL}') THEN TRY_CAST({text} AS DOUBLE) END"

@@ -1,4 +1,4 @@
-"""Small tables about labels, from a file or memory: lists, pairs, and policies; how a log fits."""
+"""Reads small tables of labels (lists, pairs, policies) and checks that a log fits them."""
 
 from __future__ import annotations
 
@@ -34,15 +34,12 @@ from surestep.io.sql import as_texts, sql_text
 from surestep.model import Pairs, Policy
 
 PROBABILITY = ("probability", "prob", "p", "behavior_prob", "pscore")
-Text = str | None  # None where a cell is empty
 Binnings = Mapping[str, Binning] | None
-Columns = Sequence[str]
-Labels = Sequence[Label]
 
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """The pairs that a table has, one row each; those of a policy with their probabilities."""
+    """The pairs of a table, one row each; those of a policy with their probabilities."""
 
     name: str  # for messages
     vocabulary: Vocabulary  # labels in order
@@ -51,10 +48,10 @@ class PairTable:
     rows: Mapping[str, Sequence[Label]] = field(default_factory=dict)  # their labels by role
 
     def marked(self, vocabulary: Vocabulary, pairs: Pairs) -> BoolArray:
-        """Returns which of these pairs [K], over these labels, the table has.
+        """Tells of each pair [K] whether the table has it.
 
-        Refused are labels that no state and no action has. A state of several columns may be one
-        that nobody met: there is nothing to say of it then.
+        A text that no state or action has is refused. A combination of several columns may be one
+        that the log never met; it marks no pair.
         """
         self.check_known("state", vocabulary)
         self.check_known("action", vocabulary)
@@ -71,7 +68,8 @@ class PairTable:
         columns: tuple[str, ...] = getattr(vocabulary, f"{role}_columns")
         unknown = [label for label in dict.fromkeys(self.rows[role]) if label not in places]
         for i, column in enumerate(columns):
-            texts, binning = {label[i] for label in places}, vocabulary.binnings.get(column)
+            texts = {label[i] for label in places}
+            binning = vocabulary.binnings.get(column)
             for label in unknown:
                 if label[i] not in texts and (binning is None or binning.place(label[i]) is None):
                     row = self.rows[role].index(label) + 1
@@ -89,13 +87,14 @@ def read_pairs(
     *,
     policy: bool = False,
 ) -> PairTable:
-    """Returns the pairs in a file (CSV, Parquet, JSON lines) or a table in memory.
+    """Reads the pairs in a file (CSV, Parquet, JSON lines) or a table in memory.
 
-    States and actions have the columns of the log, or the usual names of a single one; for a
-    `policy`, `probability` says π(a|s). Others are not looked at. In a binned column stand numbers
+    States and actions are in the columns of the log, or in a column of a usual name; a `policy` has
+    π(a|s) in a column such as `probability`. Other columns are ignored. A binned column has numbers
     or labels of bins.
     """
-    roles, bins = {"state": states, "action": actions}, binnings or {}
+    roles = {"state": states, "action": actions}
+    bins = binnings or {}
     last = {"probability": PROBABILITY[:1]} if policy else {}
     table = read_label_table(source, {**roles, **last}, bins)
     known = [tuple(in_order(table.labels[role], roles[role], bins)) for role in roles]
@@ -130,7 +129,7 @@ class LabelTable(NamedTuple):
 
     name: str  # for messages
     labels: dict[str, list[Label]]  # by role
-    column: str  # of the probabilities, or of what comes last
+    column: str  # the last one, which has the probabilities of a policy
     last: list[str]  # its texts
 
 
@@ -139,42 +138,44 @@ def read_label_table(
 ) -> LabelTable:
     """Reads the columns of each role: 'state' and 'action' as in the log, or 'probability'.
 
-    A role of one column may have it under a usual name. Every cell says something, and no labels
-    are there twice. In a binned column stand numbers or labels of bins.
+    A role of one column may have it under a usual name. No cell is empty, and no labels are there
+    twice. A binned column has numbers or labels of bins.
     """
+    table = (
+        find_table(Description(files=str(read_path(source))))
+        if isinstance(source, str | os.PathLike)
+        else find_table(Description(), source)
+    )
+    name = table.name
     wanted = [(role, column) for role, columns in roles.items() for column in columns]
-    name, columns, rows = read_cells(source, roles)
+    with connected(table) as database:
+        there = [*types_of(database)]
+        with named_in_errors(table):
+            columns = [
+                column
+                for role, asked in roles.items()
+                for column in usual_columns(role, asked, there)
+            ]
+        database.execute("SET preserve_insertion_order = true")
+        rows = database.execute(f"SELECT {as_texts(columns)} FROM log").fetchall()
+    if not rows:
+        raise InvalidLog(f"{name} has no row, expected at least one")
     texts: dict[str, list[list[str]]] = {role: [] for role in roles}
     for (role, asked), column, cells in zip(wanted, columns, zip(*rows, strict=True), strict=True):
         binning = (binnings or {}).get(asked) if role in ROLES else None
         texts[role].append(texts_of(name, column, list(cells), binning))
     labels = {role: [*zip(*texts[role], strict=True)] for role in roles if role in ROLES}
-    check_each_once(name, labels)
+    for first, again in twice(zip(*labels.values(), strict=True)):
+        shown = (f"{role} {joined(labels[role][again])!r}" for role in labels)
+        raise InvalidLog(
+            f"{name}, row {again + 1:,}: {', '.join(shown)} is there again, after row "
+            f"{first + 1:,}; expected each once"
+        )
     return LabelTable(name, labels, columns[-1], texts[role][-1])
 
 
-def read_cells(
-    source: object, roles: Mapping[str, Sequence[str]]
-) -> tuple[str, list[str], list[tuple[Text, ...]]]:
-    """Returns the name of a table, its columns of these roles, and their cells row by row."""
-    if isinstance(source, str | os.PathLike):
-        table = find_table(Description(files=str(read_path(source))))
-    else:
-        table = find_table(Description(), source)
-    with connected(table) as database:
-        there = [*types_of(database)]
-        with named_in_errors(table):
-            found = [usual_columns(role, columns, there) for role, columns in roles.items()]
-        columns = [column for each in found for column in each]
-        database.execute("SET preserve_insertion_order = true")
-        rows = database.execute(f"SELECT {as_texts(columns)} FROM log").fetchall()
-    if not rows:
-        raise InvalidLog(f"{table.name} has no row, expected at least one")
-    return table.name, columns, rows
-
-
 def usual_columns(role: str, wanted: Sequence[str], columns: Sequence[str]) -> Sequence[str]:
-    """Returns the columns of a role: those wanted, or, if it is one only, one of a usual name."""
+    """Returns the columns of a role: those wanted, or, for a single one, one of a usual name."""
     missing = [name for name in wanted if name not in columns]
     if not missing:
         return wanted
@@ -187,9 +188,9 @@ def usual_columns(role: str, wanted: Sequence[str], columns: Sequence[str]) -> S
     return near
 
 
-def texts_of(name: str, column: str, cells: list[Text], binning: Binning | None) -> list[str]:
-    """Returns a column in which every row says something; numbers are binned where it is."""
-    known = dict[Text, str]()
+def texts_of(name: str, column: str, cells: list[str | None], binning: Binning | None) -> list[str]:
+    """Returns the labels of a column; refuses empty cells, and bins numbers if asked to."""
+    known = dict[str | None, str]()
     for cell in dict.fromkeys(cells):
         try:
             if cell is None:
@@ -206,64 +207,64 @@ def texts_of(name: str, column: str, cells: list[Text], binning: Binning | None)
     return [known[cell] for cell in cells]
 
 
-def check_each_once(name: str, labels: Mapping[str, list[Label]]) -> None:
-    """Refuses a row whose labels are those of an earlier one."""
-    for first, again in twice(zip(*labels.values(), strict=True)):
-        texts = (f"{role} {joined(labels[role][again])!r}" for role in labels)
-        raise InvalidLog(
-            f"{name}, row {again + 1:,}: {', '.join(texts)} is there again, after row "
-            f"{first + 1:,}; expected each once"
-        )
-
-
 def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
     """Returns the place of each label, −1 for one that is unknown."""
     return np.array([known.get(label, -1) for label in labels], np.int64)
 
 
 def check_listed(
-    role: str, columns: Columns, listed: Labels, logged: Labels, where: str, log: LogSource | None
+    role: str,
+    columns: Sequence[str],
+    listed: Sequence[Label],
+    logged: Sequence[Label],
+    *,
+    where: str,
+    log: LogSource | None,
 ) -> None:
-    """Refuses a log with a label that is not listed; the `log` says in which row it is."""
+    """Refuses a log with a label that is not listed in `where`; names its row in the `log`."""
     known = {label: index for index, label in enumerate(listed)}
     for label in logged:
         if label not in known:
             raise ShapeMismatch(
-                f"{first_with(log, **{role: label})}the log has the {role} {joined(label)!r}, "
+                f"{first_with(log, {role: label})}the log has the {role} {joined(label)!r}, "
                 f"which {where} does not have: {unknown_label(role, columns, label, known)}"
             )
 
 
-def first_with(log: LogSource | None, **labels: Label) -> str:
-    """Returns where a log has these labels of roles first, to begin a message: 'FILE, row 3: '."""
+def first_with(log: LogSource | None, labels: Mapping[str, Label]) -> str:
+    """Returns the first row with these labels by role, to begin a message: 'FILE, row 3: '."""
     if log is None:
         return ""
     with connected(log.table, log.memory_limit) as database:
-        roles, alike = log.roles(database), list[str]()
+        roles = log.roles(database)
+        conditions = list[str]()
         for role, label in labels.items():
             for code, text in zip(getattr(roles, role), label, strict=True):
                 binning = roles.binnings.get(code.column)
                 told = text if binning is None else str(binning.place(text))
-                alike.append(f"CAST({code.sql} AS VARCHAR) = {sql_text(told)}")
-        place, _ = first_where(log.table, database, " AND ".join(alike), code.column)
+                conditions.append(f"CAST({code.sql} AS VARCHAR) = {sql_text(told)}")
+        place, _ = first_where(log.table, database, " AND ".join(conditions), code.column)
     return place and f"{place.rpartition(', column ')[0]}: "
 
 
 def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | None = None) -> None:
-    """Refuses a log that decides in states, or takes actions, of which the table has no chance."""
-    words, rows = table.vocabulary, counts.transitions
+    """Refuses a log with a state that the table lacks, or an action of probability 0 there."""
+    words = table.vocabulary
+    rows = counts.transitions
     decided = [label for label, yes in zip(counts.states, counts.decided, strict=True) if yes]
-    check_listed("state", words.state_columns, words.states, decided, table.name, log)
+    check_listed("state", words.state_columns, words.states, decided, where=table.name, log=log)
     state = places_or_none(words.state_places, counts.states)[rows.state]
     action = places_or_none(words.action_places, counts.actions)[rows.action]
     pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
     impossible = (pair < 0) | (table.probability[pair] == 0)
     for t, more in arrays.first_where(impossible, "transition"):
-        there, what = counts.states[rows.state[t]], counts.actions[rows.action[t]]
-        found = "gives it probability 0 there" if pair[t] >= 0 else "does not list it there"
+        there = counts.states[rows.state[t]]
+        what = counts.actions[rows.action[t]]
+        fault = "gives it probability 0 there" if pair[t] >= 0 else "does not list it there"
+        where = first_with(log, {"state": there, "action": what})
         raise ShapeMismatch(
-            f"{first_with(log, state=there, action=what)}the log takes action {joined(what)!r} in "
-            f"state {joined(there)!r}, but {table.name} {found}; expected a row with a probability "
+            f"{where}the log takes action {joined(what)!r} in "
+            f"state {joined(there)!r}, but {table.name} {fault}; expected a row with a probability "
             f"above 0{more}"
         )
 
@@ -275,11 +276,11 @@ SAME = 1e-9  # relative: two probabilities so close are one, written with differ
 
 
 class LoggedPolicy(NamedTuple):
-    """The policy, and in how many states it rests on more than the log."""
+    """The policy, and the number of states where it rests on more than the log."""
 
     policy: Policy
-    states_completed: int  # what is left of 1 was spread evenly over the actions never seen there
-    states_unseen: int  # nobody decided there, so every action is equally likely
+    states_completed: int  # the rest of 1 was spread evenly over the actions never seen there
+    states_unseen: int  # no row decides there, so every action is equally likely
 
 
 def propensities_vary(counts: LabelledCounts) -> bool:
@@ -296,7 +297,8 @@ def propensity_ranges(
     counts: LabelledCounts, pair: IntArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Returns the pairs of the transitions, each once, with its least and greatest propensity."""
-    rows, order = counts.transitions, np.argsort(pair, kind="stable")
+    rows = counts.transitions
+    order = np.argsort(pair, kind="stable")
     assert rows.lowest is not None
     assert rows.highest is not None
     seen, first = np.unique(pair[order], return_index=True)
@@ -307,7 +309,7 @@ def propensity_ranges(
 def policy_from_propensities(
     pairs: Pairs, seen: IntArray, least: FloatArray, most: FloatArray
 ) -> LoggedPolicy:
-    """π_b from the lowest and the highest probability that the log gives each pair it shows.
+    """Returns π_b from the lowest and the highest logged probability of each pair.
 
     `seen` [n] numbers the pairs that the log shows, each once; `least` and `most` [n] are in
     (0, 1]. What the actions seen in a state leave of 1 is shared evenly by the actions never seen
@@ -322,17 +324,15 @@ def policy_from_propensities(
             f"{of_rows}: then it is estimated in every state, and whole episodes are weighted by "
             f"what their rows say{others}"
         )
-    logged, known = np.zeros(pairs.num_pairs), np.zeros(pairs.num_pairs, np.bool_)
-    logged[seen], known[seen] = most, True
-    return completed(pairs, logged, known)
-
-
-def completed(pairs: Pairs, logged: FloatArray, known: BoolArray) -> LoggedPolicy:
-    """The policy of the logged probabilities [K], with the rest of each state where it belongs."""
+    logged = np.zeros(pairs.num_pairs)
+    logged[seen] = most
+    known = np.zeros(pairs.num_pairs, np.bool_)
+    known[seen] = True
     lengths = arrays.run_lengths(pairs.offsets)
     total = arrays.run_sums(logged, pairs.offsets)
     decided = arrays.run_sums(known.astype(np.int64), pairs.offsets)
-    unseen, nobody = lengths - decided, decided == 0
+    unseen = lengths - decided
+    nobody = decided == 0
     short = ~nobody & (total < 1 - SUM_TOLERANCE)
     wrong = (total > 1 + SUM_TOLERANCE) | (short & (unseen == 0))
     for s, others in arrays.first_where(wrong, "state"):

@@ -1,8 +1,8 @@
-"""States learnt from measurements: leaves of a tree, or clusters, by scikit-learn.
+"""Learns states from measurements with scikit-learn: leaves of a tree, or clusters.
 
-The rule is plain numbers, so that a file can keep it and people can read it; it is applied in
-Python and in SQL alike. Measurements teach with six significant digits, and rules have no more, so
-that none hangs on the last bits of a machine.
+The rule is plain numbers, which a file can keep and people can read; it gives the same states in
+Python and in SQL. Measurements are rounded to six significant digits before learning, and so are
+rules, so that no state depends on the last bits of a machine.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
     """The states of a new column `name`, by measurements in `columns`.
 
     They are the `leaves` [K] of a tree, or clusters around `centres` [K, C], with the `spreads` [C]
-    of columns for distances. A row is in the first state from which it is least away: the number of
-    columns that are outside of the leaf, or Σ_c (x_c / spread_c − centre_kc / spread_c)².
+    of columns for distances. A row is in the first state of least distance: the number of columns
+    outside of the leaf, or Σ_c (x_c / spread_c − centre_kc / spread_c)².
     """
 
     name: Name
@@ -54,7 +54,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
     spreads: tuple[Annotated[float, Meta(gt=0, le=LARGEST)], ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks that the rule is one, and that no two states have the same label."""
+        """Checks that there are leaves or centres, and that no two states have the same label."""
         twice = any(len({*names}) < len(names) for names in (self.columns, self.labels))
         if twice or len(self.numbers) < 2 or (self.leaves and self.centres):
             raise ValueError("Expected at least two leaves, or two centres, and no name twice")
@@ -86,7 +86,8 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
         away = np.zeros((len(self.labels), rows.shape[0]))
         with np.errstate(over="ignore"):
             for c, x in enumerate(rows.T):
-                low, high = self.numbers[:, c, :1], self.numbers[:, c, -1:]
+                low = self.numbers[:, c, :1]
+                high = self.numbers[:, c, -1:]
                 away += (x < low) | (x >= high) if self.leaves else (x / self.spreads[c] - low) ** 2
         nearest: IntArray = away.argmin(axis=0)
         return nearest
@@ -103,7 +104,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
     def sql(self) -> str:
         """Returns SQL for the label; NULL where a measurement is missing or not finite.
 
-        It computes what `indices` does, operation by operation.
+        It does the operations of `indices` one by one.
         """
         read = [f"TRY_CAST({sql_name(name)} AS DOUBLE)" for name in self.columns]
         there = " AND ".join(f"isfinite({number})" for number in read)
@@ -129,18 +130,22 @@ def in_words(columns: Sequence[str], state: Leaf | Sequence[float]) -> str:
 def learn(
     name: str, rule: Bin, values: FloatArray, returns: FloatArray, episode: IntArray
 ) -> LearntStates:
-    """Returns states by measurements [N, C], taught by the first episodes.
+    """Learns states from the measurements [N, C] of the first episodes.
 
-    A tree has leaves that tell the return [N] from each row on, at most as many as the rule says;
-    k-means has at most so many clusters. For "auto" two of three episodes teach, and of `SIZES` the
-    one is taken that tells the returns in the others best; of equally good ones the smallest.
-    `episode` [N] numbers episodes, whose rows stand together.
+    The leaves of a tree predict the return [N] from each row on; the rule says how many leaves, or
+    clusters of k-means, there are at most. For "auto" two of three episodes teach, and the one of
+    `SIZES` is taken that predicts the returns of the others best; of equally good ones the
+    smallest. `episode` [N] numbers episodes, whose rows stand together.
     """
     number = np.cumsum(np.diff(episode, prepend=episode[:1]) != 0)
     if number.size > MOST_ROWS:
         rows = int(np.searchsorted(number, number[MOST_ROWS])) or MOST_ROWS
-        values, returns, number = values[:rows], returns[:rows], number[:rows]
-    table, columns, size = in_few_digits(values), several(rule.columns), rule.tree or rule.kmeans
+        values = values[:rows]
+        returns = returns[:rows]
+        number = number[:rows]
+    table = in_few_digits(values)
+    columns = several(rule.columns)
+    size = rule.tree or rule.kmeans
     exact = (table == values).all(axis=0)
 
     def taught(size: int, by: BoolArray) -> LearntStates:
@@ -159,18 +164,20 @@ def learn(
     held = number % 3 == 2
     if not held.any():
         raise InvalidLog(f"the size of {name} is found on every third episode; give a size")
-    errors = [error(taught(each, ~held).indices(table), returns, held) for each in SIZES]
-    enough = min(errors) + SAME * error(np.zeros_like(number), returns, held)
-    best = next(each for each, found in zip(SIZES, errors, strict=True) if found <= enough)
+    errors = [squared_error(taught(many, ~held).indices(table), returns, held) for many in SIZES]
+    enough = min(errors) + SAME * squared_error(np.zeros_like(number), returns, held)
+    best = next(many for many, error in zip(SIZES, errors, strict=True) if error <= enough)
     return taught(best, number >= 0)
 
 
-def error(place: IntArray, returns: FloatArray, held: BoolArray) -> float:
-    """Returns the squared error of the mean return of each state, on the rows that are `held` out.
+def squared_error(place: IntArray, returns: FloatArray, held: BoolArray) -> float:
+    """Returns the squared error of the mean return of each state on the rows `held` out.
 
-    The others teach. A state without rows of theirs has the mean of all.
+    A state without other rows has the mean of all.
     """
-    taught, mean, many = place[~held], returns[~held].mean(), place.max() + 1
+    taught = place[~held]
+    mean = returns[~held].mean()
+    many = place.max() + 1
     total = np.bincount(taught, returns[~held] - mean, many)
     told = mean + total / np.maximum(np.bincount(taught, minlength=many), 1)
     return float(((returns - told[place])[held] ** 2).sum())
@@ -179,34 +186,38 @@ def error(place: IntArray, returns: FloatArray, held: BoolArray) -> float:
 def grown(size: int, table: FloatArray, returns: FloatArray, exact: BoolArray) -> Rule:
     """Returns the leaves of a tree, grown best first by the variance of returns.
 
-    `DecisionTreeRegressor` is given ranks in place of numbers: it computes with 32 bits and takes
-    small differences for none, and a tree of ranks splits the same rows. A threshold is a value of
-    the log where all of the column are `exact` [C], that is, have few digits; otherwise it keeps
-    away from values.
+    `DecisionTreeRegressor` gets ranks in place of numbers: it computes with 32 bits and ignores
+    small differences, and a tree of ranks splits the same rows. A threshold is a value of the log
+    if all values of the column are `exact` [C], that is, have few digits; otherwise it lies between
+    two values.
     """
     levels, ranks = zip(*(np.unique(each, return_inverse=True) for each in table.T), strict=True)
-    spread, learner = float(returns.std()), scikit_learn("sklearn.tree").DecisionTreeRegressor
+    spread = float(returns.std())
+    learner = scikit_learn("sklearn.tree").DecisionTreeRegressor
     varied = (returns - returns.mean()) / spread if spread > SAME * np.abs(returns).max() else 0.0
     regressor = learner(max_leaf_nodes=size, min_samples_leaf=LEAST_ROWS, random_state=0)
     tree = regressor.fit(np.column_stack(ranks), varied + np.zeros(returns.size)).tree_
     everything: dict[int, Ends] = dict.fromkeys(range(exact.size), (None, None))
-    found, waiting = list[Leaf](), [(0, everything)]
+    leaves = list[Leaf]()
+    waiting = [(0, everything)]
     while waiting:
         node, limits = waiting.pop()
         if tree.children_left[node] < 0:
-            found.append(tuple(limits.values()))
+            leaves.append(tuple(limits.values()))
             continue
-        c, rank = int(tree.feature[node]), int(tree.threshold[node])
+        c = int(tree.feature[node])
+        rank = int(tree.threshold[node])
         low, high = levels[c][rank : rank + 2].tolist()
         threshold = high if exact[c] else short_between(low, high)
         waiting.append((int(tree.children_right[node]), limits | {c: (threshold, limits[c][1])}))
         waiting.append((int(tree.children_left[node]), limits | {c: (limits[c][0], threshold)}))
-    return tuple(found), (), ()
+    return tuple(leaves), (), ()
 
 
 def clustered(size: int, table: FloatArray, _returns: FloatArray, _exact: BoolArray) -> Rule:
     """Returns no leaves, centres in a settled order (`KMeans` in units of spreads), and spreads."""
-    varies, mean = (table != table[0]).any(axis=0), table.mean(axis=0)
+    varies = (table != table[0]).any(axis=0)
+    mean = table.mean(axis=0)
     spreads = in_few_digits(np.where(varies & (table.std(axis=0) > 0), table.std(axis=0), 1.0))
     some = table[:: -(-table.shape[0] // MOST_FOR_CENTRES)]
     clusters = min(size, np.unique(some, axis=0).shape[0])
@@ -240,7 +251,7 @@ def in_few_digits(table: FloatArray) -> FloatArray:
 
 
 def scikit_learn(module: str) -> Any:
-    """Returns a module of scikit-learn, or of what it brings; it comes with the extra `states`."""
+    """Imports a module of scikit-learn or of its dependencies (extra `states`)."""
     try:
         return import_module(module)
     except ImportError:

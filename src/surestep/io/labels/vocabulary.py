@@ -1,4 +1,4 @@
-"""Vocabulary: the users' own words for the states and actions of a model, and the way to them."""
+"""Maps the labels of a user (texts of columns) to the states and actions of a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_COMPARED = 10_000  # labels that are looked through for one that was meant
 
 
 def joined(label: Label) -> str:
-    r"""One text for the texts of several columns: 'ward 3, high'. A comma inside gets a backslash.
+    r"""Joins the texts of several columns: 'ward 3, high'. A comma inside gets a backslash.
 
     >>> joined(("ward 3", "a,b"))
     'ward 3, a\\,b'
@@ -37,7 +37,7 @@ def joined(label: Label) -> str:
 
 
 def called(label: Label, columns: Sequence[str], names: Names) -> Label:
-    """Returns a label as people call it, one text a column.
+    """Replaces the texts of a label by their display names.
 
     >>> called(("1", "0"), ("iv_fluid", "vasopressor"), {"iv_fluid": {"1": "low"}})
     ('low', '0')
@@ -54,7 +54,7 @@ class Vocabulary:
     """The labels of states and actions, in the order of the model, one text a column.
 
     Columns with a binning hold numbers in the users' tables; their texts are the labels of bins.
-    `names` say what people call them, for pages and screens.
+    `names` are display names for pages and screens.
     """
 
     state_columns: tuple[str, ...]
@@ -85,26 +85,26 @@ class Vocabulary:
                     )
 
     def state_name(self, state: int) -> Label:
-        """Returns a state as people call it, one text a column."""
+        """Returns the display name of a state, one text a column."""
         return called(self.states[state], self.state_columns, self.names)
 
     def action_name(self, action: int) -> Label:
-        """Returns an action as people call it, one text a column."""
+        """Returns the display name of an action, one text a column."""
         return called(self.actions[action], self.action_columns, self.names)
 
     def state_index(self, given: Given) -> int:
-        """The number of a state: a text, several, or a row that has the columns of the state.
+        """Returns the number of a state, given as a text, several texts, or a row with its columns.
 
         A number stands for its text, and in a binned column for its bin.
         """
         return self.index("state", given)
 
     def action_index(self, given: Given) -> int:
-        """The number of an action, given like a state."""
+        """Returns the number of an action, given like a state."""
         return self.index("action", given)
 
     def index(self, role: str, given: Given) -> int:
-        """Returns the place of the label among those of the role."""
+        """Returns the number of a state or an action."""
         places: Mapping[Label, int] = getattr(self, f"{role}_places")
         columns, values, label = self.read(role, given)
         if label in places:
@@ -118,11 +118,11 @@ class Vocabulary:
         raise InvalidParameter(f"{binned}{unknown_label(role, columns, label, places)}")
 
     def label_of(self, role: str, given: Given) -> Label:
-        """Returns the label of a state or an action, given like a state, be it known or not."""
+        """Returns the label of a state or an action, which need not be known."""
         return self.read(role, given)[2]
 
     def read(self, role: str, given: Given) -> tuple[tuple[str, ...], list[object], Label]:
-        """Returns the columns of a role, the values that are given for them, and their label."""
+        """Returns the columns of a role, their values in `given`, and the label of these."""
         columns: tuple[str, ...] = getattr(self, f"{role}_columns")
         places: Mapping[Label, int] = getattr(self, f"{role}_places")
         values = given_values(role, columns, self.with_learnt(given))
@@ -130,11 +130,15 @@ class Vocabulary:
             label_text(column, value, self.binnings.get(column))
             for column, value in zip(columns, values, strict=True)
         )
-        whole = as_whole(label, values)
+        # A row of pandas has one type for all numbers: 3 becomes 3.0 beside a 0.5.
+        whole = tuple(
+            text.removesuffix(".0") if isinstance(value, float) else text
+            for text, value in zip(label, values, strict=True)
+        )
         return columns, values, whole if label not in places and whole in places else label
 
     def with_learnt(self, given: Given) -> Given:
-        """Returns a row with the states that its measurements are in, unless it says them."""
+        """Adds the learnt states to a row of measurements that lacks them."""
         if not hasattr(given, "items"):
             return given
         row = dict(given.items())  # a mapping, or a row of pandas
@@ -142,17 +146,21 @@ class Vocabulary:
         return row | {name: states.label(row) for name, states in missing.items()}
 
     def pairs_of(self, enabled: object) -> Pairs:
-        """The pairs (state, action) that are listed, in any order.
+        """Returns the pairs of a list [n, 2] of (state, action), in any order.
 
         Every state needs an action; one that ends episodes has an action that leads nowhere.
         """
         given = arrays.whole_numbers("enabled pairs", enabled, None, InvalidParameter)
         listed = given.reshape(-1, 2)
-        texts = tuple(map(joined, self.states)), tuple(map(joined, self.actions))
         state, action = listed[np.lexsort((listed[:, 1], listed[:, 0]))].T
-        arrays.indices("enabled state", state, len(texts[0]), InvalidParameter)
-        offsets = arrays.offsets_of(np.bincount(state, minlength=len(texts[0])))
-        return Pairs(offsets, action, len(texts[1]), *texts)
+        arrays.indices("enabled state", state, len(self.states), InvalidParameter)
+        return Pairs(
+            arrays.offsets_of(np.bincount(state, minlength=len(self.states))),
+            action,
+            len(self.actions),
+            tuple(map(joined, self.states)),
+            tuple(map(joined, self.actions)),
+        )
 
 
 def in_order(
@@ -176,7 +184,7 @@ def in_order(
 
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:
-    """One value a column, of whatever form."""
+    """Returns one value a column from a mapping, a sequence or a single value."""
     if isinstance(given, Mapping):
         missing = next((column for column in columns if column not in given), None)
         if missing is not None:
@@ -194,19 +202,8 @@ def given_values(role: str, columns: Sequence[str], given: Given) -> list[object
     return values
 
 
-def as_whole(label: Label, values: Sequence[object]) -> Label:
-    """Returns a label in which whole numbers have no point.
-
-    A row of pandas has one type for all numbers: 3 becomes 3.0 beside a 0.5.
-    """
-    return tuple(
-        text.removesuffix(".0") if isinstance(value, float) else text
-        for text, value in zip(label, values, strict=True)
-    )
-
-
 def label_text(column: str, value: object, binning: Binning | None) -> str:
-    """The text of a value in a column; a number in a binned column is binned.
+    """Returns the text of a value in a column; a number in a binned column is binned.
 
     A text that says a number is binned too: no label of a bin is a number.
     """
@@ -231,7 +228,7 @@ def label_text(column: str, value: object, binning: Binning | None) -> str:
 def unknown_label(
     role: str, columns: Sequence[str], label: Label, known: Mapping[Label, int]
 ) -> str:
-    """Returns what is unknown about a label: the text of one column, or only the texts together."""
+    """Explains why a label is unknown: the text of one column, or the combination of texts."""
     for i, (column, text) in enumerate(zip(columns, label, strict=True)):
         texts = {other[i]: None for other in islice(known, MOST_COMPARED)}
         if text not in texts and not any(text == other[i] for other in known):
@@ -241,7 +238,7 @@ def unknown_label(
 
 
 def nearest(text: str, known: Sequence[str]) -> str:
-    """The known texts that come closest, or the first few of them."""
+    """Returns the end of a message: the closest known texts, or the first few of them."""
     near = difflib.get_close_matches(text, known, n=3)
     if near:
         return f"; {did_you_mean(map(repr, near))}"
@@ -257,7 +254,7 @@ def read_columns(role: str, columns: Any) -> tuple[str, ...]:
 
 
 def read_labels(role: str, columns: Sequence[str], labels: Any) -> tuple[Label, ...]:
-    """Labels of one text a column, at least one, each once."""
+    """Checks and returns labels of one text a column, at least one, each once."""
     seen = dict[Label, None]()
     for i, label in enumerate(labels):
         texts = tuple(label) if isinstance(label, tuple | list) else ()
@@ -275,7 +272,7 @@ def read_labels(role: str, columns: Sequence[str], labels: Any) -> tuple[Label, 
 
 
 def with_names(vocabulary: Vocabulary, names: Names) -> Vocabulary:
-    """Returns the words with names by column and text; refuses names that nothing has."""
+    """Adds display names by column and text; refuses a column without any known text."""
     words = replace(vocabulary, names=names)
     for columns, labels in (
         (words.state_columns, words.states),

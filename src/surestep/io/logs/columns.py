@@ -1,4 +1,4 @@
-"""The meaning of the columns of a user's table: the roles of a log, and the names they go by."""
+"""Finds the roles of columns in a user's table (state, action, reward, …) by name or by choice."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Types = Mapping[str, str]  # column → type, as DuckDB calls it
 
 
 class Role(NamedTuple):
-    """A meaning that a column may have, and the names it goes by."""
+    """A meaning that a column may have, and its usual names."""
 
     # The canonical name first, then what Minari and Gymnasium, D4RL and d3rlpy, RLDS, and OBP and
     # SCOPE-RL call it.
     aliases: tuple[str, ...]
     several: bool = False  # it may have more than one column
-    needed: bool = False  # no log is without
-    rare: bool = False  # nobody misses it
+    needed: bool = False  # every log has it
+    rare: bool = False  # few logs have it, and none needs it
 
 
 ENDS = ("terminated", "terminations", "termination", "terminals", "terminal", "is_terminal")
@@ -47,15 +47,15 @@ ROLES = {
 }
 
 
-# The columns, by role, of a log of which every row is an episode of one step, and ends it.
+# The columns, by role, of a log whose rows are episodes of one step.
 SINGLE = {"episode": "(every row)", "step": "(always 0)", "terminated": "(always true)"}
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
-    """The columns of each role; an empty tuple where a log has none, None for a single one.
+    """The columns of each role; an empty tuple, or None, for a role without columns.
 
-    `propensity` is how likely the behavior policy was to take the action.
+    `propensity` is the probability of the action under the behavior policy.
     """
 
     state: tuple[str, ...]
@@ -70,13 +70,13 @@ class ColumnMapping:
     time: str | None = None
 
     def __str__(self) -> str:
-        """One line a role: 'state       ward, severity'."""
+        """Returns one line a role: 'state       ward, severity'."""
         width = max(11, *map(len, self.shown))
         return "\n".join(f"{role:<{width}} {self.described(role)}" for role in self.shown)
 
     @property
     def shown(self) -> list[str]:
-        """The roles that people look for: a rare one only where it has a column."""
+        """Returns the roles to show; a rare one only if it has a column."""
         return [name for name, role in ROLES.items() if not role.rare or getattr(self, name)]
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
@@ -93,11 +93,10 @@ class ColumnMapping:
 def resolve(
     columns: Sequence[str], chosen: Mapping[str, str | Sequence[str]] | None = None
 ) -> ColumnMapping:
-    """The columns of each role: those `chosen`, else by name, canonical ones before aliases.
+    """Returns the columns of each role: those `chosen`, else by name, canonical before aliases.
 
     A log without episodes, steps, next states and ends has one decision a row: every row is an
-    episode. A column that was chosen for something else is not found by name for a role that nobody
-    misses.
+    episode. A column that was chosen for another role is not taken by name for a rare one.
     """
     asked = {role: several(given) for role, given in (chosen or {}).items()}
     for role, given in asked.items():
@@ -133,8 +132,9 @@ def resolve(
 
 
 def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str]) -> None:
-    """Refuses columns that lack roles, all of them at once, or that have two meanings."""
-    state, next_state = resolved["state"], resolved["next_state"]
+    """Refuses a log without columns for needed roles, or with a column of two roles."""
+    state = resolved["state"]
+    next_state = resolved["next_state"]
     in_order = ("episode", "step") if resolved["episode"] or not next_state else ()
     needed = [name for name, role in ROLES.items() if role.needed or name in in_order]
     missing = [name for name in needed if not resolved[name]]
@@ -146,7 +146,8 @@ def check_meaning(resolved: Mapping[str, tuple[str, ...]], columns: Sequence[str
             f"name {them} with {naming(*missing)}{other}"
         )
     for other in ("action", "reward"):
-        if both := {*state} & {*resolved[other]}:
+        both = {*state} & {*resolved[other]}
+        if both:
             raise InvalidLog(
                 f"column {min(both)!r} is that of the state and of the {other}; expected the "
                 f"{other} in a column of its own, named with {naming(other)}"
@@ -173,14 +174,14 @@ def by_name(role: str, columns: Sequence[str], usual: Sequence[str] = ()) -> tup
 
 
 def closest(name: str, columns: Sequence[str]) -> str:
-    """The names that come closest, or all of them."""
+    """Returns the closest names for a message, or all of them."""
     near = [*map(repr, difflib.get_close_matches(name, columns, n=3))]
     every = f"the columns are {', '.join(map(repr, columns)) or 'none at all'}"
     return did_you_mean(near) if near else every
 
 
 def naming(*roles: str) -> str:
-    """Returns how the columns of roles are named: an argument of `read_log`, or options.
+    """Returns the argument of `read_log`, or the options, that name the columns of roles.
 
     >>> naming("episode", "step")
     "columns={'episode': …, 'step': …}"

@@ -1,13 +1,12 @@
-"""The one query that counts a log: every row checked, chained to the next one, and grouped.
+"""Counts a log with one SQL query that checks every row, looks at the next one, and groups.
 
-Rows are hoped to be right and to lie in order: each continues its episode with the next step, or
-begins an episode with a larger name. Then one pass is enough, and nothing of it is held in memory
-but the groups. The first row that is otherwise stops the pass, and another one is made: over rows
-put in order, which may spill to disk, or one that finds out what is wrong.
+The first pass assumes that all rows are valid and lie in order: each continues its episode with the
+next step, or begins an episode with a larger name. Then only the groups are held in memory. The
+first row that breaks this stops the pass. A second one sorts the rows, which may spill to disk, or
+finds out what is wrong.
 
-What a row is to the next one can only be seen where rows come in order, one after the other. A
-Parquet log is cut into lanes, each read in its own order, which keep all cores busy; the seams
-between them are told to each lane beforehand.
+Neighbours are seen only where rows come in order, one after the other. So a Parquet log is cut into
+lanes that keep all cores busy, each read in order; each lane is given the rows beside its ends.
 """
 
 from __future__ import annotations
@@ -24,8 +23,11 @@ from surestep.io.logs.roles import FLAGS, RewardSql, RoleSql, Units
 from surestep.io.logs.tables import Table
 from surestep.io.sql import columns_of, file_list
 
-REFUTED = "surestep: a row is not as hoped"
-TERMINATED, TRUNCATED, BEGINS = 1, 2, 4  # bits of the `kind` of a group
+REFUTED = "surestep: a row is invalid or out of order"
+# Bits of the `kind` of a group.
+TERMINATED = 1
+TRUNCATED = 2
+BEGINS = 4
 IN_ORDER = "PARTITION BY episode ORDER BY step"
 CONTINUES = "coalesce(following_episode = episode, false)"
 SHORTEST = 1_000_000  # rows: below it, one lane is as fast as several
@@ -63,7 +65,8 @@ class CountQuery:
     @property
     def usable(self) -> str:
         """Returns SQL: a row can be used by itself; missing labels and flags show up as groups."""
-        roles, conditions = self.roles, [self.units.exact]
+        roles = self.roles
+        conditions = [self.units.exact]
         if roles.episode is not None:
             conditions += [f"{roles.episode.sql} IS NOT NULL", f"{roles.step} >= 0"]
         checks = (*roles.label_checks, *roles.rare_checks())
@@ -71,9 +74,9 @@ class CountQuery:
         return " AND ".join(conditions)
 
     def steps(self, scan: str, place: str = "") -> str:
-        """Returns SQL: the rows of a scan under names of our own: codes, flags, units.
+        """Returns SQL: the rows of a scan with our names of columns: codes, flags, units.
 
-        `place` is its column of places, where it has one.
+        `place` is a column of places to keep.
         """
         columns = self.roles.columns() | {"usable": self.usable, "units": self.units.number}
         if place:
@@ -85,22 +88,17 @@ class CountQuery:
 
     # ---- chains -------------------------------------------------------------------------------
 
-    @property
-    def looks_ahead(self) -> list[str]:
-        """The columns of the next row that matter to a row."""
-        return ["episode", "step", *self.roles.names("state")]
-
     def chained(
         self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
     ) -> str:
-        """Returns SQL: the steps, each with what it needs to know of its neighbours.
+        """Returns SQL: the steps, each with columns of its neighbours.
 
         `before` and `after` name variables that hold those rows at the ends of a lane.
         """
         ahead = [
             f"lead({name}, 1, {f'getvariable({after!r}).{name}' if after else 'NULL'}) OVER near "
             f"AS following_{name}"
-            for name in self.looks_ahead
+            for name in ("episode", "step", *self.roles.names("state"))
         ]
         edge = f"getvariable({before!r}).episode" if before else "NULL"
         behind = f"lag(episode, 1, {edge}) OVER near AS previous_episode"
@@ -108,7 +106,7 @@ class CountQuery:
         return f"SELECT *, {', '.join(ahead)}, {behind} FROM ({steps}) WINDOW near AS ({order})"
 
     def in_lanes(self, database: Any, lanes: Sequence[Lane]) -> str:
-        """The chained steps of all lanes, the rows at their seams put into variables."""
+        """Returns SQL: the chained steps of all lanes; variables keep the rows at their ends."""
         for number, lane in enumerate(lanes):
             for side, scan in (("first", lane.first_row), ("last", lane.last_row)):
                 row = f"SELECT row FROM ({self.steps(f'({scan})')}) AS row"
@@ -123,27 +121,21 @@ class CountQuery:
             for number, lane in enumerate(lanes)
         )
 
-    # ---- what a row is to the next one --------------------------------------------------------
-
-    @property
-    def same_next(self) -> str:
-        """Returns SQL: the next state of a step that goes on is the state of the next step."""
-        pairs = range(len(self.roles.next_state))
-        same = " AND ".join(f"next_{i} = following_state_{i}" for i in pairs)
-        return f"(next_0 IS NULL OR ({same}))" if same else "true"
-
     @property
     def whole(self) -> str:
-        """Returns SQL: the next step goes on with the episode, or another episode begins."""
+        """Returns SQL: the next row continues the episode in the right state, or begins another."""
         if self.roles.episode is None:
             return "true"
+        pairs = range(len(self.roles.next_state))
+        same = " AND ".join(f"next_{i} = following_state_{i}" for i in pairs)
+        same_next = f"(next_0 IS NULL OR ({same}))" if same else "true"
         later = "following_episode > episode"
         if self.roles.episode.type == "VARCHAR":  # e9 before e10
             longer = "length(following_episode) - length(episode)"
             later = f"({longer} > 0 OR ({longer} = 0 AND {later}))"
         return (
             f"CASE WHEN {CONTINUES} THEN following_step = step + 1 "
-            f"AND NOT (terminated OR truncated) AND {self.same_next} "
+            f"AND NOT (terminated OR truncated) AND {same_next} "
             f"ELSE following_episode IS NULL OR {later} END"
         )
 
@@ -151,7 +143,7 @@ class CountQuery:
 
     @property
     def marks(self) -> dict[int, str]:
-        """Returns SQL by bit: how a step ended, and that it begins an episode."""
+        """Returns SQL by bit: the step terminated, was truncated, begins an episode."""
         bits = zip((TERMINATED, TRUNCATED), FLAGS, strict=True)
         marks = {bit: name for bit, name in bits if getattr(self.roles.mapping, name)}
         if self.roles.episode is not None:
@@ -169,9 +161,10 @@ class CountQuery:
             following = [f"{ahead}{here} END AS {there}" for here, there in states]
         return [*roles.names("state"), *roles.names("action"), *following]
 
-    @property
-    def aggregates(self) -> list[str]:
-        """Times, the sum and the range of units, and the range of propensities."""
+    def grouped(self, rows: str) -> str:
+        """Returns SQL: groups by state, action, next state and kind, with times and exact sums."""
+        bits = [f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items()]
+        kind = " + ".join(["0", *bits])
         sums = f"sum(CASE WHEN usable AND {self.whole} THEN units ELSE error('{REFUTED}') END)"
         columns = ["count(*) AS times", f"{self.units.whole(sums)} AS reward_sum"]
         columns += [
@@ -180,14 +173,8 @@ class CountQuery:
         ]
         if self.roles.mapping.propensity is not None:
             columns += ["min(propensity) AS lowest", "max(propensity) AS highest"]
-        return columns
-
-    def grouped(self, rows: str) -> str:
-        """The groups of (state, action, next state, kind), with times and exact sums."""
-        bits = [f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items()]
-        kind = " + ".join(["0", *bits])
-        columns = ", ".join([*self.keys, f"{kind} AS kind", *self.aggregates])
-        return f"SELECT {columns} FROM ({rows}) GROUP BY ALL"
+        listed = ", ".join([*self.keys, f"{kind} AS kind", *columns])
+        return f"SELECT {listed} FROM ({rows}) GROUP BY ALL"
 
     @property
     def nameless(self) -> str:
@@ -197,14 +184,14 @@ class CountQuery:
         lacks = [f"{name} IS NULL" for name in needed]
         if roles.next_state:
             there = [f"{name} IS NULL" for name in roles.names("next")]
-            partly, wholly = f"({' OR '.join(there)})", f"({' AND '.join(there)})"
-            lacks.append(f"{partly} AND NOT {wholly}")
+            wholly = f"({' AND '.join(there)})"
+            lacks.append(f"({' OR '.join(there)}) AND NOT {wholly}")
             lacks.append(f"{wholly} AND kind & {TERMINATED | TRUNCATED} = 0")
         return " OR ".join(f"({condition})" for condition in lacks)
 
 
-def count_as_hoped(database: Any, query: CountQuery, rows: str) -> bool:
-    """Makes the table `counted` of these rows; False if one of them is not as hoped."""
+def count_valid_rows(database: Any, query: CountQuery, rows: str) -> bool:
+    """Makes the table `counted` of these rows; returns False if one is invalid or out of order."""
     import duckdb
 
     try:
@@ -218,9 +205,9 @@ def count_as_hoped(database: Any, query: CountQuery, rows: str) -> bool:
 
 
 def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
-    """Makes the table `counted`, or says what is wrong; returns the scale of its sums.
+    """Makes the table `counted` and returns the scale of its sums; refuses an invalid log.
 
-    One pass if the first guess of the rewards' digits is right and rows are right and in order.
+    One pass is enough if the digits of rewards are guessed right and rows are valid and in order.
     """
     reward = RewardSql.of(roles)
     guess = reward.guess(database)
@@ -235,7 +222,7 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
     database.execute("SET preserve_insertion_order = false")
     trouble = None
     if roles.episode is not None:
-        if count_as_hoped(database, query, query.chained("log", IN_ORDER)):
+        if count_valid_rows(database, query, query.chained("log", IN_ORDER)):
             return units.scale
         trouble = explain_episodes(Look(table, roles, database))
     raise trouble or InvalidLog(
@@ -244,20 +231,20 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
 
 
 def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
-    """Makes the table `counted` of rows as they lie; False if one of them is not as hoped."""
+    """Makes the table `counted` of rows as they lie; returns False if one is invalid."""
     if query.roles.episode is None:
         database.execute("SET preserve_insertion_order = false")
-        return count_as_hoped(database, query, query.steps("log"))
+        return count_valid_rows(database, query, query.steps("log"))
     if not table.preparation.keeps_order:
-        return count_as_hoped(database, query, query.chained("log", IN_ORDER))
+        return count_valid_rows(database, query, query.chained("log", IN_ORDER))
     database.execute("SET preserve_insertion_order = true")
     lanes = lanes_of(table, database)
     rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
-    return count_as_hoped(database, query, rows)
+    return count_valid_rows(database, query, rows)
 
 
 def lanes_of(table: Table, database: Any) -> list[Lane]:
-    """As many lanes as threads: files, or pieces of a single one; none where a log is not cut."""
+    """Cuts a log into as many lanes as threads: files, or pieces of a single one; none if not."""
     if not table.format.knows_rows or table.preparation.selects or table.kept != "true":
         return []
     counted = database.execute(
@@ -278,7 +265,8 @@ def lanes_of(table: Table, database: Any) -> list[Lane]:
     if len(rows) == 1:
         ends = [total * piece // number for piece in range(number + 1)]
         return [lane(list(rows), *piece) for piece in pairwise(ends)]
-    lanes, before = dict[int, list[Path]](), 0.0
+    lanes = dict[int, list[Path]]()
+    before = 0.0
     for file, size in rows.items():  # each belongs to the lane of its middle
         lanes.setdefault(int((before + size / 2) / total * number), []).append(file)
         before += size

@@ -1,9 +1,9 @@
-"""Everything that can look wrong in a log: rows by themselves, and rows beside each other.
+"""Finds what is wrong in a log: single rows that cannot be used, and rows that do not fit together.
 
-A row that cannot be used by itself fails one of the `Check`s of its roles. What rows are to each
-other is asked of the table `seen`: the log, read once, columns under names of our own, NULL where
-counting refuses the value. Each finding is an SQL query with a sentence. Inspecting shows what is
-found, with its first places in the files; counting refuses a log for what has something `expected`.
+A single row fails one of the `Check`s of its roles. How rows fit together is asked of the table
+`seen`: the log, read once, with our names of columns and NULL where counting refuses the value.
+Each finding is an SQL query with a sentence. Inspecting shows all findings with their first places
+in the files; counting refuses a log with a finding that has something `expected`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 from surestep._arrays import shown
 from surestep._words import counted
 from surestep.errors import InvalidLog
-from surestep.io.logs.roles import FLAGS, Check, LabelCode, RewardSql, RoleSql, Units
+from surestep.io.logs.query import ROW as PLACE
+from surestep.io.logs.roles import (
+    FLAGS,
+    LARGEST_SCALE,
+    LARGEST_SUM,
+    Check,
+    LabelCode,
+    RewardSql,
+    RoleSql,
+    Units,
+)
 from surestep.io.logs.tables import Table
 from surestep.io.sql import ROW, as_texts, sql_name
 
@@ -28,14 +38,14 @@ BLOCK = 60  # steps in one row, as the bits of a number that DuckDB shifts witho
 
 
 def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
-    """Refuses the first row that makes no sense; returns the units that exact sums need."""
+    """Refuses the first row that cannot be used; returns the units that exact sums need."""
     reward = RewardSql.of(roles)
     checks = roles.checks(reward.is_number)
     rows, *needs = passed(table, database, checks, "count(*)", *reward.needs())
     if rows == 0:
         raise no_row(table)
     scale, largest, _ = needs
-    if not reward.adds_up(scale, largest, rows):
+    if scale > LARGEST_SCALE or largest * rows * 10.0**scale >= LARGEST_SUM:
         place, text = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
         raise InvalidLog(
             f"{place}: found {text!r}, which needs {scale} digits after the point; {rows:,} "
@@ -66,13 +76,14 @@ def failures(
 def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
     """Returns the error for the first of so many rows that fail a check."""
     place, text = first_where(table, database, check.condition, check.column)
-    found, hint = "nothing" if text is None else shown(text), check.hint
+    value = "nothing" if text is None else shown(text)
+    hint = check.hint
     if text is None or text.strip().lower() in ("", "nan"):
         hint = " (leave such rows out, or give them a value, in the query of a description)"
     elif not hint and re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):
         hint = " (write it with a decimal point only, in the query of a description)"
     others = "" if rows == 1 else f"; {rows:,} rows are affected"
-    return InvalidLog(f"{place}: found {found}, expected {check.expected}{hint}{others}")
+    return InvalidLog(f"{place}: found {value}, expected {check.expected}{hint}{others}")
 
 
 def no_row(table: Table) -> InvalidLog:
@@ -81,13 +92,14 @@ def no_row(table: Table) -> InvalidLog:
 
 
 def first_where(table: Table, database: Any, condition: str, column: str) -> tuple[str, str | None]:
-    """Finds the first row of which the condition holds, in the order of the files.
+    """Finds the first row that fulfils a condition, in the order of the files.
 
-    Returns where it stands, which is empty where there is none, and what is written there.
+    Returns its place, empty if there is no such row, and the text of the column there.
     """
+    raw_row = sql_name(PLACE) if table.made is not None and table.made.keeps_rows else "NULL"
     database.execute("SET preserve_insertion_order = true")
     hit = database.execute(
-        f"SELECT {ROW}, {table.raw_row}, {as_texts([column])} FROM log WHERE {condition} "
+        f"SELECT {ROW}, {raw_row}, {as_texts([column])} FROM log WHERE {condition} "
         f"ORDER BY {ROW} LIMIT 1"
     ).fetchone()
     if hit is None:
@@ -104,7 +116,7 @@ def first_where(table: Table, database: Any, condition: str, column: str) -> tup
 
 
 class Example(NamedTuple):
-    """One suspicious row: where it stands, and what is there."""
+    """One suspicious row: its place and its value."""
 
     file: str | None  # None for a table in memory
     row: int  # from 1, in its file
@@ -114,12 +126,12 @@ class Example(NamedTuple):
 
 
 class Suspicion(NamedTuple):
-    """Something that looks wrong, how often, and the first places."""
+    """Something that looks wrong in a log, how often, and its first places."""
 
     kind: str
     times: int
     says: str  # '3 rows too many: …'
-    expected: str | None  # what counting refuses such a log for; None where it does not
+    expected: str | None  # None if counting does not refuse such a log
     examples: tuple[Example, ...] = ()
 
     @property
@@ -129,7 +141,7 @@ class Suspicion(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A question to a log that looks wrong where the answer has rows."""
+    """A query that finds rows where a log looks wrong."""
 
     of: str  # what is counted
     says: str  # the sentence, after the number
@@ -141,7 +153,9 @@ class Finding(NamedTuple):
     refused_at: str = "step"  # the role whose column is at fault
 
 
-UNUSABLE, OUTLIER, ONCE = "unusable value", "outlier", "state seen once"
+UNUSABLE = "unusable value"
+OUTLIER = "outlier"
+ONCE = "state seen once"
 IN_EPISODES = "(in {number:,} episode{s})"
 STEPS = "seen WHERE episode IS NOT NULL AND step IS NOT NULL"
 OF_EPISODES: Mapping[str, Finding] = {
@@ -212,8 +226,8 @@ OF_LABELS = {
 }
 
 
-class Found(NamedTuple):
-    """An answer whose places are still to be looked up in the files."""
+class Answer(NamedTuple):
+    """A suspicion whose places are still to be looked up in the files."""
 
     suspicion: Suspicion
     rows: list[tuple[int, str | None]]  # the first of them, with their notes
@@ -222,7 +236,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A log that can be asked: its table, the roles of its columns, and the database."""
+    """A log to ask questions: its table, the roles of its columns, and the database."""
 
     table: Table
     roles: RoleSql
@@ -242,7 +256,8 @@ class Look:
 
         An episode has so many `different` steps from `low` to `high`, and the first end `flagged`.
         """
-        roles, reward = self.roles, RewardSql.of(self.roles)
+        roles = self.roles
+        reward = RewardSql.of(roles)
         columns = {"episode": "NULL", "step": "NULL::BIGINT", **roles.columns(usable), "row": ROW}
         columns |= {flag: f"coalesce({columns[flag]}, false)" for flag in FLAGS}
         number = f"TRY_CAST({sql_name(reward.column)} AS DOUBLE)"
@@ -271,8 +286,9 @@ class Look:
 
     @property
     def names(self) -> dict[str, Any]:
-        """Returns what the findings name."""
-        mapping, width = self.roles.mapping, range(len(self.roles.next_state))
+        """Returns the parts of SQL and sentences that findings name in braces."""
+        mapping = self.roles.mapping
+        width = range(len(self.roles.next_state))
         why = "their last step is neither terminated nor truncated"
         if mapping.terminated is None and mapping.truncated is None:
             why = "no column says whether an episode is over"
@@ -288,7 +304,7 @@ class Look:
 
     @property
     def order(self) -> str:
-        """Returns the window of steps in order: empty where rows lie so, one episode at a time."""
+        """Returns the window of steps in order; empty if rows lie in order, episode by episode."""
         runs, back = self.one(
             "SELECT count_if(episode IS DISTINCT FROM last), count_if(episode = last AND step <= "
             "before) FROM (SELECT episode, step, lag(episode) OVER () AS last, lag(step) OVER () "
@@ -299,7 +315,7 @@ class Look:
         labels = ", ".join([*self.roles.names("state"), *self.roles.names("next")])
         return f"PARTITION BY episode ORDER BY step, {labels}"
 
-    def unusable(self) -> Iterator[Found]:
+    def unusable(self) -> Iterator[Answer]:
         """Yields the values that counting refuses, by column."""
         checks = self.roles.checks(RewardSql.of(self.roles).is_number)
         for check, times in failures(self.database, checks)[1]:
@@ -309,10 +325,10 @@ class Look:
                 f"ORDER BY {ROW} LIMIT {EXAMPLES}"
             )
             suspicion = Suspicion(UNUSABLE, times, says, check.expected)
-            yield Found(suspicion, rows, (check.column,))
+            yield Answer(suspicion, rows, (check.column,))
 
-    def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Found]:
-        """Yields what is found; `names` are those that `names` lacks."""
+    def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Answer]:
+        """Yields the suspicions of all findings; `names` adds to the property of that name."""
         names |= self.names
         for kind, finding in findings.items():
             query = finding.places.format(**names)
@@ -329,18 +345,19 @@ class Look:
                 says = finding.says.format(number=number, s=s, **names)
                 shown = self.roles.mapping.by_role().get(finding.shows or "", ())
                 told = f"{counted(times, finding.of)} {says}"
-                yield Found(Suspicion(kind, int(times), told, finding.expected), first, shown)
+                yield Answer(Suspicion(kind, int(times), told, finding.expected), first, shown)
 
     def of_episodes(self) -> dict[str, Finding]:
-        """Returns what can be asked of episodes."""
+        """Returns the findings about episodes for which this log has columns."""
         there = self.roles.mapping.by_role() if self.roles.mapping.episode else {}
-        return {kind: each for kind, each in OF_EPISODES.items() if each.refused_at in there}
+        return {kind: one for kind, one in OF_EPISODES.items() if one.refused_at in there}
 
-    def with_places(self, found: Sequence[Found]) -> tuple[Suspicion, ...]:
-        """Returns what was found with its first places; the log is read once more for all."""
-        wanted = ", ".join(str(row) for each in found for row, _ in each.rows)
-        shown = list(dict.fromkeys(name for each in found for name in each.columns))
-        episode, step = self.roles.episode, self.roles.mapping.step
+    def with_places(self, answers: Sequence[Answer]) -> tuple[Suspicion, ...]:
+        """Returns the suspicions with their first places; reads the log once more for all."""
+        wanted = ", ".join(str(row) for answer in answers for row, _ in answer.rows)
+        shown = list(dict.fromkeys(name for answer in answers for name in answer.columns))
+        episode = self.roles.episode
+        step = self.roles.mapping.step
         texts = ["NULL" if episode is None else usable(episode)]
         texts += ["NULL" if step is None else sql_name(step), *map(sql_name, shown)]
         listed = ", ".join(f"CAST({sql} AS VARCHAR)" for sql in texts)
@@ -348,7 +365,7 @@ class Look:
         there = {row: texts for row, *texts in (self.all(query) if wanted else ())}
         places = {row: self.table.place(self.database, row) for row in there}
         suspicions = list[Suspicion]()
-        for suspicion, rows, columns in found:
+        for suspicion, rows, columns in answers:
             examples = list[Example]()
             for row, note in rows:
                 episode, at, *values = there[row]
@@ -360,15 +377,16 @@ class Look:
 
 
 def explain_episodes(look: Look) -> InvalidLog | None:
-    """Returns the first trouble with the steps of an episode as an error; None where none is."""
+    """Returns an error for the first suspicion about episodes that is refused; None without one."""
     look.read()
-    for found in look.ask(look.of_episodes()):
-        if found.suspicion.expected is None:
+    for answer in look.ask(look.of_episodes()):
+        if answer.suspicion.expected is None:
             continue
-        finding, times = OF_EPISODES[found.suspicion.kind], found.suspicion.times
+        finding = OF_EPISODES[answer.suspicion.kind]
+        times = answer.suspicion.times
         column = look.roles.mapping.by_role()[finding.refused_at][0]
-        ((file, row, episode, _, note),) = look.with_places([found])[0].examples[:1]
-        if found.suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
+        ((file, row, episode, _, note),) = look.with_places([answer])[0].examples[:1]
+        if answer.suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
             note = f"{note}, by its time stamps"
         others = f"; {times:,} {finding.of}s are affected" if times > 1 else ""
         return InvalidLog(
@@ -379,6 +397,6 @@ def explain_episodes(look: Look) -> InvalidLog | None:
 
 
 def usable(code: LabelCode) -> str:
-    """Returns the code of a label as SQL, NULL where it cannot be used."""
+    """Returns SQL: the code of a label; NULL where it cannot be used."""
     unusable = " OR ".join(f"({check.condition})" for check in code.checks)
     return f"CASE WHEN NOT ({unusable}) THEN {code.sql} END" if unusable else code.sql

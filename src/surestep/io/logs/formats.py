@@ -1,8 +1,8 @@
-"""The formats of files that logs are in, and the SQL by which DuckDB reads them.
+"""Knows the file formats of logs, and the SQL with which DuckDB reads each of them.
 
-Tables as text have one row a line, names of columns in the first, and may be compressed. Columns
-are matched by their names, so files may have them in any order. What a name is not given, as pandas
-leaves that of an index, is called as pandas calls it when it reads it: 'Unnamed: 0'.
+Text files have one row a line, the names of columns in the first, and may be compressed. Columns
+are matched by name, so their order may differ between files. A column without a name, as pandas
+writes its index, is called as in pandas: 'Unnamed: 0'.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Header(NamedTuple):
     reader: Reader
 
     def read_csv(self, files: Sequence[Path], *options: str, also: Sequence[str] = ()) -> str:
-        """Returns the SQL of files with this first line; `also` are options of the reader."""
+        """Returns the SQL that reads files with this first line; `also` are options to pass on."""
         quote = sql_text(self.reader.quote or '"')
         nothing = ", ".join(map(sql_text, ("", *several(self.reader.nullstr))))
         given = [f"delim={sql_text(self.delimiter)}", f"quote={quote}", f"escape={quote}"]
@@ -62,7 +62,7 @@ class Header(NamedTuple):
 
 
 def scan_text(database: Any, files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads files, all of whose columns are text."""
+    """Returns the SQL that reads text files; all columns are text."""
     first, *others = [header_of(file, reader) for file in files]
     options = ("all_varchar=true", "union_by_name=true")  # DuckDB looks at each file by itself
     if all(other == first for other in others):
@@ -71,14 +71,18 @@ def scan_text(database: Any, files: Sequence[Path], reader: Reader) -> str:
 
 
 def typed_text(files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL of files for a query: numbers are numbers, by all rows."""
-    also, options = ("decimal_separator", "thousands", "timestampformat"), "union_by_name=true"
-    header = header_of(files[0], reader)
-    return f"SELECT * FROM {header.read_csv(files, 'sample_size=-1', options, also=also)}"
+    """Returns the SQL that reads text files for a query; all rows decide on the types."""
+    rows = header_of(files[0], reader).read_csv(
+        files,
+        "sample_size=-1",
+        "union_by_name=true",
+        also=("decimal_separator", "thousands", "timestampformat"),
+    )
+    return f"SELECT * FROM {rows}"
 
 
 def as_text(columns: Iterable[str]) -> str:
-    """All columns as texts, as the readers want it."""
+    """Returns the option of a reader that makes all columns text."""
     return "{" + ", ".join(f"{sql_text(name)}: 'VARCHAR'" for name in columns) + "}"
 
 
@@ -86,12 +90,13 @@ def as_text(columns: Iterable[str]) -> str:
 
 
 def header_of(file: Path, reader: Reader) -> Header:
-    """Returns what stands between columns, and their names.
+    """Returns the delimiter and the names of the columns.
 
-    The sign between columns is that which is given, that of the ending, or the one that cuts the
-    first line into most columns. A wrong one shows: columns of the roles are not found.
+    The delimiter is the given one, that of the file's ending, or the one that cuts the first line
+    into most columns. With a wrong one, the columns of roles are not found.
     """
-    line, delimiter = first_line(file, reader), BY_ENDING.get(split_ending(file)[0])
+    line = first_line(file, reader)
+    delimiter = BY_ENDING.get(split_ending(file)[0])
     if not line.strip():
         raise InvalidLog(f"{file} is empty, expected a first line with the names of the columns")
     signs = (reader.delim or delimiter or "",) if reader.delim or delimiter else DELIMITERS
@@ -100,10 +105,10 @@ def header_of(file: Path, reader: Reader) -> Header:
     except csv.Error as problem:
         raise InvalidLog(f"{file}, line 1 has no names of columns: {problem}") from None
     best = max(signs, key=lambda sign: len(cut[sign]))
-    return Header(best, named(file, cut[best]), reader)
+    return Header(best, checked_names(file, cut[best]), reader)
 
 
-def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
+def checked_names(file: Path, names: Sequence[str]) -> tuple[str, ...]:
     """Checks the names of columns, and gives one to those that have none."""
     known = dict[str, str]()  # by their small letters
     for place, given in enumerate(names):
@@ -116,8 +121,9 @@ def named(file: Path, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def first_line(file: Path, reader: Reader) -> str:
-    """Returns the line with the names of the columns; it stands among the first bytes."""
-    beginning, skip = next(pieces(file), b""), reader.skip or 0
+    """Returns the line with the names of the columns."""
+    beginning = next(pieces(file), b"")
+    skip = reader.skip or 0
     marked = beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     if marked or b"\0\0" in (beginning[:4:2], beginning[1:4:2]):
         raise InvalidLog(f"{file} is UTF-16, expected UTF-8; save it so (in Excel: CSV UTF-8)")
@@ -137,7 +143,7 @@ def first_line(file: Path, reader: Reader) -> str:
 
 
 def split_ending(file: Path) -> tuple[str, str]:
-    """Returns the ending of a file, without and with only that of its compression.
+    """Returns the ending of a file, and that of its compression.
 
     >>> split_ending(Path("log.CSV.gz"))
     ('.csv', '.gz')
@@ -149,7 +155,7 @@ def split_ending(file: Path) -> tuple[str, str]:
 
 
 def check_compression(files: tuple[Path, ...]) -> None:
-    """Refuses one table under two names, with and without compression."""
+    """Refuses a file that is there with and without compression."""
     for i, j in twice(file.with_suffix("") if split_ending(file)[1] else file for file in files):
         raise InvalidLog(
             f"{files[i]} and {files[j]} are one table by their names, and its rows would count "
@@ -158,7 +164,7 @@ def check_compression(files: tuple[Path, ...]) -> None:
 
 
 def pieces(file: Path) -> Iterator[bytes]:
-    """Yields the bytes of a file, decompressed; refuses a compressed one that is not whole."""
+    """Yields the decompressed bytes of a file; refuses one that is cut short or damaged."""
     opened = COMPRESSED.get(split_ending(file)[1], open)
     with failing_to_read(file):
         try:
@@ -198,7 +204,7 @@ ROWS = 20_000  # of a group in the Parquet file, which are in memory together
 
 
 def convert_xes(database: Any, files: Sequence[Path], folder: Path) -> dict[Path, Path]:
-    """Writes the events of each file as a Parquet file into the folder; all have all columns."""
+    """Writes the events of each file to a Parquet file in the folder, with the same columns."""
     columns = {name: name for name in OWN}  # by their small letters
     lines = {file: folder / f"{number}.jsonl" for number, file in enumerate(files)}
     converted = {file: source.with_suffix(".parquet") for file, source in lines.items()}
@@ -236,7 +242,8 @@ def events_of(file: Path, columns: dict[str, str]) -> Iterator[dict[str, str]]:
     parser: Any = XMLPullParser(("start", "end"))
     prolog = ParserCreate()  # reads all encodings, and across the borders of pieces
     prolog.StartDoctypeDeclHandler = refuse_type
-    root, number = None, 0
+    root = None
+    number = 0
     try:
         for piece in pieces(file):
             if root is None:
@@ -284,7 +291,7 @@ def tag(element: Element) -> str:
 
 
 def refused(file: Path, number: int, words: str) -> InvalidLog:
-    """Returns what is wrong, with its place."""
+    """Returns an error that names the file and the trace."""
     return InvalidLog(f"{file}, trace {number:,}: {words}")
 
 
@@ -293,7 +300,7 @@ def refused(file: Path, number: int, words: str) -> InvalidLog:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of files, and what reading a log of it takes."""
+    """A file format: its endings, and how DuckDB reads it."""
 
     suffixes: tuple[str, ...]
     # (database, files, how) → the SQL that reads them
@@ -347,7 +354,7 @@ IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 
 
 def by_ending() -> dict[str, Format]:
-    """Returns the format of each ending of files, also of those that were added since."""
+    """Returns the format of each ending of files."""
     return {
         suffix + packed: known
         for known in FORMATS.values()
@@ -357,13 +364,14 @@ def by_ending() -> dict[str, Format]:
 
 
 def has_format(file: Path) -> bool:
-    """Tells whether a file in a folder is a log; a text (.txt) may be anything."""
+    """Tells whether a file in a folder is a log; a `.txt` may be anything."""
     return "".join(split_ending(file)) in by_ending() and split_ending(file)[0] != ".txt"
 
 
 def format_of(file: Path) -> Format:
     """Returns the format of a file, by its ending."""
-    ending, known = "".join(split_ending(file)), by_ending()
+    ending = "".join(split_ending(file))
+    known = by_ending()
     if ending not in known:
         raise InvalidParameter(
             f"{file} has no known ending, expected {', '.join(known)} (save a spreadsheet as CSV)"

@@ -1,6 +1,6 @@
-"""Tables in memory: pandas, polars, Arrow, dictionaries of lists, and episodes of Gymnasium.
+"""Reads tables in memory: pandas, polars, Arrow, dictionaries of lists, Gymnasium episodes.
 
-No library of tables is imported: what a table can do says what it is.
+No library of tables is imported: tables are known by their methods.
 
 Of episodes, recorded by Minari or by hand, an observation of several numbers becomes several
 columns: `state_0`, `state_1`. Nothing is rounded: numbers that are to be bins stay numbers until
@@ -26,7 +26,7 @@ BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, Assertion
 
 
 def is_frame(given: object) -> bool:
-    """Tells whether something is a table with named columns; a row or a dictionary is none."""
+    """Tells whether an object is a table with named columns; a row or a dictionary is none."""
     return hasattr(given, "column_names") or (
         hasattr(given, "columns") and hasattr(given, "__getitem__")
     )
@@ -41,7 +41,7 @@ def column_names(frame: Any) -> list[Any]:
     return list(getattr(frame, "column_names", getattr(frame, "columns", ())))
 
 
-def values_of(frame: Any, name: str) -> list[object]:
+def plain_values(frame: Any, name: str) -> list[object]:
     """Returns the first column of that name as plain values."""
     column = frame[next(each for each in column_names(frame) if str(each) == name)]
     for method in ("to_pylist", "to_list"):
@@ -78,9 +78,28 @@ def as_array(values: Any) -> AnyArray:
 
 
 def from_minari(dataset: Any) -> Columns:
-    """The columns of a Minari data set, or of the local one that goes by this name.
+    """Returns the columns of a Minari data set, as `read_log` takes them.
 
-    The names are those that `read_log` knows; see `from_rollouts`.
+    Parameters
+    ----------
+    dataset : minari.MinariDataset or str
+        The data set, or the name of a local one.
+
+    Returns
+    -------
+    dict of str to array [N]
+        The columns, as `from_rollouts` makes them.
+
+    Raises
+    ------
+    FileFailure
+        There is no local data set of this name.
+    InvalidLog
+        The data set cannot be read.
+
+    Examples
+    --------
+    >>> surestep.read_log(surestep.io.from_minari("toy/walk-v0"))  # doctest: +SKIP
     """
     try:
         recorded = load(dataset) if isinstance(dataset, str) else dataset
@@ -90,7 +109,7 @@ def from_minari(dataset: Any) -> Columns:
 
 
 def load(name: str) -> Any:
-    """A data set on this machine."""
+    """Loads a data set of this machine."""
     try:
         import minari
 
@@ -107,10 +126,35 @@ def load(name: str) -> Any:
 
 
 def from_rollouts(episodes: Iterable[Any]) -> Columns:
-    """The columns of episodes as Gymnasium plays them, one row a step.
+    """Returns the columns of Gymnasium episodes, one row a step, as `read_log` takes them.
 
-    An episode has, as attributes or keys, `observations` [n+1] or [n+1, C], `actions` [n] or
-    [n, C], and `rewards`, `terminations` and `truncations` [n].
+    Parameters
+    ----------
+    episodes : iterable of dict or objects
+        Each has, as keys or attributes, `observations` [n+1] or [n+1, C], `actions` [n] or [n, C],
+        and `rewards`, `terminations` and `truncations` [n].
+
+    Returns
+    -------
+    dict of str to array [N]
+        The columns; an observation of several numbers has several, "state_0", "state_1", ….
+
+    Raises
+    ------
+    InvalidLog
+        An episode lacks a field, or its fields do not fit together.
+
+    Examples
+    --------
+    >>> episode = {
+    ...     "observations": [0, 1, 1],
+    ...     "actions": [1, 0],
+    ...     "rewards": [0.0, 1.0],
+    ...     "terminations": [False, True],
+    ...     "truncations": [False, False],
+    ... }
+    >>> surestep.io.from_rollouts([episode])["next_state"].tolist()
+    [1, 1]
     """
     if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes | Mapping):
         raise InvalidParameter(
@@ -137,7 +181,7 @@ def from_rollouts(episodes: Iterable[Any]) -> Columns:
 
 
 def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Returns the columns of the state and of the action, as `read_log` wants to be told."""
+    """Returns the columns of the state and of the action, for `read_log`'s argument `columns`."""
     return {
         role: tuple(name for name in columns if name == role or name.startswith(f"{role}_"))
         for role in ("state", "action")
@@ -145,7 +189,7 @@ def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 
 
 def episode_columns(number: int, episode: Any) -> Columns:
-    """The columns of one episode."""
+    """Returns the columns of one episode."""
     is_mapping = isinstance(episode, Mapping)
     given = {name: episode[name] if is_mapping else getattr(episode, name) for name in FIELDS}
     steps = len(given["rewards"])
@@ -163,7 +207,7 @@ def episode_columns(number: int, episode: Any) -> Columns:
 
 
 def spread(role: str, values: object, rows: int) -> Columns:
-    """The columns of an observation or an action, named after the role."""
+    """Returns the columns of an observation or an action, named after the role."""
     cells = as_array(values)
     if cells.shape[:1] != (rows,):
         raise ValueError(f"the {role} has the shape {cells.shape}, expected {rows} rows")

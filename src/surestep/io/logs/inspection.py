@@ -1,6 +1,6 @@
-"""The content of a log: sizes, pairs, rewards and episodes, and what looks wrong in it.
+"""Looks at a log: its sizes, pairs, rewards and episodes, and everything that looks wrong.
 
-Rows that counting would refuse are reported with their place and left out of what they would spoil.
+Rows that counting would refuse are reported with their place, and left out of the figures.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class Episodes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogFacts:
-    """The facts and suspicions that one look at a log found."""
+    """The facts and suspicions about a log."""
 
     rows: int
-    states: tuple[Label, ...]  # in which someone decided, rising
+    states: tuple[Label, ...]  # of decisions, rising
     actions: tuple[Label, ...]  # rising
     state: IntArray  # [K] the pairs of all rows, rising
     action: IntArray  # [K]
     taken: IntArray  # [K] rows, at least 1
-    visits: IntArray  # [K] rows that are known to lead somewhere
-    only_reached: int  # states that are some row's next state, but in which nobody decided
+    visits: IntArray  # [K] rows with a known next state or end
+    only_reached: int  # next states in which no row decides
     episodes: Episodes | None
     rewards: Rewards | None  # None where no reward is a number
     suspicions: tuple[Suspicion, ...]
@@ -68,7 +68,7 @@ class LogFacts:
 
     @property
     def unfinished(self) -> int:
-        """Counts the rows of which nobody knows where they led."""
+        """Returns the number of rows without a known next state."""
         return int(self.taken.sum() - self.visits.sum())
 
 
@@ -81,10 +81,12 @@ def inspect_log(source: LogSource) -> LogFacts:
             raise no_row(source.table)
         states, actions, pairs = pairs_of(look)
         rewards = rewards_of(look)
-        found = [] if all_usable else [*look.unusable()]
-        kinds, ends = {ONCE: OF_LABELS[ONCE]}, dict[str, float]()
+        unusable = [] if all_usable else [*look.unusable()]
+        kinds = {ONCE: OF_LABELS[ONCE]}
+        ends = dict[str, float]()
         if rewards is not None and (rewards.low, rewards.high) != (rewards.lowest, rewards.highest):
-            kinds, ends = OF_LABELS, {"low": rewards.low, "high": rewards.high}
+            kinds = OF_LABELS
+            ends = {"low": rewards.low, "high": rewards.high}
         return LogFacts(
             rows,
             states,
@@ -93,27 +95,31 @@ def inspect_log(source: LogSource) -> LogFacts:
             only_reached=only_reached(look),
             episodes=None if source.columns.episode is None else episodes_of(look),
             rewards=rewards,
-            suspicions=look.with_places([*found, *look.ask(look.of_episodes() | kinds, **ends)]),
+            suspicions=look.with_places([*unusable, *look.ask(look.of_episodes() | kinds, **ends)]),
             binnings=look.roles.binnings,
         )
 
 
 def pairs_of(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[str, IntArray]]:
-    """Returns the labels of states and actions, and of each pair [K] both, its rows and visits.
+    """Returns labels of states and actions, and the state, action, rows and visits of pairs [K].
 
-    Counting drops the last row of an episode that goes on elsewhere, so it is no visit here either.
+    Counting drops a last row without an end or a next state, so it is no visit here either.
     """
-    state, action = look.roles.names("state"), look.roles.names("action")
-    rows, led = "seen LEFT JOIN episodes USING (episode)", "seen.terminated OR step < high"
+    state = look.roles.names("state")
+    action = look.roles.names("action")
+    rows = "seen LEFT JOIN episodes USING (episode)"
+    led = "seen.terminated OR step < high"
     if look.roles.mapping.next_state:
-        rows, led = "seen", "terminated OR next_0 IS NOT NULL"
+        rows = "seen"
+        led = "terminated OR next_0 IS NOT NULL"
     known = " AND ".join(f"{name} IS NOT NULL" for name in (*state, *action))
     look.database.execute(
         f"CREATE TEMP TABLE visited AS SELECT {', '.join([*state, *action])}, count(*) AS rows, "
         f"count(*) FILTER ({led}) AS visits, min(row) AS row FROM {rows} WHERE {known} GROUP BY ALL"
     )
     distinct = "SELECT DISTINCT {} FROM visited"
-    here, act = ", ".join(state), ", ".join(action)
+    here = ", ".join(state)
+    act = ", ".join(action)
     states = number_labels(look.database, "state", look.roles.state, distinct.format(here))
     actions = number_labels(look.database, "action", look.roles.action, distinct.format(act))
     pairs = look.database.execute(
@@ -125,7 +131,7 @@ def pairs_of(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[str
 
 
 def only_reached(look: Look) -> int:
-    """Counts the states that are a next state of some row, while nobody decided in them."""
+    """Counts the next states in which no row decides."""
     if not look.roles.next_state:
         return 0
     following = look.roles.names("next")
@@ -148,7 +154,7 @@ def episodes_of(look: Look) -> Episodes:
 
 
 def rewards_of(look: Look) -> Rewards | None:
-    """Returns how rewards are spread, in bins of equal width; outliers are beyond, if they are few.
+    """Returns the distribution of rewards in bins of equal width; a few outliers lie beyond them.
 
     The quartile of share q is the smallest reward that is at least as large as a share q of all.
     """
@@ -163,15 +169,19 @@ def rewards_of(look: Look) -> Rewards | None:
     )
     if number is None:
         return None
-    low, high, reach = lowest, highest, FAR * (quartiles[2] - quartiles[0])
+    low = lowest
+    high = highest
+    reach = FAR * (quartiles[2] - quartiles[0])
     if math.isfinite(reach):
         inside = between(quartiles[0] - reach, quartiles[2] + reach)
         near = look.one(f"SELECT min(reward), max(reward), sum(times) FROM rewards WHERE {inside}")
         if number - near[2] <= max(1, number // RARE):
             low, high = near[:2]
-    bins, place = 1, "0"
+    bins = 1
+    place = "0"
     if 0 < high - low < math.inf:
-        bins, share = REWARD_BINS, f"(reward - {low!r}::DOUBLE) / {high - low!r}::DOUBLE"
+        bins = REWARD_BINS
+        share = f"(reward - {low!r}::DOUBLE) / {high - low!r}::DOUBLE"
         place = f"least(floor({share} * {bins}), {bins - 1})::INTEGER"
     counted = f"SELECT {place}, sum(times)::BIGINT FROM rewards"
     times = dict(look.all(f"{counted} WHERE {between(low, high)} GROUP BY 1"))

@@ -1,7 +1,6 @@
-"""From tables of the database to arrays: groups of a count as LabelledCounts, steps as a log.
+"""Turns tables of DuckDB into arrays: groups into `LabelledCounts`, steps into a `DecisionLog`.
 
-The database puts the groups into their normal form, where it may spill to disk; what is held in
-memory besides are the arrays themselves, once.
+DuckDB sorts the groups, and may spill to disk; the arrays themselves are held in memory once.
 """
 
 from __future__ import annotations
@@ -33,16 +32,24 @@ MOSTLY = 0.9  # of different rows: a column with so many different values tells 
 def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     """Returns the table `counted` as counts in their normal form."""
     states, actions = number_codes(database, roles, "counted")
-    number_groups(database, roles)
+    seen = ", lowest, highest" if roles.mapping.propensity is not None else ""
+    database.execute(
+        "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
+        f"act.number AS action, coalesce(there.number, {END}) AS next_state, "
+        f"kind, times, {', '.join(REWARDS)}{seen} "
+        f"FROM counted {joined_codes(roles, 'counted')}"
+    )
     units = 10**scale
     scale, transitions = labelled.smallest_scale(scale, ordered_transitions(database, roles))
     # Loose transitions do not say where episodes begin: every row stands for a start.
     begins = "true" if roles.episode is None else f"kind & {BEGINS} > 0"
-    starts, decided = np.zeros(len(states), np.int64), np.zeros(len(states), np.bool_)
+    starts = np.zeros(len(states), np.int64)
+    decided = np.zeros(len(states), np.bool_)
     for state, times in database.execute(
         f"SELECT state, coalesce(sum(times) FILTER ({begins}), 0)::BIGINT FROM numbered GROUP BY 1"
     ).fetchall():
-        starts[state], decided[state] = times, True
+        starts[state] = times
+        decided[state] = True
     rows_read, dropped, dropped_rewards = dropped_rows(database, units)
     return LabelledCounts(
         roles.mapping.state,
@@ -64,10 +71,9 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
 def number_codes(
     database: Any, roles: RoleSql, table: str
 ) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
-    """Creates the tables `state_codes` and `action_codes` of a table of rows or groups.
+    """Creates the tables `state_codes` and `action_codes`, which number the codes of a table.
 
-    Returns the labels of states and actions in rising order, whose places are the numbers of their
-    codes.
+    Returns the labels of states and actions in the order of these numbers.
     """
     here, act, there = (", ".join(roles.names(role)) for role in ("state", "action", "next"))
     known = f"SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
@@ -82,7 +88,7 @@ def number_codes(
 def number_labels(
     database: Any, role: str, codes: Sequence[LabelCode], distinct: str
 ) -> tuple[Label, ...]:
-    """Creates the table `{role}_codes` of distinct codes; returns their labels in rising order."""
+    """Creates the table `{role}_codes` of numbered codes; returns their labels in rising order."""
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE {role}_codes AS "
         f"SELECT row_number() OVER () - 1 AS number, * FROM ({distinct})"
@@ -102,17 +108,6 @@ def number_labels(
     return labels
 
 
-def number_groups(database: Any, roles: RoleSql) -> None:
-    """Creates the table `numbered`: the groups, codes replaced by their numbers."""
-    seen = ", lowest, highest" if roles.mapping.propensity is not None else ""
-    database.execute(
-        "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
-        f"act.number AS action, coalesce(there.number, {END}) AS next_state, "
-        f"kind, times, {', '.join(REWARDS)}{seen} "
-        f"FROM counted {joined_codes(roles, 'counted')}"
-    )
-
-
 def joined_codes(roles: RoleSql, table: str) -> str:
     """Returns SQL that joins a table of rows or groups with the numbers of its codes."""
     states, actions, following = map(roles.names, ("state", "action", "next"))
@@ -125,7 +120,7 @@ def joined_codes(roles: RoleSql, table: str) -> str:
 
 
 def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
-    """The groups that led somewhere, those of one transition put together, in rising order."""
+    """Merges the groups of each transition, in rising order, without those that lead nowhere."""
     known = roles.mapping.propensity is not None
     seen = ", min(lowest) AS lowest, max(highest) AS highest" if known else ""
     database.execute("SET preserve_insertion_order = true")
@@ -158,22 +153,23 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
 
 
 def dropped_rows(database: Any, units: int) -> tuple[int, dict[str, int], dict[str, Ends]]:
-    """Counts the rows, and those left out by reason, with the least and the greatest reward."""
+    """Returns the number of rows, and by reason those left out and their range of rewards."""
     ends = "min(least_reward)::HUGEINT, max(greatest_reward)::HUGEINT"
-    found = database.execute(
+    groups = database.execute(
         f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
         f"THEN {sql_text(STOPPED)} ELSE {sql_text(UNFINISHED)} END AS why, "
         f"sum(times)::BIGINT, {ends} FROM numbered GROUP BY why ORDER BY why"
     ).fetchall()
-    dropped = {why: rows for why, rows, *_ in found if why}
-    rewards = {why: (low / units, high / units) for why, _, low, high in found if why}
-    return sum(rows for _, rows, *_ in found), dropped, rewards
+    dropped = {why: rows for why, rows, *_ in groups if why}
+    rewards = {why: (low / units, high / units) for why, _, low, high in groups if why}
+    return sum(rows for _, rows, *_ in groups), dropped, rewards
 
 
 def episodes_of(database: Any) -> Episodes:
     """Counts the episodes, and those that terminated or were truncated."""
-    over, stopped = f"kind & {TERMINATED} > 0", f"kind & {TRUNCATED} > 0"
-    conditions = (f"kind & {BEGINS} > 0", over, f"{stopped} AND NOT {over}")
+    over = f"kind & {TERMINATED} > 0"
+    stopped = f"kind & {TRUNCATED} > 0 AND NOT {over}"
+    conditions = (f"kind & {BEGINS} > 0", over, stopped)
     sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
     return Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
 
@@ -186,15 +182,16 @@ def load_steps(
     roles: RoleSql,
     counts: LabelledCounts,
     pairs: Pairs | None,
+    *,
     propensities: bool,
     stopped: bool,
 ) -> DecisionLog:
-    """Returns the steps of the view `log`, counted before, over `pairs`; by default all there are.
+    """Loads the steps of the view `log`, which was counted before, over `pairs`.
 
-    A last step at which a clock stopped the recording, and that does not say where it led, is left
-    out, as it is in the counts: the step before it is then the last one, and truncated. One that
-    does not even say why it is the last stays, without a next state, and with `stopped` both do.
-    With `propensities` the log has those of its rows.
+    Without `pairs`, every action is possible in every state that was seen. A last step at which a
+    clock stopped the recording, without a next state, is left out as it is in the counts: the step
+    before it is then the last one, and truncated. `stopped` keeps it. A last step without any
+    reason stays. `propensities` keeps the logged probabilities.
     """
     if roles.episode is None:
         raise InvalidLog(
@@ -226,7 +223,7 @@ def load_steps(
 
 
 def order_of(place: IntArray) -> IntArray | None:
-    """Returns the rank of each row [N] by its place; None where rows lie in that order."""
+    """Returns the rank of each row [N] by its place; None if rows lie in that order."""
     if (place[1:] >= place[:-1]).all():
         return None
     rank = np.empty(place.size, np.int64)
@@ -235,9 +232,9 @@ def order_of(place: IntArray) -> IntArray | None:
 
 
 def in_time(roles: RoleSql) -> str:
-    """Returns SQL: the log with `ROW`, a number by which its rows come in time.
+    """Returns SQL: the log, where `ROW` numbers the rows in the order of time.
 
-    That is their order, unless a column has times.
+    Without a column of times, that is the order of the files.
     """
     if roles.mapping.time is None:
         return "log"
@@ -246,17 +243,18 @@ def in_time(roles: RoleSql) -> str:
 
 
 def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> IntArray:
-    """Returns a digest of each episode of the view `log`, and maybe one of some values [1 or 2, E].
+    """Returns one or two digests of each episode of the view `log` [1 or 2, E].
 
-    The first is of all columns `names` but ids: those of no role that differ in every row. The
-    second is of a column of mostly distinct values, such as a measurement, where there is one.
+    The first is of all columns `names` but ids: columns without a role that differ in every row.
+    The second is of a column of mostly distinct values, such as a measurement, if there is one.
     """
     known = {name for columns in roles.mapping.by_role().values() for name in columns}
     asked = ", ".join(f"count(DISTINCT {sql_name(name)})" for name in names)
-    rows, *found = database.execute(f"SELECT count(*), {asked} FROM log").fetchone()
-    different = dict(zip(names, found, strict=True))
+    rows, *distinct = database.execute(f"SELECT count(*), {asked} FROM log").fetchone()
+    different = dict(zip(names, distinct, strict=True))
     told = [name for name in names if name in known or different[name] < rows]
-    content, fine = f"hash({', '.join(map(sql_name, told))})", max(told, key=different.__getitem__)
+    content = f"hash({', '.join(map(sql_name, told))})"
+    fine = max(told, key=different.__getitem__)
     (contents,) = database.execute(f"SELECT count(DISTINCT {content}) FROM log").fetchone()
     assert roles.episode is not None
     digests = database.execute(
@@ -277,15 +275,16 @@ BEGUN = f"first_value(place) OVER ({IN_ORDER})"
 def first_rows(
     database: Any, roles: RoleSql, columns: Sequence[str], share: Callable[[int], float]
 ) -> str:
-    """Makes a table of some columns of the rows that a split in time leaves to the first part.
+    """Makes a table of some columns of the rows in the first part of a split in time.
 
-    `share` says for the number of recorded episodes which share of those that `load_steps` gives
-    begins there; of one episode, of its steps. Returns its SQL; that of the whole log where there
-    are no two parts. The columns have other names within: theirs may be those used here.
+    `share` maps the number of recorded episodes to the share of episodes that begin in the first
+    part; of a single episode, it is the share of its steps. Returns the SQL of the table, or that
+    of the whole log if there are no two parts. Columns are renamed inside, as their names may be
+    those used here.
     """
-    mapping, episode = roles.mapping, roles.episode
+    mapping = roles.mapping
+    episode = roles.episode
     assert episode is not None
-    step = roles.step
     stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
     if mapping.next_state:
         stopped = f"{stopped} AND {roles.no_next}"
@@ -297,7 +296,7 @@ def first_rows(
         f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, kept, "
         f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {renamed}, "
         f"NOT coalesce({stopped}, false) AS kept, "
-        f"{episode.sql} AS episode, {step} AS step, {ROW} AS place FROM {in_time(roles)})"
+        f"{episode.sql} AS episode, {roles.step} AS step, {ROW} AS place FROM {in_time(roles)})"
     )
     query = "SELECT {} AS place FROM first_rows WHERE kept ORDER BY place"
     units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]
@@ -315,14 +314,12 @@ def first_rows(
 def numbered_steps(
     database: Any, roles: RoleSql, stopped: bool
 ) -> tuple[dict[str, AnyArray], tuple[tuple[Label, ...], tuple[Label, ...]]]:
-    """Returns the decisions in the order of episodes and steps, and labels of states and actions.
+    """Returns the steps in the order of episodes and steps, and the labels of states and actions.
 
-    Labels are numbers of these. Decisions at which a clock stopped the recording, so that nobody
-    knows where they led, are left out, unless those `stopped` are wanted.
-
-    Episodes come in the order in which they began in the log, or by their time, and steps have
-    their place in that order: what is split in time, or read in the order of decisions, rests on
-    that. The log is read once, into the table `steps`.
+    States and actions are numbers of these labels. Steps at which a clock stopped the recording,
+    without a next state, are left out unless `stopped`. Episodes come in the order in which they
+    began, by the files or by their time, and `place` is the order of decisions; splits in time rest
+    on both. The log is read once, into the table `steps`.
     """
     # Every row was checked when it was counted, and its reward is the double nearest to it.
     query = CountQuery(roles, Units(0, "true", RewardSql.of(roles).double))

@@ -1,14 +1,14 @@
-"""Rows prepared by a query of a user's own, in a database that can reach nothing but the log.
+"""Runs the SQL query of a user that prepares the rows of a log, and checks that it is fair.
 
 The files are loaded into tables; then access to files is switched off, the settings are locked, and
-the query runs on one thread, within a limit of memory, of time and of what it spills. It is run
-twice: rows that come out otherwise, as by `random()` or `now()`, are refused.
+the query runs on one thread, within limits of memory, time and disk. It runs twice: a query whose
+rows differ, as with `random()` or `now()`, is refused.
 
-**No look ahead.** A decision may depend on the rows so far only; a query could use later ones. So
-cases of the log are cut anywhere, and the query is run on their first rows alone, as `act` does: a
-row must come out with the same state and action as in the whole log, and as soon as it is there.
-What comes after the decision (reward, end, next state) is hidden in the last of these rows. Half of
-the cases are some of which the query leaves out rows: there it may have seen how they ended.
+**No look ahead.** A decision may depend only on the rows so far; a query could use later ones. So
+the rows of some cases are cut at several places, and the query runs on the first rows alone, as
+`act` does: a row must have the same state and action as in the whole log, and must be there at
+once. Reward, end and next state of the last of these rows are hidden. Half of the cases are some
+from which the query leaves out rows: there it may have used their ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from surestep._names import unknown
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.sql import as_texts, columns_of, first_lines, named, sql_name, sql_text
 
-LOG, RESULT = "log", '"surestep result"'
+LOG = "log"
+RESULT = '"surestep result"'
 PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE")  # same in Python
 ROW = "row"  # the place of a row in the files
 WHOLE_ROW = '"surestep whole row"'
@@ -36,7 +37,8 @@ ALL = '"surestep all"'  # the whole log, while `log` is a part of it
 SECONDS = 600.0
 MEMORY = "4GB"  # unless somebody gives another limit
 SPILL = 20  # times the size of the tables, and a gigabyte
-CASES, CUTS = 20, 6  # that are tried, and where each is cut
+CASES = 20  # that are tried
+CUTS = 6  # of each case
 FIRST_ROWS = 10_000  # of each case
 PLACES = (f"max({sql_name(ROW)})", f"arg_max({sql_name(ROW)}, md5({as_texts([ROW])}))")  # changed
 LEFT_OUT = "the query leaves it out"
@@ -44,13 +46,13 @@ OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": F
 
 
 class Keys(NamedTuple):
-    """The columns of a query's rows that say which row one is, and what was decided there."""
+    """The columns of a query's rows that identify a row, and those of its decision."""
 
     episode: str | None
     step: str | None
     decided: tuple[str, ...]  # of states and actions
     after: tuple[str, ...] = ()  # of rewards, ends and next states
-    before: tuple[str, ...] = ()  # of the log, known before the decision as somebody says
+    before: tuple[str, ...] = ()  # of the log, known before the decision by its description
 
     @property
     def order(self) -> list[str]:
@@ -60,7 +62,7 @@ class Keys(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """SQL over the table `log`, and where its rows are tried against a look ahead."""
+    """SQL over the table `log`, and the columns by which it is tested for looking ahead."""
 
     sql: str
     case: str | None = None  # the column of the log whose rows belong together
@@ -69,14 +71,14 @@ class Query:
     seconds: float = SECONDS
 
     def __post_init__(self) -> None:
-        """Refuses anything but one SELECT."""
+        """Refuses everything but a single SELECT."""
         import duckdb
 
         try:
             statements = duckdb.extract_statements(self.sql)
         except (duckdb.Error, TypeError) as problem:  # TypeError: of half a character
             raise InvalidParameter(f"the query cannot be read: {first_lines(problem)}") from None
-        if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
             raise InvalidParameter(
                 f"the query has {len(statements)} statements or another one than SELECT; expected "
                 "one SELECT, without a semicolon"
@@ -88,7 +90,7 @@ class Query:
 
 
 class Workshop:
-    """A database in a temporary folder that goes when nobody needs it any more."""
+    """A database in a temporary folder, which is removed with this object."""
 
     def __init__(self) -> None:
         folder = temporary_folder()
@@ -98,7 +100,7 @@ class Workshop:
 
     @contextmanager
     def loading(self, memory_limit: str | None) -> Iterator[Any]:
-        """Yields the database as tables are loaded into it."""
+        """Yields the database, to load tables into it."""
         import duckdb
 
         with duckdb.connect(str(self.file), config=OFFLINE) as database:
@@ -108,7 +110,7 @@ class Workshop:
 
     @contextmanager
     def locked(self, query: Query) -> Iterator[Any]:
-        """Yields the database as a query may use it; what fails in it is told in its words."""
+        """Yields the database without access to anything else; names the query in errors."""
         import duckdb
 
         spill = SPILL * self.file.stat().st_size + 2**30
@@ -140,30 +142,30 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Holds what a query made: where, in which order, and of what."""
+    """The result of a query: its database, keys, digest and types."""
 
     workshop: Workshop
     query: Query
     keys: Keys
     digest: str  # of its rows
     types: dict[str, str]  # of the columns of the log
-    keeps_rows: bool  # its rows say of which row of the log they are
+    keeps_rows: bool  # its rows have the column `row` of the log
 
 
 # ---- running ----------------------------------------------------------------------------------
 
 
 def run(workshop: Workshop, query: Query) -> dict[str, str]:
-    """Makes the table of results; returns its columns with their types."""
+    """Runs the query into the table of results; returns its columns with their types."""
     with workshop.locked(query) as database:
         database.execute(f"CREATE TABLE {RESULT} AS {query.rows()}")
         return columns_of(database, RESULT)
 
 
 def finish(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
-    """Returns the file of the rows in their order, and their digest.
+    """Writes the rows in their order to a file; returns it and the digest of the rows.
 
-    Refused are rows that cannot be told apart, and a query that gives other rows when run again.
+    Rows with equal keys are refused, and a query that gives other rows when it runs again.
     """
     target = workshop.folder / "rows.parquet"
     with workshop.locked(query) as database:
@@ -194,7 +196,7 @@ def replacing(values: Sequence[str]) -> str:
 
 
 def check_keys(database: Any, keys: Keys) -> None:
-    """Refuses rows that nothing tells apart."""
+    """Refuses rows with equal keys."""
     if keys.order == [ROW] and ROW not in columns_of(database, RESULT):
         raise InvalidLog(
             "nothing tells the rows of the query apart; expected columns of episodes and steps, or "
@@ -210,7 +212,7 @@ def check_keys(database: Any, keys: Keys) -> None:
 
 
 def digest_of(database: Any, rows: str, keys: Keys) -> str:
-    """Returns a text that other rows, or another order of them, would not have."""
+    """Returns a digest of the rows and their order."""
     numbered = f"SELECT *, row_number() OVER (ORDER BY {named(keys.order)})"
     part = f"substr(sha256(CAST({WHOLE_ROW} AS VARCHAR)), 1, 15)"
     ((times, total),) = database.execute(
@@ -223,7 +225,7 @@ def digest_of(database: Any, rows: str, keys: Keys) -> str:
 # ---- no look ahead ----------------------------------------------------------------------------
 
 Texts = tuple[str | None, ...]
-Rows = Mapping[Texts, tuple[Texts, Texts]]  # by keys: what was decided, and of which row
+Rows = Mapping[Texts, tuple[Texts, Texts]]  # keys → decision, and the source row
 
 
 def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
@@ -234,8 +236,12 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
         database.execute("BEGIN")  # closing the database undoes it: nothing is written to disk
         cases = choose_cases(database, query, link)
         hidden = known_after(database, query, keys, link)
-        without = f" but {named(hidden)} of the last, known only after its decision (else name it "
-        without = f"{without}as known_before under [columns])" if hidden else ""
+        without = (
+            f" but {named(hidden)} of the last, known only after its decision (else name it as "
+            "known_before under [columns])"
+            if hidden
+            else ""
+        )
         for (name,) in cases:
             so_far(database, query, name)
             raw = database.execute(f"SELECT {as_texts(link)} FROM {LOG}").fetchall()
@@ -246,24 +252,27 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
             alone = query_rows(database, f"({query.rows()}){most}", keys, link)
             check_same(alone, whole, keys, f"the rows of {query.case or ROW} {name!r} alone")
             check_same(whole, alone, keys, "all rows of the log")
-            known = {of for _, of in alone.values()}
+            known = {source for _, source in alone.values()}
             cuts = {len(raw) * (cut + 1) // (CUTS + 1) for cut in range(CUTS + 1)}
             for cut in sorted(cuts - {0} | {1}):
                 so_far(database, query, name, cut, hidden)
                 last = raw[cut - 1]
                 before = query_rows(database, f"({query.rows()}){most}", keys, link)
                 check_same(before, alone, keys, f"the first {cut:,} rows of {name!r}{without}")
-                if last in known and last not in {of for _, of in before.values()}:
-                    late = f"it makes no row of the log's {where_of(link, last)} with the rows up "
-                    raise looks_ahead(f"{late}to it{without}")
+                if last in known and last not in {source for _, source in before.values()}:
+                    raise looks_ahead(
+                        f"it makes no row of the log's {where_of(link, last)} with the rows up to "
+                        f"it{without}"
+                    )
 
 
 def choose_cases(database: Any, query: Query, link: Sequence[str]) -> Any:
     """Makes the table of the cases that are tried; returns their names.
 
-    Half of them are such that the query leaves out rows of them, where there are so many.
+    From half of them, if there are so many, the query leaves out rows.
     """
-    case, text = sql_name(query.case or ROW), as_texts([query.case or ROW])
+    case = sql_name(query.case or ROW)
+    text = as_texts([query.case or ROW])
     lost = f"bool_or({sql_name(ROW)} IN (SELECT {sql_name(ROW)} FROM {left_out(link)}))"
     turn = f"row_number() OVER (PARTITION BY {lost} ORDER BY md5({text}))"
     chosen = f"SELECT {case} FROM {LOG} GROUP BY {case} ORDER BY {turn} LIMIT {CASES}"
@@ -272,23 +281,26 @@ def choose_cases(database: Any, query: Query, link: Sequence[str]) -> Any:
 
 
 def left_out(link: Sequence[str]) -> str:
-    """Returns SQL: the rows of the log of which the query makes none."""
+    """Returns SQL: the rows of the log that the query leaves out."""
     return f"{LOG} ANTI JOIN {RESULT} USING ({named(link)})"
 
 
 def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) -> list[str]:
-    """Returns the columns of the log that nobody knows when a row is decided.
+    """Returns the columns of the log that are known only after the decision.
 
-    They have the name of a reward, an end or a next state. Or they change one of their own row, and
-    neither state nor action: one row of each case gets another value of the column.
+    Either they have the name of a reward, an end or a next state; or another value of the column in
+    one row of each case changes one of these in the same row, and neither state nor action.
     """
-    case, row = sql_name(query.case or ROW), sql_name(ROW)
+    case = sql_name(query.case or ROW)
+    row = sql_name(ROW)
     made = f"{ALL} SEMI JOIN {RESULT} USING ({named(link)})"
     fixed = {ROW, query.case, query.order, *link, *keys.order, *keys.decided}
     fixed |= {*keys.before} - {*keys.after}
-    both, hidden = keys._replace(decided=keys.decided + keys.after), list[str]()
+    both = keys._replace(decided=keys.decided + keys.after)
+    hidden = list[str]()
     for name in (name for name in columns_of(database, ALL) if name not in fixed):
-        column, changed = sql_name(name), set[bool]()
+        column = sql_name(name)
+        changed = set[bool]()
         for place, value in product(PLACES, ("min", "max")):
             tried = f"{row} IN (SELECT {place} FROM {made} GROUP BY {case})"
             other = f"CASE WHEN {tried} THEN (SELECT {value}({column}) FROM {made})"
@@ -299,7 +311,7 @@ def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) ->
             now = query_rows(database, f"({query.rows()}) {where}", both, link)
             for key in then.keys() & now.keys():
                 values = enumerate(zip(then[key][0], now[key][0], strict=True))
-                changed |= {i < len(keys.decided) for i, pair in values if not alike(*pair)}
+                changed |= {i < len(keys.decided) for i, pair in values if not same_value(*pair)}
         hidden += [name] if name in keys.after or changed == {False} else []
     return hidden
 
@@ -307,13 +319,14 @@ def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) ->
 def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:
     """Returns the least and greatest reward of the rows that a query leaves out, if any.
 
-    Nothing is known of them where the query makes another reward than the files have.
+    They are unknown if the query changes rewards.
     """
     if reward not in made.types:
         return {}
     with made.workshop.locked(made.query) as database:
         link = link_of(database, made.keys)
-        values, number = as_texts([*link, reward]), f"TRY_CAST({sql_name(reward)} AS DOUBLE)"
+        values = as_texts([*link, reward])
+        number = f"TRY_CAST({sql_name(reward)} AS DOUBLE)"
         other = f"SELECT {values} FROM {RESULT} EXCEPT SELECT {values} FROM {LOG} LIMIT 1"
         lost = f"SELECT {number} AS lost FROM {left_out(link)} WHERE isfinite({number})"
         ends = f"SELECT min(lost), max(lost) FROM ({lost}) HAVING count(*) > 0"
@@ -322,11 +335,11 @@ def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:
 
 
 def check_cases(database: Any, query: Query, link: Sequence[str]) -> None:
-    """Refuses rows made of rows of no case: nobody could see whether the query looks ahead."""
+    """Refuses query rows whose source rows lack a case id: they cannot be tested."""
     alone = f"SELECT * FROM {LOG} WHERE {sql_name(query.case or ROW)} IS NULL"
-    found = f"FROM ({alone}) SEMI JOIN {RESULT} USING ({named(link)})"
     for (row,) in database.execute(
-        f"SELECT min({sql_name(ROW)}) {found} HAVING count(*)"
+        f"SELECT min({sql_name(ROW)}) FROM ({alone}) SEMI JOIN {RESULT} USING ({named(link)}) "
+        "HAVING count(*)"
     ).fetchall():
         raise InvalidLog(
             f"row {row:,} of the log has nothing in column {query.case!r}, which says whose rows "
@@ -335,7 +348,7 @@ def check_cases(database: Any, query: Query, link: Sequence[str]) -> None:
 
 
 def link_of(database: Any, keys: Keys) -> tuple[str, ...]:
-    """Returns the columns by which rows of the query are found in the log."""
+    """Returns the columns that link a row of the query to its source row in the log."""
     if ROW in columns_of(database, RESULT):
         return (ROW,)
     if keys.order != [ROW] and {*keys.order} <= {*columns_of(database, LOG)}:
@@ -349,7 +362,7 @@ def link_of(database: Any, keys: Keys) -> tuple[str, ...]:
 def so_far(
     database: Any, query: Query, case: str, number: int = FIRST_ROWS, hidden: Sequence[str] = ()
 ) -> None:
-    """Makes `log` the first rows of a case, the last one of so many without hidden columns."""
+    """Reduces `log` to the first rows of a case, the last one without the hidden columns."""
     order = named([*filter(None, [query.order]), ROW])
     place = f"row_number() OVER (ORDER BY {order})"
     values = [f"CASE WHEN {place} < {number} THEN {x} END AS {x}" for x in map(sql_name, hidden)]
@@ -361,41 +374,42 @@ def so_far(
 
 
 def query_rows(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> Rows:
-    """Returns rows by their keys, all as text."""
+    """Returns the decision and the source row of each row by its keys, all as text."""
     columns = (*keys.order, *keys.decided, *link)
     found = database.execute(f"SELECT {as_texts(columns)} FROM {rows}").fetchall()
-    width, end = len(keys.order), len(keys.order) + len(keys.decided)
+    width = len(keys.order)
+    end = width + len(keys.decided)
     return {row[:width]: (row[width:end], row[end:]) for row in found}
 
 
 def check_same(part: Rows, whole: Rows, keys: Keys, what: str) -> None:
-    """Refuses rows of a part that are otherwise, or not there, in the whole."""
+    """Refuses rows of a part that the whole lacks, or has with other decisions."""
     for key, (decided, _) in part.items():
         where = where_of(keys.order, key)
         if key not in whole:
             raise looks_ahead(f"with {what} it makes a row ({where}) that it does not otherwise")
         for name, now, then in zip(keys.decided, decided, whole[key][0], strict=True):
-            if not alike(now, then):
+            if not same_value(now, then):
                 raise looks_ahead(
                     f"{where}, column {name!r} is {now!r} with {what}, and {then!r} otherwise"
                 )
 
 
 def where_of(names: Sequence[str], values: Sequence[object]) -> str:
-    """Returns a row in words: who 'p1', step '3'."""
+    """Describes a row for messages: who 'p1', step '3'."""
     return ", ".join(f"{name} {value!r}" for name, value in zip(names, values, strict=True))
 
 
 def looks_ahead(how: str) -> InvalidLog:
-    """Returns the refusal of a query whose decisions depend on more than the rows so far."""
+    """Returns the error for a query whose decisions depend on more than the rows so far."""
     return InvalidLog(
         f"the query looks ahead, or at other cases: {how}; expected decisions that depend on the "
         "rows of a case so far, and on nothing else"
     )
 
 
-def alike(one: str | None, other: str | None) -> bool:
-    """Tells whether two texts are the same, or one number but for last bits, as sums have them."""
+def same_value(one: str | None, other: str | None) -> bool:
+    """Tells whether two texts are equal, or equal numbers but for the rounding of sums."""
     if one == other or one is None or other is None or not {*".e"} & {*one, *other}:
         return one == other
     try:
@@ -414,10 +428,10 @@ def prepared_case(
     rows: Sequence[Mapping[str, object]],
     load_tables: Callable[[Any], None] = lambda database: None,
 ) -> dict[str, object]:
-    """Returns what the query makes of the last of the rows of a case so far.
+    """Runs the query on the rows of a case so far; returns its row for the last of them.
 
-    `types` are those of the columns of the log; as they may come from a file that is not to be
-    trusted, the rows are filled in where nothing can be reached.
+    `types` are those of the columns of the log. They may come from a file that is not trusted, so
+    the table is made in the locked database.
     """
     if not rows:
         raise InvalidParameter("no rows are given, expected those of a case so far")
@@ -445,7 +459,7 @@ def prepared_case(
 
 
 def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:
-    """Makes the table `log` of rows; refuses values that are not of its types."""
+    """Fills the table `log` with rows; refuses values of other types."""
     import duckdb
 
     columns = ", ".join(f"{sql_name(name)} {kind}" for name, kind in types.items())
@@ -469,13 +483,13 @@ def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, ob
 
 
 def plain(value: Any) -> Any:
-    """Returns a value as DuckDB takes it; NaN is nothing, as pandas has it."""
+    """Returns a value as DuckDB takes it; NaN becomes NULL, as in pandas."""
     value = value.tolist() if hasattr(value, "tolist") else value
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def is_fraction(value: Any) -> bool:
-    """Tells whether a value is a number that DuckDB would round to be whole."""
+    """Tells whether DuckDB would round a value to make it whole."""
     try:
         return value is not None and not float(value).is_integer()
     except (TypeError, ValueError, OverflowError):

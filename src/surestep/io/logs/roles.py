@@ -1,8 +1,8 @@
-"""Label codes: what a column of labels is grouped by, and what its groups are called.
+"""Turns the columns of a log into SQL: labels, flags, steps, times and exact rewards.
 
 Rows are grouped by *codes*, values that DuckDB compares fast, such as the numbers of a column of
-numbers. Only the distinct codes become text. This is the one place that says what the code of a
-column is, which text a code stands for, and which of its values cannot be used.
+numbers. Only the distinct codes become text. This module alone decides what the code of a column
+is, which text a code stands for, and which of its values cannot be used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE",
 
 
 class Check(NamedTuple):
-    """A row that cannot be used: what is wrong there."""
+    """A reason why a row cannot be used."""
 
     condition: str  # SQL over the user's columns
     column: str
@@ -52,7 +52,7 @@ class LabelCode:
 
 
 def code_of(column: str, kind: str) -> LabelCode:
-    """The code of a column of this type: the value itself, where equal values have equal texts."""
+    """Returns the code of a column: the value itself, if equal values have equal texts."""
     if kind in FLOATING:
         # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
         sql = f"({sql_name(column)} + 0::{kind})"
@@ -64,13 +64,14 @@ def code_of(column: str, kind: str) -> LabelCode:
 
 
 def no_nan(column: str) -> Check:
-    """Returns the check for NaN, by which some tables say that there is nothing."""
+    """Returns the check for NaN, which some tables use for missing values."""
     return Check(f"isnan({sql_name(column)})", column, NUMBER)
 
 
 def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
-    """The code of a column that is its text; of numbers, without a point where it is whole."""
-    text, expected = as_varchar(column, kind), NUMBER if numbers else "a value"
+    """Returns the text of a column as its code; whole `numbers` get no point."""
+    text = as_varchar(column, kind)
+    expected = NUMBER if numbers else "a value"
     if not numbers or kind in WHOLE:
         return LabelCode(column, text, "VARCHAR", expected=expected)
     plain = f"regexp_replace({text}, '\\.0$', '')"
@@ -78,15 +79,21 @@ def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
 
 
 def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
-    """The code of a column of numbers that is binned: the number of the bin."""
+    """Returns the number of the bin as the code of a column."""
     number = number_sql(column, kind)
     unusable = f"{sql_name(column)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
-    checks, sql = (Check(unusable, column, BINNED),), binning.sql(number)
-    return LabelCode(column, sql, "BIGINT", lambda x: binning.label(int(x)), checks, BINNED)
+    return LabelCode(
+        column,
+        binning.sql(number),
+        "BIGINT",
+        lambda index: binning.label(int(index)),
+        (Check(unusable, column, BINNED),),
+        BINNED,
+    )
 
 
 def as_varchar(column: str, kind: str) -> str:
-    """The column as text."""
+    """Returns SQL: the column as text."""
     return sql_name(column) if kind == "VARCHAR" else f"CAST({sql_name(column)} AS VARCHAR)"
 
 
@@ -100,11 +107,12 @@ TIME = '"surestep time"'
 FLAGS = ("terminated", "truncated")
 STAMP = "a time stamp such as 2025-03-31 14:05"
 STEP = f"a whole number of at least 0, or {STAMP}"
-YES, NO = r"'true|t|yes|1|1\.0'", r"'false|f|no|0|0\.0'"
+YES = r"'true|t|yes|1|1\.0'"
+NO = r"'false|f|no|0|0\.0'"
 
 
 def flag_sql(column: str, kind: str) -> str:
-    """Returns SQL: true or false, NULL where a column of this type says neither."""
+    """Returns SQL: the column as a truth value; NULL where it is none."""
     if kind == "BOOLEAN":
         return sql_name(column)
     written = as_varchar(column, kind)
@@ -118,7 +126,7 @@ def flag_sql(column: str, kind: str) -> str:
 
 
 def is_stamp_type(kind: str) -> bool:
-    """Tells whether values of a type, as DuckDB calls it, are dates or times."""
+    """Tells whether a type of DuckDB's has dates or times."""
     return kind == "DATE" or kind.startswith("TIMESTAMP")
 
 
@@ -147,7 +155,7 @@ def reads_stamp(text: str) -> bool:
 
 
 def other_form() -> str:
-    """Returns how to say what form a stamp has, as the end of a sentence."""
+    """Returns the end of a message: how to give the form of time stamps."""
     option = said("reader={'timestampformat': …}", "--set reader.timestampformat=…")
     return (
         f" (if it is a date, say how it is written with {option}, such as %d/%m/%Y, %m/%d/%Y or "
@@ -172,7 +180,7 @@ class RoleSql:
 
     @classmethod
     def of(cls, mapping: ColumnMapping, types: Types, binnings: Bins) -> RoleSql:
-        """The roles of these columns, some of them binned; a next state as its state is."""
+        """Returns the SQL of these columns; a next state is binned like its state."""
 
         def code(name: str, binned_as: str) -> LabelCode:
             if binned_as in binnings:
@@ -181,26 +189,29 @@ class RoleSql:
 
         state = [code(name, name) for name in mapping.state]
         following = [*map(code, mapping.next_state, mapping.state)]
-        for i, pair in enumerate(zip(state, following, strict=False)):
-            kinds = {each.type for each in pair}
+        for i, (here, there) in enumerate(zip(state, following, strict=False)):
+            kinds = {here.type, there.type}
             if len(kinds) > 1 and not kinds <= {*WHOLE}:
                 # Whole numbers become doubles where one is missing: 2 and 2.0 are one state.
-                numbers, names = kinds <= {*WHOLE, *FLOATING}, [each.column for each in pair]
-                texts = [text_code(name, types[name], numbers=numbers) for name in names]
-                state[i], following[i] = texts
+                numbers = kinds <= {*WHOLE, *FLOATING}
+                state[i] = text_code(here.column, types[here.column], numbers=numbers)
+                following[i] = text_code(there.column, types[there.column], numbers=numbers)
         return cls(
-            *(mapping, types, binnings, tuple(state)),
+            mapping,
+            types,
+            binnings,
+            tuple(state),
             tuple(code(name, name) for name in mapping.action),
             tuple(following),
             None if mapping.episode is None else code_of(mapping.episode, types[mapping.episode]),
         )
 
     def names(self, role: str) -> list[str]:
-        """Returns the columns of 'state', 'action' or 'next' in tables of ours: ['state_0']."""
+        """Returns our names of the columns of 'state', 'action' or 'next': ['state_0']."""
         return [f"{role}_{i}" for i in range(len(self.action if role == "action" else self.state))]
 
     def columns(self, sql: Callable[[LabelCode], str] = attrgetter("sql")) -> dict[str, str]:
-        """Returns SQL by name of ours: labels, flags, and what tells where a row belongs."""
+        """Returns SQL by our names: labels, flags, episode and step."""
         labels = {"state": self.state, "action": self.action, "next": self.next_state}
         columns = {f"{x}_{i}": sql(code) for x in labels for i, code in enumerate(labels[x])}
         columns |= {flag: self.flag(getattr(self.mapping, flag)) for flag in FLAGS}
@@ -210,7 +221,7 @@ class RoleSql:
 
     @property
     def label_checks(self) -> list[Check]:
-        """Returns the checks of labels that are there."""
+        """Returns the checks of labels that are not missing."""
         labels = (*self.state, *self.action, *self.next_state)
         return [check for code in labels for check in code.checks]
 
@@ -219,34 +230,32 @@ class RoleSql:
         """Returns SQL: the number of a step, NULL where it is none."""
         return self.whole(str(self.mapping.step))
 
-    def text(self, column: str) -> str:
-        """The column as text."""
-        return as_varchar(column, self.types[column])
-
     def whole(self, column: str) -> str:
-        """The column as a whole number, NULL where it is none."""
-        if self.types[column] in WHOLE:
+        """Returns SQL: the column as a whole number; NULL where it is none."""
+        kind = self.types[column]
+        if kind in WHOLE:
             return f"CAST({sql_name(column)} AS BIGINT)"
-        text = f"trim({self.text(column)})"
-        whole = rf"regexp_full_match({text}, '[0-9]{{1,18}}(\.0*)?')"
-        number, slow = f"TRY_CAST({sql_name(column)} AS BIGINT)", f"split_part({text}, '.', 1)"
-        plain = f"CAST({number} AS VARCHAR) = {self.text(column)} AND {number} >= 0"
-        return f"CASE WHEN {plain} THEN {number} WHEN {whole} THEN TRY_CAST({slow} AS BIGINT) END"
+        text = as_varchar(column, kind)
+        whole = rf"regexp_full_match(trim({text}), '[0-9]{{1,18}}(\.0*)?')"
+        number = f"TRY_CAST({sql_name(column)} AS BIGINT)"
+        plain = f"CAST({number} AS VARCHAR) = {text} AND {number} >= 0"
+        slow = f"TRY_CAST(split_part(trim({text}), '.', 1) AS BIGINT)"
+        return f"CASE WHEN {plain} THEN {number} WHEN {whole} THEN {slow} END"
 
     def flag(self, column: str | None) -> str:
-        """True or false, NULL where the column says neither; false without a column."""
+        """Returns SQL: the column as a truth value (or NULL); false without a column."""
         return "false" if column is None else flag_sql(column, self.types[column])
 
     @property
     def propensity(self) -> str:
-        """The logged propensity as a double, NULL where it is none."""
+        """Returns SQL: the logged propensity as a double; NULL where it is none."""
         return f"TRY_CAST({sql_name(str(self.mapping.propensity))} AS DOUBLE)"
 
     @property
     def time(self) -> str:
-        """Returns SQL: when the episode of a row began, NULL where no stamp is there.
+        """Returns SQL: the time at which the episode of a row began; NULL without a stamp.
 
-        Steps that are stamps become numbers, so that their column cannot say it.
+        Steps that are stamps become numbers, so their times are kept in a column of ours.
         """
         time = self.mapping.time
         column = TIME if time == self.mapping.step else sql_name(str(time))
@@ -254,12 +263,13 @@ class RoleSql:
 
     @property
     def no_next(self) -> str:
-        """Returns SQL: the row does not say where it led."""
+        """Returns SQL: the row has no next state."""
         return " AND ".join(f"{sql_name(column)} IS NULL" for column in self.mapping.next_state)
 
     def checks(self, reward: str) -> list[Check]:
-        """Everything that can be wrong with one row by itself; `reward` says if that is usable."""
-        mapping, needed = self.mapping, (*self.state, *self.action, self.episode)
+        """Returns all checks of a single row; `reward` is SQL: its reward is usable."""
+        mapping = self.mapping
+        needed = (*self.state, *self.action, self.episode)
         checks = [missing(code) for code in needed if code is not None] + self.label_checks
         checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
@@ -283,7 +293,8 @@ class RoleSql:
 
     def rare_checks(self) -> list[Check]:
         """Returns the checks of a propensity and of a time."""
-        mapping, checks = self.mapping, list[Check]()
+        mapping = self.mapping
+        checks = list[Check]()
         if mapping.propensity is not None:
             usable = f"coalesce({self.propensity} > 0 AND {self.propensity} <= 1, false)"
             expected = "a probability above 0 and at most 1"
@@ -294,7 +305,7 @@ class RoleSql:
 
 
 def missing(code: LabelCode, where: str = "") -> Check:
-    """Returns the check for a missing label where there must be one."""
+    """Returns the check for a missing label."""
     return Check(f"{sql_name(code.column)} IS NULL{where}", code.column, code.expected)
 
 
@@ -327,7 +338,7 @@ class Units:
     decimal: bool = False
 
     def whole(self, number: str) -> str:
-        """SQL: a number, or a sum of them, as a whole number of units."""
+        """Returns SQL: a number, or a sum of them, as a whole number of units."""
         # A decimal without its point is the number of its units.
         text = f"replace(CAST({number} AS VARCHAR), '.', '')"
         return f"CAST({text} AS HUGEINT)" if self.decimal else number
@@ -342,7 +353,7 @@ class RewardSql:
 
     @classmethod
     def of(cls, roles: RoleSql) -> RewardSql:
-        """Rewards are numbers, or text that may say one."""
+        """Returns the column of rewards; refuses one that has neither numbers nor texts."""
         column = roles.mapping.reward
         kind = roles.types[column]
         if kind not in (*LARGE_WHOLE, *FLOATING, "VARCHAR") and not kind.startswith("DECIMAL"):
@@ -351,12 +362,12 @@ class RewardSql:
 
     @property
     def text(self) -> str:
-        """The reward as it is written; of a float, the shortest text that means it."""
+        """Returns SQL: the reward as it is written; of a float, the shortest text that means it."""
         return f"lower(trim(CAST({sql_name(self.column)} AS VARCHAR)))"
 
     @property
     def is_number(self) -> str:
-        """Returns SQL: there is a finite number."""
+        """Returns SQL: the reward is a finite number."""
         if self.type == "VARCHAR":
             name = sql_name(self.column)  # DuckDB would also take 1_000, and words
             number = f"isfinite(TRY_CAST({name} AS DOUBLE)) AND NOT contains({name}, '_')"
@@ -367,7 +378,7 @@ class RewardSql:
 
     @property
     def size(self) -> str:
-        """The absolute value, roughly."""
+        """Returns SQL: about the absolute value."""
         return f"abs(TRY_CAST({sql_name(self.column)} AS DOUBLE))"
 
     @property
@@ -391,7 +402,7 @@ class RewardSql:
 
     @property
     def is_short(self) -> str:
-        """Returns SQL: a double holds all that is written."""
+        """Returns SQL: a double holds all digits of the reward."""
         if self.type == "VARCHAR":
             double = f"TRY_CAST({sql_name(self.column)} AS DOUBLE) IS NOT NULL"
             return f"strlen({sql_name(self.column)}) <= {SHORT_TEXT} AND {double}"
@@ -401,7 +412,7 @@ class RewardSql:
         return "true"
 
     def units(self, scale: int, largest: float, short: bool) -> Units:
-        """Units for rewards of up to `largest` with `scale` digits after the point."""
+        """Returns units for rewards of up to `largest` with `scale` digits after the point."""
         if self.type in WHOLE:
             return Units(0, self.is_number, sql_name(self.column))
         kind = "FLOAT" if self.type == "FLOAT" else "DOUBLE"
@@ -411,7 +422,8 @@ class RewardSql:
             or largest * 10.0**scale >= 10.0 ** SURE_DIGITS[kind] / 2
         ):
             return self.wide_units(scale, most=largest)
-        unit, most = f"1e{scale}::DOUBLE", 10 ** SURE_DIGITS[kind]
+        unit = f"1e{scale}::DOUBLE"
+        most = 10 ** SURE_DIGITS[kind]
         number = f"TRY_CAST({sql_name(self.column)} AS {kind})"
         # Sums of small whole numbers are faster; what passes them fails the proof.
         narrow = "INTEGER" if largest * 10.0**scale < 2**28 else "BIGINT"
@@ -424,14 +436,14 @@ class RewardSql:
         return Units(scale, exact, whole)
 
     def wide_units(self, scale: int, most: float) -> Units:
-        """Units as decimals of 38 digits, through text, for rewards of up to `most`."""
+        """Returns units as decimals of 38 digits, through text, for rewards of up to `most`."""
         decimal = f"TRY_CAST({self.text} AS DECIMAL(38, {scale}))"
         fits = f"{self.size} <= {most!r}::DOUBLE AND {decimal} IS NOT NULL"
         exact = f"{self.digits} <= {scale} AND {fits} AND {self.is_number}"
         return Units(scale, exact, decimal, decimal=True)
 
     def needs(self) -> list[str]:
-        """Returns aggregates of what units must be made for: the arguments of `units`."""
+        """Returns SQL aggregates for the arguments of `units`."""
         number = f"FILTER ({self.is_number})"
         return [
             f"coalesce(max({self.digits}) {number}, 0)",
@@ -439,12 +451,8 @@ class RewardSql:
             f"coalesce(bool_and({self.is_short}) {number}, true)",
         ]
 
-    def adds_up(self, scale: int, largest: float, rows: int) -> bool:
-        """Tells whether so many rewards of up to `largest` can be added up exactly."""
-        return scale <= LARGEST_SCALE and largest * rows * 10.0**scale < LARGEST_SUM
-
     def guess(self, database: Any) -> Units | None:
-        """Returns units that are enough for the first rows, if there are any."""
+        """Returns units that fit the first rows; None if their digits are too many."""
         needs = database.execute(
             f"SELECT {', '.join(self.needs())} "
             f"FROM (SELECT {sql_name(self.column)} FROM log LIMIT {SAMPLE})"

@@ -1,4 +1,7 @@
-"""Logs as users have them, counted by DuckDB: streamed, spilled to disk, checked row by row."""
+"""Finds, counts and loads a log of decisions: `read_log` and the `LogSource` it returns.
+
+DuckDB reads the rows, so that a log may be larger than memory; every row is checked.
+"""
 
 from __future__ import annotations
 
@@ -41,35 +44,74 @@ SHOWN = ("episode", "state", "action", "reward")  # of the columns, in a line
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """A log that has been found but not read."""
+    """A log whose files and columns are known, and whose rows are read on demand.
+
+    Made by `read_log`.
+
+    Parameters
+    ----------
+    table : Table
+        The files or the table in memory, and how they are read.
+    columns : ColumnMapping
+        The columns of each role (state, action, reward, …).
+    types : dict of str to str
+        The type of each column, as DuckDB calls it.
+    memory_limit : str, optional
+        The most memory to use, such as "2GB".
+    edges_from : callable, optional
+        Maps the number of episodes to the share of them whose quantiles become edges of bins; by
+        default all of the log.
+    learnt : dict of str to LearntStates
+        States learnt from measurements, by their column.
+    cost : bool, default False
+        Whether the column of rewards has costs, which are earned with a minus.
+
+    Examples
+    --------
+    >>> log = surestep.read_log({"state": ["a", "b"], "action": ["x", "x"], "reward": [1, 0]})
+    >>> log.columns.state, log.counts().rows_read
+    (('state',), 2)
+    """
 
     table: Table
     columns: ColumnMapping
-    types: Mapping[str, str]  # column → type, as DuckDB calls it
+    types: Mapping[str, str]
     memory_limit: str | None = None
-    # The first share of so many episodes, whose quantiles are edges; None: all.
     edges_from: Callable[[int], float] | None = None
-    learnt: Mapping[str, LearntStates] = field(default_factory=dict)  # by their column
-    cost: bool = False  # the column of rewards has costs: they are earned with a minus
+    learnt: Mapping[str, LearntStates] = field(default_factory=dict)
+    cost: bool = False
 
     __repr__ = short_repr("table.name", *(f"columns.{role}" for role in SHOWN))
     _repr_html_ = short_html("table.name", *(f"columns.{role}" for role in ROLES))
 
     @property
     def description(self) -> Description:
-        """Returns what somebody said of the log, and of what is to be done with it."""
+        """Returns the description of the log, as given by its user."""
         return self.table.description
 
     @property
     def columns_in_files(self) -> dict[str, tuple[str, ...]]:
-        """Returns the columns of each role that has some, without those that reading adds."""
+        """Returns the columns of each role that the files have; reading may add others."""
         added = self.table.preparation.added
         return {
             role: names for role, names in self.columns.by_role().items() if names[0] not in added
         }
 
     def sampled(self, share: float, binnings: Mapping[str, Binning]) -> LogSource:
-        """Returns a share of the episodes, drawn by a hash of their names, with the same bins."""
+        """Returns a share of the episodes, drawn by a hash of their names, with the same bins.
+
+        Parameters
+        ----------
+        share : float
+            The share of the episodes, from 0 to 1.
+        binnings : dict of str to Binning
+            The bins to use, by column.
+
+        Returns
+        -------
+        LogSource
+            The log of these episodes.
+        """
         name = f"CAST({sql_name(str(self.columns.episode))} AS VARCHAR)"
         kept = f"md5_number_lower({name}) < {int(share * 2**64)}::UBIGINT"
         bins = {name: binning.to_json() for name, binning in binnings.items()}
@@ -78,37 +120,47 @@ class LogSource:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that are read; none for a table in memory."""
+        """Returns the files that are read; none for a table in memory."""
         return (self.table.raw or self.table).files
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The files of further tables of a query."""
+        """Returns the files of the further tables of a query."""
         return tuple(self.description.tables.values())
 
     @property
     def query_facts(self) -> dict[str, Any] | None:
-        """Returns what a result keeps of a query: its digest, types of the log, and its keys."""
-        if (made := self.table.made) is None:
+        """Returns what a result records about a query: digest, types of the log, keys."""
+        made = self.table.made
+        if made is None:
             return None
         order = [made.keys.episode, made.keys.step]
         return {"digest": made.digest, "types": made.types, "keys": order}
 
     @property
     def plain(self) -> RoleSql:
-        """Returns the roles of the columns as SQL, none of them binned."""
+        """Returns the SQL of the roles, without bins."""
         return RoleSql.of(self.columns, self.types, {})
 
     @property
     def to_learn(self) -> dict[str, Bin]:
-        """Returns the rules of states that are still to be learnt, by their column."""
+        """Returns the rules of states that were not learnt yet, by their column."""
         names = tables.learnt_names(self.description)
         return {name: self.description.bins[name] for name in names if name not in self.learnt}
 
     def measured(self, columns: Sequence[str]) -> dict[str, AnyArray]:
-        """Returns measurements, episodes and rewards of the rows that teach, in their order.
+        """Returns measurements, episodes and rewards of the rows that states are learnt from.
 
-        They are those of the part that chooses a policy, where the log is split, and else all.
+        Parameters
+        ----------
+        columns : sequence of str
+            The columns of measurements.
+
+        Returns
+        -------
+        dict of str to array [N]
+            The measurements by column, "surestep episode" and "surestep reward"; of the part of
+            the log that chooses a policy, where the log is split, and else of all rows.
         """
         with connected(self.table, self.memory_limit) as database:
             roles = self.plain
@@ -116,9 +168,10 @@ class LogSource:
             wrong = {name: f"abs({read[name]}) <= {LARGEST} IS NOT TRUE" for name in columns}
             passed(self.table, database, [Check(wrong[x], x, MEASUREMENT) for x in columns])
             assert roles.episode is not None
-            episode, reward = roles.episode.sql, RewardSql.of(roles).double
+            episode = roles.episode.sql
+            reward = RewardSql.of(roles).double
             wanted = [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)]
-            rows = self.rows_that_teach(database, wanted)
+            rows = self._rows_that_teach(database, wanted)
             listed = ", ".join(f"{number} AS {sql_name(name)}" for name, number in read.items())
             taught = database.execute(
                 f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
@@ -127,35 +180,78 @@ class LogSource:
             )
             return dict(taught.fetchnumpy())
 
-    def rows_that_teach(self, database: Any, columns: Sequence[str]) -> str:
+    def _rows_that_teach(self, database: Any, columns: Sequence[str]) -> str:
         """Returns a table of some columns of the part that chooses a policy; else the log."""
         if self.edges_from is None or not columns:
             return "log"
         return first_rows(database, self.plain, columns, self.edges_from)
 
     def with_states(self, states: LearntStates) -> LogSource:
-        """Returns the log with a column of states that were learnt."""
-        name, done = states.name, self.table.preparation
-        unknown, known = tables.learnt_select(name), tables.learnt_select(name, states.sql())
-        selects = tuple(select.replace(unknown, known) for select in done.selects)
+        """Returns the log with a column of states that were learnt.
+
+        Parameters
+        ----------
+        states : LearntStates
+            The states, and the name of their column.
+
+        Returns
+        -------
+        LogSource
+            The log with this column.
+        """
+        name = states.name
+        done = self.table.preparation
+        before = tables.learnt_select(name)
+        after = tables.learnt_select(name, states.sql())
+        selects = tuple(select.replace(before, after) for select in done.selects)
         table = replace(self.table, preparation=replace(done, selects=selects))
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
     def of_signal(self, rule: SignalRule) -> LogSource:
-        """Returns the log with the column of a signal as its rewards."""
+        """Returns the log with the column of a signal as its rewards.
+
+        Parameters
+        ----------
+        rule : SignalRule
+            The column, and whether it has costs.
+
+        Returns
+        -------
+        LogSource
+            The log of this signal.
+        """
         if rule.column not in self.types:
             raise unknown(f"there is no column {rule.column!r}", rule.column, self.types)
         return replace(self, columns=replace(self.columns, reward=rule.column), cost=rule.cost)
 
     def counts(self) -> LabelledCounts:
-        """#_D(s,a,s') with exact sums of rewards, starts and ends, in bounded memory."""
-        self.check_ends_said()
+        """Counts the transitions #_D(s,a,s') with exact sums of rewards, starts and ends.
+
+        Returns
+        -------
+        LabelledCounts
+            The counts with the labels of the log.
+
+        Raises
+        ------
+        InvalidLog
+            A row cannot be used; the message names file, row and column.
+        """
+        if not self.says_ends:
+            raise InvalidLog(
+                f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
+                "missing; expected a column of ends, of stops by a clock, or of next states "
+                f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
+                f"{tables.ends_said('complete')} (every last row is an end), or "
+                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
+            )
         if self.to_learn:
             raise InvalidParameter(
                 f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
                 "log that chooses a policy; expected `surestep improve`"
             )
-        if (made := self.table.made) is not None:
+        made = self.table.made
+        if made is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
         with connected(self.table, self.memory_limit) as database:
             sources = (self.table.raw or self.table).sources(database)
@@ -172,23 +268,34 @@ class LogSource:
         return replace(counts, sources=sources or (counts_digest(counts),), ends_apart=apart)
 
     def counts_of_all(self) -> LabelledCounts:
-        """Returns the counts, with those of all further signals beside them."""
+        """Counts the log, and each further signal of its description.
+
+        Returns
+        -------
+        LabelledCounts
+            The counts; `signals` has those of the further signals.
+        """
         self.check_one_decision(self.description.stakes.discount)
         further = [*self.description.signals.items()][1:]
         signals = {name: self.of_signal(rule).counts() for name, rule in further}
         return replace(self.counts(), signals=signals)
 
     def edges(self) -> tuple[str, ...]:
-        """Returns the first row of the log, and the one after its last, as digests.
+        """Returns digests of the first row and of the row that would follow the last.
 
-        By them `merge_counts` notices an episode that is cut between two files.
+        With these, `merge_counts` notices an episode that is cut between two files.
+
+        Returns
+        -------
+        tuple of str
+            Two digests; none for loose transitions or several files.
         """
         roles = self.plain
         if roles.episode is None or len(self.files) != 1:
             return ()
         with connected(self.table, self.memory_limit) as database:
-            episode, step = f"CAST({roles.episode.sql} AS VARCHAR)", roles.step
-            parts = [f"{end}({x}, {ROW})" for end in ("min_by", "max_by") for x in (episode, step)]
+            place = (f"CAST({roles.episode.sql} AS VARCHAR)", roles.step)
+            parts = [f"{end}({x}, {ROW})" for end in ("min_by", "max_by") for x in place]
             ends = database.execute(f"SELECT {', '.join(parts)} FROM log").fetchone()
         steps = (0, 0) if self.table.preparation.numbers_stamps else (ends[1], ends[3] + 1)
         named = zip(ends[::2], steps, strict=True)
@@ -196,23 +303,23 @@ class LogSource:
 
     @property
     def says_ends(self) -> bool:
-        """Tells whether anybody says how episodes end."""
+        """Tells whether the log or its description says how episodes end."""
         columns = self.columns
         return bool(columns.terminated or columns.truncated or columns.next_state)
 
-    def check_ends_said(self) -> None:
-        """Refuses a log of which nobody says how episodes end: all bad ends may be missing."""
-        if not self.says_ends:
-            raise InvalidLog(
-                f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
-                "missing; expected a column of ends, of stops by a clock, or of next states "
-                f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
-                f"{tables.ends_said('complete')} (every last row is an end), or "
-                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
-            )
-
     def check_one_decision(self, discount: float | None) -> None:
-        """Refuses rows that became episodes by default, unless nothing comes after a decision."""
+        """Refuses rows that became episodes by default, unless the discount is 0.
+
+        Parameters
+        ----------
+        discount : float or None
+            The discount; None if it was not given.
+
+        Raises
+        ------
+        InvalidLog
+            No column tells which rows follow each other, and the discount is not 0.
+        """
         if self.columns.episode == SINGLE["episode"] and discount != 0:
             raise InvalidLog(
                 f"{self.table.name}: no column says which rows follow each other; name them with "
@@ -228,13 +335,29 @@ class LogSource:
         propensities: bool = False,
         stopped: bool = False,
     ) -> DecisionLog:
-        """Returns every step, in memory, for methods that look at whole episodes.
+        """Loads every step into memory, for methods that look at whole episodes.
 
-        `pairs` has labels, among which those of the log are found; by default those of `counts`.
-        `counts` are those of this very log, where they were made already: they have checked every
-        row, so that the log is read only once more. With `propensities` the log has those of its
-        rows; expected is a column of them. With `stopped` it has also last rows at which a clock
-        stopped the recording, and of which nobody knows where they led.
+        Parameters
+        ----------
+        pairs : Pairs, optional
+            Pairs with labels, among which those of the log are found; by default those of the
+            counts.
+        counts : LabelledCounts, optional
+            The counts of this log, if they are known; otherwise the log is counted first.
+        propensities : bool, default False
+            Keep the logged probability of each action; the log needs a column of them.
+        stopped : bool, default False
+            Keep last rows at which a clock stopped the recording, without a next state.
+
+        Returns
+        -------
+        DecisionLog
+            The episodes, in the order in which they began.
+
+        Raises
+        ------
+        InvalidLog
+            A row cannot be used, or the log has no episodes.
         """
         if propensities and self.columns.propensity is None:
             raise InvalidParameter(
@@ -244,11 +367,20 @@ class LogSource:
         counted = self.counts() if counts is None else counts
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            log = load_steps(database, roles, counted, pairs, propensities, stopped)
-        return arrays.altered(log, reward=0.0 - log.reward) if self.cost else log
+            steps = load_steps(
+                database, roles, counted, pairs, propensities=propensities, stopped=stopped
+            )
+        return arrays.altered(steps, reward=0.0 - steps.reward) if self.cost else steps
 
     def contents(self) -> IntArray:
-        """Returns digests of the episodes, in the order of `load`; see `contents_of`."""
+        """Returns digests of the episodes, in the order of `load`.
+
+        Returns
+        -------
+        array of int [1 or 2, E]
+            A digest of all values of an episode, and maybe one of a column of mostly distinct
+            values.
+        """
         names = [name for name in self.types if name != self.columns.episode]
         with connected(self.table, self.memory_limit) as database:
             return contents_of(database, self.plain, names)
@@ -256,10 +388,22 @@ class LogSource:
     def first_beyond(
         self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
     ) -> str:
-        """Finds the first row with a reward beyond what such steps may earn: file, row, column.
+        """Finds the first row whose reward lies outside of the possible range.
 
-        Rows that are not `counted` too may go on or end, unless a clock cut them. Empty where there
-        is none, or a row does not say by itself whether its episode ended.
+        Parameters
+        ----------
+        running : tuple of float
+            The least and the greatest reward of a step after which the episode goes on.
+        ending : tuple of float
+            The same of a step that ends the episode.
+        counted : bool
+            Whether to look at counted rows only; others may go on or end, unless a clock cut them.
+
+        Returns
+        -------
+        str
+            File, row, column and value; empty if there is no such row, or rows do not tell by
+            themselves whether their episode ended.
         """
         if self.description.ends == "complete":
             return ""
@@ -283,13 +427,24 @@ class LogSource:
             return place and f"{place}: {text!r}"
 
     def roles(self, database: Any) -> RoleSql:
-        """Returns the roles of the columns as SQL; the log itself gives the bins of quantiles.
+        """Returns the SQL of the roles; quantiles are taken from the log.
 
-        Where a part of it judges what another part has chosen, only the latter does.
+        Where one part of the log chooses a policy and another judges it, only the first part gives
+        quantiles.
+
+        Parameters
+        ----------
+        database : DuckDBPyConnection
+            A database with the view `log`.
+
+        Returns
+        -------
+        RoleSql
+            SQL for states, actions, episodes and the rest.
         """
         bins = self.description.bins
         by_quantile = [name for name, rule in bins.items() if rule.quantiles is not None]
-        rows = self.rows_that_teach(database, by_quantile)
+        rows = self._rows_that_teach(database, by_quantile)
         binnings = binnings_of(database, bins, self.types, rows)
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
@@ -306,32 +461,66 @@ def read_log(
     case: str | None = None,
     memory_limit: str | None = None,
 ) -> LogSource:
-    """Finds a log and the meaning of its columns; without a query, nothing is read.
+    """Finds a log and the roles of its columns; without a query, no rows are read.
 
-    `source` is a description (a path that ends in .toml), a path, a pattern such as
-    'logs/*.parquet', a folder, a list of them, or a table in memory (pandas, polars, Arrow, a
-    dictionary of lists or arrays). What is given here stands above what a
-    description says: `columns` names the columns of a role where they have other names than usual,
-    `bins` are rules such as {"age": {"quantiles": 10}} for columns of numbers, `reader` has options
-    of DuckDB's reader of text files, such as {"delim": ";"}, and `memory_limit`, such as '2GB',
-    bounds the memory. Steps may be time stamps, in ISO 8601 or in the reader's `timestampformat`.
-    `ends` says of all episodes how their last rows end: "complete", it ends the episode, or
-    "clock", one that does not is the last because recording stops after so many steps, or at a date
-    with steps of equal length. A log that has columns neither of episodes, steps and ends nor of
-    next states has one decision a row, and every row is an episode.
+    Parameters
+    ----------
+    source : path, list of paths, table or Description
+        A file, a pattern such as "logs/*.parquet", a folder, or a description (`.toml`); or a
+        table in memory: pandas, polars, Arrow, or a dictionary of lists or arrays.
+    columns : dict, optional
+        The columns of a role where they have other names than usual, such as
+        {"state": ["ward", "age"], "action": "drug"}.
+    bins : dict, optional
+        Rules that make states of columns of numbers, such as {"age": {"quantiles": 10}}.
+    ends : {"complete", "clock"}, optional
+        How the last row of every episode ends, if no column says so: it ends the episode, or
+        recording stops after so many steps or at a date.
+    reader : dict, optional
+        Options of DuckDB's reader of text files, such as {"delim": ";"}. Steps may be time stamps,
+        in ISO 8601 or in the reader's `timestampformat`.
+    query : str, optional
+        SQL that prepares the rows of the table `log`. A query that looks ahead is refused when the
+        log is counted.
+    tables : dict of str to path, optional
+        Further tables of the query, by name.
+    case : str, optional
+        The column of the log that tells which rows belong together before the query.
+    memory_limit : str, optional
+        The most memory to use, such as "2GB"; more spills to disk.
 
-    A `query` is SQL that prepares the rows of the table `log`, with further `tables` by name;
-    `case` is the column of the log that says whose rows belong together. A decision may depend on
-    the rows of a case so far only: a query that looks ahead is refused when the log is counted.
+    Returns
+    -------
+    LogSource
+        The log, ready to be counted or loaded.
+
+    Raises
+    ------
+    FileFailure
+        There is no such file, or it cannot be read.
+    InvalidLog
+        A column of a role is missing or ambiguous.
+
+    Notes
+    -----
+    Arguments override what a description says. A log without columns of episodes, steps, ends and
+    next states has one decision a row: every row is an episode.
+
+    Examples
+    --------
+    >>> roles = {"state": ["condition", "demand"], "action": "decision"}
+    >>> log = surestep.read_log("examples/pumps.csv", columns=roles)
+    >>> log.load().num_episodes
+    6000
     """
     how = {"columns": columns, "bins": bins, "ends": ends, "reader": reader}
     return open_log(*given_as(source, **how, query=query, tables=tables, case=case), memory_limit)
 
 
 def given_as(source: object, **words: Any) -> tuple[Description, object]:
-    """Returns the description of what somebody gave as a log, and the table where it is one.
+    """Returns the description of a log given in any form, and the table in memory, if it is one.
 
-    `words` are said in Python beside it, and stand above it; None: nothing.
+    `words` are keys of a description that override it; None is the same as leaving one out.
     """
     told = keys.in_words(**words)
     if isinstance(source, Description):
@@ -353,7 +542,7 @@ def given_as(source: object, **words: Any) -> tuple[Description, object]:
 def open_log(
     description: Description, frame: object = None, memory_limit: str | None = None
 ) -> LogSource:
-    """Finds a log and the meaning of its columns; see `read_log`."""
+    """Finds the log of a description and the roles of its columns; see `read_log`."""
     if isinstance(frame, LogSource):
         return replace(frame, table=replace(frame.table, description=description))
     table = tables.find_table(description, frame)
@@ -373,7 +562,7 @@ def open_log(
 
 
 def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
-    """Returns the table of the rows that a query makes."""
+    """Runs the query of a description; returns its rows as a table."""
     description = raw.description
     if queries.LOG in description.tables:
         raise InvalidParameter("tables has 'log', the name of the log itself; name it otherwise")
@@ -408,8 +597,14 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     keys = queries.Keys(*told_by, tuple(decided), after, before)
     rows, digest = queries.finish(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
-    name, parquet = f"the query of {raw.name}", FORMATS["parquet"]
-    return Table(name, (rows,), parquet, description=description, raw=raw, made=made)
+    return Table(
+        f"the query of {raw.name}",
+        (rows,),
+        FORMATS["parquet"],
+        description=description,
+        raw=raw,
+        made=made,
+    )
 
 
 def load_further(database: Any, description: Description) -> None:
@@ -420,7 +615,7 @@ def load_further(database: Any, description: Description) -> None:
 
 
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
-    """Loads a table for a query, the log with the places of its rows; returns its types."""
+    """Loads a table for a query; returns its types. The log gets the column `row`."""
     rows = raw.typed(database)
     with tables.explaining(raw):
         kinds = columns_of(database, rows)
@@ -441,7 +636,7 @@ def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
 def steps_are_stamps(
     database: Any, description: Description, types: Mapping[str, str], mapping: ColumnMapping
 ) -> bool:
-    """Tells whether the steps are time stamps, by their type, or by the first row."""
+    """Tells whether the steps are time stamps, by their type or by the first row."""
     kind = types.get(str(mapping.step), "")
     if kind != "VARCHAR":
         return is_stamp_type(kind)
@@ -453,7 +648,7 @@ def steps_are_stamps(
 
 
 def check_bins(bins: Mapping[str, Bin], mapping: ColumnMapping, columns: Sequence[str]) -> None:
-    """Refuses rules for columns that are no labels, and states that are learnt of rewards."""
+    """Refuses bins of a column that is neither state nor action, and states learnt from rewards."""
     for column, rule in bins.items():
         if mapping.reward in several(rule.columns):
             raise InvalidLog(
@@ -473,9 +668,10 @@ def count_on_ray(
     address: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> LabelledCounts:
-    """The counts of a log of files, each counted by a task; every file holds whole episodes.
+    """Counts the files of a log in parallel on a Ray cluster and merges the counts.
 
-    Workers must see the files under the same names. `address` is an existing cluster.
+    Every file must hold whole episodes, and workers must see the files under the same names.
+    `address` is an existing cluster.
     """
     if not source.files:
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
@@ -493,5 +689,5 @@ def count_on_ray(
 
 
 def count_shard(shard: tuple[Description, None, str | None]) -> LabelledCounts:
-    """The counts of one file."""
+    """Counts one file."""
     return open_log(*shard).counts_of_all()

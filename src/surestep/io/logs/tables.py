@@ -1,4 +1,4 @@
-"""Users' tables as one view `log` in DuckDB: files of one format, or a table in memory."""
+"""Makes the view `log` in DuckDB from the files or the table in memory of a user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
 from surestep.io.logs.formats import Format
 from surestep.io.logs.frames import register
-from surestep.io.logs.query import ROW as PLACE
 from surestep.io.logs.query import Made, Workshop
 from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
 from surestep.io.sql import ROW, columns_of, first_lines, sql_name, sql_text
@@ -30,21 +29,12 @@ ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # where rows are e
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Holds what is done to the rows of files; nothing by default."""
+    """The changes of the rows of files, as SQL; none by default."""
 
     selects: tuple[str, ...] = ()  # SQL without its FROM, each of the rows of the one before
     added: tuple[str, ...] = ()  # columns that files do not have
     keeps_order: bool = True  # rows stay in the order of the files
     numbers_stamps: bool = False  # steps are numbers that time stamps were given
-
-    def sql(self, rows: str) -> str:
-        """Returns the SQL of the rows of `log`, from that of the rows of files."""
-        for select in self.selects:
-            rows = f"{select} FROM ({rows})"
-        return rows
-
-
-NONE = Preparation()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,40 +46,36 @@ class Table:
     format: Format = formats.IN_MEMORY
     frame: object = None
     description: Description = field(default_factory=Description)
-    preparation: Preparation = NONE  # once it is known which column is what
+    preparation: Preparation = Preparation()  # once the roles of columns are known
     converted: Mapping[Path, Path] = field(default_factory=dict)  # of files not read as they are
     workshop: Workshop | None = None  # whose folder has these
-    raw: Table | None = None  # what a query made these rows of
-    made: Made | None = None  # and how it did
+    raw: Table | None = None  # the source of a query
+    made: Made | None = None  # the result of this query
     kept: str = "true"  # SQL: the rows that are read
 
     def read(self, database: Any, files: Sequence[Path]) -> str:
-        """Returns the SQL that reads files, labels as the text that is written there."""
+        """Returns the SQL that reads files; labels are the texts that are written there."""
         read = [self.converted.get(file, file) for file in files]
         return self.format.scan(database, read, self.description.reader)
 
     def scan(self, database: Any) -> str:
         """Returns the SQL of the rows of the log; `ROW` is their number in the files, from 1.
 
-        What is done to rows may leave some out, or in another order.
+        Preparation may leave rows out, or change their order.
         """
-        files = self.read(database, self.files)
-        rows = self.preparation.sql(f"SELECT *, row_number() OVER () AS {ROW} FROM ({files})")
+        rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({self.read(database, self.files)})"
+        for select in self.preparation.selects:
+            rows = f"{select} FROM ({rows})"
         return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
 
     def typed(self, database: Any) -> str:
-        """Returns the SQL that reads all rows for a query, values of their types."""
+        """Returns the SQL that reads all rows for a query; values have types."""
         if self.format.typed is not None:
             return self.format.typed(self.files, self.description.reader)
         return self.read(database, self.files)
 
-    @property
-    def raw_row(self) -> str:
-        """Returns SQL: of which row of the files a row is, where a query keeps that; else NULL."""
-        return "NULL" if self.made is None or not self.made.keeps_rows else sql_name(PLACE)
-
     def place(self, database: Any, row: int) -> tuple[str | None, int]:
-        """Returns the file of a row, None in memory, and its number there; files are a user's."""
+        """Returns the file of a row (None in memory) and its number there."""
         if self.raw is not None or not self.files:
             return (None if self.raw is None else self.name), row
         *before, last = self.files
@@ -102,9 +88,9 @@ class Table:
         return str(last), row
 
     def sources(self, database: Any) -> tuple[str, ...]:
-        """Returns the SHA-256 of the files with rows, rising; two of one content are refused.
+        """Returns the SHA-256 of the files with rows, rising; refuses files of equal content.
 
-        Files without rows are often alike, and count nothing.
+        Files without rows are often equal, and count nothing.
         """
         known = dict[str, Path]()
         for file in self.files:
@@ -134,20 +120,20 @@ def find_table(description: Description, frame: object = None) -> Table:
     if len(kinds) > 1:
         first, second = list(kinds.values())[:2]
         raise InvalidParameter(f"{first} and {second} are of different kinds, expected one kind")
-    (found,) = kinds
+    (kind,) = kinds
     formats.check_compression(files)
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    table = Table(name, files, found, description=description)
-    if found.convert is None:
+    table = Table(name, files, kind, description=description)
+    if kind.convert is None:
         return table
     workshop = Workshop()
     with duck.in_memory() as database, explaining(table):
-        converted = found.convert(database, files, workshop.folder)
+        converted = kind.convert(database, files, workshop.folder)
     return replace(table, converted=converted, workshop=workshop)
 
 
 def matching(path: Path) -> list[Path]:
-    """The files that a path means, in the order of their names."""
+    """Returns the files of a path (a file, a folder or a pattern), in the order of their names."""
     if path.is_dir():
         matches = [
             Path(folder, name)
@@ -170,7 +156,7 @@ def matching(path: Path) -> list[Path]:
 
 
 def hand_on(problem: OSError) -> None:
-    """Raises it: rows in a folder that may not be read would be missing without a word."""
+    """Raises the error; otherwise the rows of an unreadable folder would be missing silently."""
     raise problem
 
 
@@ -178,7 +164,7 @@ MANAGED = {"_delta_log": "Delta", "metadata/*.metadata.json*": "Iceberg", ".hood
 
 
 def check_unmanaged(files: Sequence[Path]) -> None:
-    """Refuses files of a table that says elsewhere which of their rows still count."""
+    """Refuses files of Delta, Iceberg and Hudi tables, which still have deleted rows."""
     for folder in {parent for file in files for parent in file.absolute().parents}:
         for sign, kind in MANAGED.items():
             if any(folder.glob(sign)):
@@ -190,7 +176,7 @@ def check_unmanaged(files: Sequence[Path]) -> None:
 
 @contextmanager
 def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
-    """A database with the view `log`; what goes wrong in it becomes an error with its source."""
+    """Yields a database with the view `log`; names the table in errors."""
     with (
         duck.in_memory(memory_limit) as connection,
         duck.interruptible(connection) as database,
@@ -210,7 +196,7 @@ def types_of(database: Any, rows: str = "log") -> dict[str, str]:
 
 @contextmanager
 def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
-    """Makes an error that names the table of what DuckDB fails in."""
+    """Turns an error of DuckDB into an `InvalidLog` that names the table."""
     import duckdb
 
     try:
@@ -226,19 +212,20 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def named_in_errors(table: Table) -> Iterator[None]:
-    """Puts the name of the table before what is wrong with its columns."""
+    """Puts the name of the table before the message of an `InvalidLog`."""
     try:
         yield
     except InvalidLog as problem:
         raise InvalidLog(f"{table.name}: {problem}") from None
 
 
-# ---- the way of rows from files to the view `log`: SQL around that of a scan ------------------
+# ---- from the rows of files to the view `log`: SQL around the scan ----------------------------
 
 
 def meaning_of(description: Description, types: Types) -> ColumnMapping:
-    """Returns what columns mean: those of files, and those that a description adds."""
-    learnt, chosen = learnt_names(description), description.columns.given()
+    """Returns the roles of columns: those of files, and those that a description adds."""
+    learnt = learnt_names(description)
+    chosen = description.columns.given()
     columns = [*types, *learnt]
     if learnt and "state" not in chosen and not by_name("state", list(types)):
         chosen = {**chosen, "state": learnt}
@@ -252,8 +239,9 @@ def meaning_of(description: Description, types: Types) -> ColumnMapping:
 def prepared(
     description: Description, mapping: ColumnMapping, types: Types, steps_are_stamps: bool
 ) -> Preparation:
-    """Returns what a description does to the rows of files with columns of these types."""
-    selects, stamped = list[str](), steps_are_stamps and mapping.episode is not None
+    """Returns the changes that a description makes to rows with columns of these types."""
+    selects = list[str]()
+    stamped = steps_are_stamps and mapping.episode is not None
     if mapping.episode == SINGLE["episode"]:
         added = [f"{ALWAYS[role]} AS {sql_name(name)}" for role, name in SINGLE.items()]
         selects.append(f"SELECT *, {', '.join(added)}")
@@ -295,14 +283,14 @@ def learnt_names(description: Description) -> list[str]:
 
 
 def learnt_select(name: str, label: str = "NULL::VARCHAR") -> str:
-    """Returns SQL: a column of learnt states, whose labels are not known before they are learnt."""
+    """Returns SQL: a column of learnt states; NULL until they are learnt."""
     return f"SELECT *, {label} AS {sql_name(name)}"
 
 
 def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> list[str]:
-    """Returns SQL: numbers of text files with a decimal comma, or signs between thousands, plain.
+    """Returns SQL: numbers with a decimal comma, or signs between thousands, in the usual notation.
 
-    What is no number in that notation becomes none in the usual one, and is refused as such.
+    A text that is no number in that notation does not become one, and is refused later.
     """
     following = dict(zip(mapping.next_state, mapping.state, strict=False))
     numbers = {mapping.reward, mapping.step, mapping.propensity}
@@ -316,29 +304,30 @@ def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> li
 
 
 def plain_text(told: Description, column: str) -> str:
-    """Returns SQL: a column of texts, its numbers with a decimal point and nothing else."""
-    text, thousands = sql_name(column), told.reader.thousands
-    if thousands is not None:
-        text = f"replace(trim({text}), {sql_text(thousands)}, '')"
+    """Returns SQL: a column of texts with numbers in the usual notation."""
+    text = sql_name(column)
+    if told.reader.thousands is not None:
+        text = f"replace(trim({text}), {sql_text(told.reader.thousands)}, '')"
     if told.reader.decimal_separator == ",":
         text = f"translate(trim({text}), ',.', '.?')"
     return text
 
 
 def ends_said(how: str) -> str:
-    """Returns how it is said that all episodes end so."""
+    """Returns the argument or option that says how all episodes end."""
     return said(f"ends={how!r}", f"--ends {how}")
 
 
 def numbered_by_stamps(told: Description, mapping: ColumnMapping, types: Types) -> tuple[str, str]:
-    """Returns SQL: steps that are stamps, numbered in their order.
+    """Returns SQL: steps that are time stamps, numbered in their order.
 
-    Equal stamps of an episode get the same number, so that they are refused like a step that is
-    given twice. What is no stamp stays, and is refused as what it is.
+    Equal stamps of an episode get the same number, so that they are refused as a repeated step. A
+    text that is no stamp stays, and is refused later.
     """
-    episode, step = sql_name(str(mapping.episode)), sql_name(str(mapping.step))
-    kind = types[str(mapping.step)]
-    stamp = stamp_sql(str(mapping.step), kind, told.reader.timestampformat)
+    name = str(mapping.step)
+    step = sql_name(name)
+    episode = sql_name(str(mapping.episode))
+    stamp = stamp_sql(name, types[name], told.reader.timestampformat)
     number = f"dense_rank() OVER (PARTITION BY {episode} ORDER BY {STAMP}) - 1"
     text = f"CASE WHEN {STAMP} IS NULL THEN CAST({step} AS VARCHAR) ELSE CAST({number} AS VARCHAR)"
     time = f", {STAMP} AS {TIME}" if mapping.time == mapping.step else ""
@@ -349,14 +338,13 @@ def numbered_by_stamps(told: Description, mapping: ColumnMapping, types: Types) 
 
 
 def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> str:
-    """Returns SQL: a flag that is true at the last row of every episode, unless another one is."""
+    """Returns SQL: a flag that is true at the last row of an episode without the other flag."""
 
     def flag(column: str | None) -> str:
         return flag_sql(column, types[column]) if column in types and column else "false"
 
-    column, other = mapping.terminated, mapping.truncated
-    if told.ends == "clock":
-        column, other = other, column
+    flags = (mapping.terminated, mapping.truncated)
+    column, other = flags if told.ends == "complete" else reversed(flags)
     step = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
     near = f"PARTITION BY {sql_name(str(mapping.episode))} ORDER BY {step}"
     last = f"(lead({step}) OVER ({near}) IS NULL AND NOT coalesce({flag(other)}, false))"
@@ -365,7 +353,7 @@ def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> s
 
 
 def check_said_of_all(ends: str, mapping: ColumnMapping, types: Types) -> None:
-    """Refuses logs whose ends are told otherwise, and those without episodes."""
+    """Refuses `ends` for a log that has a column of ends, or no episodes or steps."""
     twice = mapping.terminated if ends == "complete" and mapping.terminated in types else None
     if twice or mapping.episode is None or mapping.step is None:
         raise InvalidLog(

@@ -1,16 +1,16 @@
-"""A model as model checkers store it, and the way there and back.
+"""Converts models to the form of model checkers and back.
 
-Checkers know neither the end of an episode nor a start distribution: every choice of theirs leads
-somewhere, and there is one initial state. So ends become one absorbing state that carries the
-label `end`, and a start in several states becomes one more state with the label `start`, whose
-single action leads to them. All other labels are the model's own and stay as they are. On the way
-back these states are found again, in files of others too.
+Checkers know neither the end of an episode nor a start distribution: every choice leads somewhere,
+and there is one initial state. So ends become one absorbing state with the label `end`, and a start
+in several states becomes one more state with the label `start`, whose single action leads to them.
+All other labels stay as they are. The way back finds these states again, also in files of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, NamedTuple, cast
 
 import numpy as np
@@ -48,12 +48,12 @@ class CheckerModel:
     state_labels: Labels = None  # [S] what the states are called
 
     def __post_init__(self) -> None:
-        """Checks the numbers while states and choices go by the names of the file."""
-        choices, offsets = self.choice_name, self.offsets
+        """Checks the numbers; messages number states and choices as the file does."""
+        offsets = self.offsets
         sizes = {"S": self.num_states, "K": offsets.size - 1, "T": int(offsets[-1])}
-        names = {"S": "state {}".format, "K": choices, "T": self.name}
+        names = {"S": "state {}".format, "K": self.choice_name, "T": self.name}
         read_arrays(self, InvalidModel, sizes, names)
-        words = RunWords("probabilities", "choice", choices)
+        words = RunWords("probabilities", "choice", self.choice_name)
         chances = arrays.normalised_runs(self.probability, offsets, words, InvalidModel)
         arrays.keep(self, probability=chances)
 
@@ -76,7 +76,7 @@ class CheckerModel:
         return self.labels.get(label, np.zeros(self.num_states, np.bool_))
 
     def marks(self) -> dict[str, BoolArray]:
-        """Returns the labels but those that say where episodes start and end."""
+        """Returns all labels but those of starts and ends."""
         return {label: states for label, states in self.labels.items() if label not in RESERVED}
 
 
@@ -86,7 +86,9 @@ class CheckerModel:
 def to_checker(mdp: FiniteMDP) -> CheckerModel:
     """Returns the model with its ends and its start as states: ours first, then `end`, `start`."""
     refuse_several_discounts(mdp)
-    pairs, states, lengths = mdp.pairs, mdp.num_states, arrays.run_lengths(mdp.offsets)
+    pairs = mdp.pairs
+    states = mdp.num_states
+    lengths = arrays.run_lengths(mdp.offsets)
     ends = lengths == 0
     # The states to be added, by their labels: where their one choice leads, and how likely.
     added: dict[str, tuple[IntArray, FloatArray]] = {}
@@ -95,8 +97,10 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
     first = np.flatnonzero(mdp.initial)
     if mdp.initial[first].tolist() != [1.0]:
         added[START] = first, mdp.initial[first]
-    extra, total = len(added), states + len(added)
-    rows, chances = [row for row, _ in added.values()], [chance for _, chance in added.values()]
+    extra = len(added)
+    total = states + extra
+    rows = [row for row, _ in added.values()]
+    chances = [chance for _, chance in added.values()]
     at = mdp.offsets[:-1][ends]  # where the transitions to the end go
     reward = np.insert(mdp.reward, at, mdp.ending_reward[ends]) + 0.0  # −0 is written as 0
     return CheckerModel(
@@ -121,7 +125,7 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
 
 
 def refuse_several_discounts(mdp: FiniteMDP) -> None:
-    """Refuses discounts that differ: no file holds any, so the reader gives one for all pairs."""
+    """Refuses discounts that differ: files hold none, and readers give one for all pairs."""
     for k, others in arrays.first_where(mdp.discount != mdp.discount[0], "pair"):
         raise InvalidModel(
             f"the discount of {mdp.pairs.pair_name(k)} is {mdp.discount[k]}, that of "
@@ -134,7 +138,7 @@ def refuse_several_discounts(mdp: FiniteMDP) -> None:
 
 
 class Graph(NamedTuple):
-    """The states and choices of a file while they become ours: S, K, T change on the way."""
+    """The states and choices of a file on their way to our model; S, K, T change."""
 
     choice_offsets: IntArray  # [S+1]
     offsets: IntArray  # [K+1]
@@ -158,14 +162,14 @@ class Graph(NamedTuple):
 def from_checker(
     model: CheckerModel, discount: float, initial: str | None, goal: BoolArray | None = None
 ) -> FiniteMDP:
-    """Returns the model without the states that only say where episodes start and end.
+    """Returns our model, without the states that only mark where episodes start and end.
 
-    A state `end` in which nothing happens goes, if every choice that enters it does so surely:
-    these become pairs without successors. Otherwise it stays, with pairs without successors of its
-    own, as do deadlocks. A last state `start` goes, if it is the initial one, never entered again,
-    and has a single choice that earns nothing. `initial` says where episodes start if the file
-    marks several states as initial, see `start_distribution`. States of a `goal` [S] earn nothing
-    and end the episode, what lies behind them goes, and to miss them is worth ∞.
+    A state `end` in which nothing happens is removed, if every choice that enters it does so
+    surely: these become pairs without successors. Otherwise it stays, with pairs without successors
+    of its own, as do deadlocks. A last state `start` is removed, if it is the initial one, never
+    entered again, and has a single choice that earns nothing. `initial` tells where episodes start
+    if the file marks several states as initial, see `start_distribution`. States of a `goal` [S]
+    earn nothing and end the episode, states behind them are removed, and missing them costs ∞.
     """
     graph = with_loops(model)
     source = graph.state
@@ -208,8 +212,9 @@ def from_checker(
 
 
 def reached(graph: Graph, cut: BoolArray, start: BoolArray) -> BoolArray:
-    """Returns the states [S] to which transitions lead that are not cut [T], from some states."""
-    kept, states = ~cut, start.size
+    """Tells which states [S] can be reached from `start` [S] without cut transitions [T]."""
+    kept = ~cut
+    states = start.size
     # From one more place, which leads to all states at the start.
     first = np.flatnonzero(start)
     lengths = np.append(np.bincount(graph.state[kept], minlength=states), first.size)
@@ -220,7 +225,7 @@ def reached(graph: Graph, cut: BoolArray, start: BoolArray) -> BoolArray:
 
 
 def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
-    """Returns where episodes start [S]: in the one initial state, if `initial` is None.
+    """Returns the start distribution [S]: the one initial state, if `initial` is None.
 
     'uniform' starts equally often in all states that the file marks as initial, and a label in all
     states that carry it.
@@ -246,8 +251,9 @@ def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
 
 
 def with_loops(model: CheckerModel) -> Graph:
-    """Returns the choices, each with all that it earns; a state without choices gets a loop."""
-    lengths, sizes = arrays.run_lengths(model.choice_offsets), arrays.run_lengths(model.offsets)
+    """Returns the choices, each with all its rewards; a state without choices gets a loop."""
+    lengths = arrays.run_lengths(model.choice_offsets)
+    sizes = arrays.run_lengths(model.offsets)
     with np.errstate(over="ignore"):  # what is too large is refused by name later
         earned = model.choice_reward + np.repeat(model.state_reward, lengths)
         reward = model.reward + np.repeat(earned, sizes)
@@ -267,7 +273,7 @@ def with_loops(model: CheckerModel) -> Graph:
 
 
 def start_state(model: CheckerModel, graph: Graph, source: IntArray) -> int | None:
-    """Returns the last state, where it is one that `to_checker` added for the start."""
+    """Returns the last state, if `to_checker` has added it for the start; else None."""
     start = model.num_states - 1
     if not (model.initial[start] and model.marked(START)[start]):
         return None
@@ -288,7 +294,7 @@ def idle_states(graph: Graph, source: IntArray) -> BoolArray:
 
 
 def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | None:
-    """Returns the one state that is the end of episodes and nothing else."""
+    """Returns the one state that is only the end of episodes; else None."""
     if np.count_nonzero(candidate) != 1:
         return None
     end = int(np.argmax(candidate))
@@ -298,10 +304,11 @@ def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | Non
 
 
 def drop_states(graph: Graph, over: BoolArray, gone: BoolArray, end: int | None) -> Graph:
-    """Returns the graph without states that go, and transitions into or after the end."""
+    """Returns the graph without the states `gone` and transitions into or after the end."""
     if not (over.any() or gone.any()):
         return graph
-    choice, source = graph.choice, graph.state
+    choice = graph.choice
+    source = graph.state
     ending = graph.successor == (-1 if end is None else end)
     ending_reward = graph.ending_reward.copy()
     ending_reward[choice[ending]] = graph.reward[ending]
@@ -336,7 +343,7 @@ def sort_actions(graph: Graph) -> Graph:
     )
 
 
-# ---- Actions of a model file: what choices are called there, and the numbers that they get here
+# ---- the actions of a model file, and the numbers that they get here --------------------------
 #
 # Our actions are numbered once for the whole model and rise within each state. Checkers number
 # choices state by state and may name them: in any order, only some of them, or several alike.
@@ -370,40 +377,28 @@ def number_actions(actions: Actions, offsets: IntArray) -> Actions:
     labels = tuple(name for name in names if name is not None)
     if len(set(labels)) == len(names) and not arrays.not_rising(code, offsets).any():
         return Actions(code, count, labels)
-    code, texts = distinct_names(code, names, offsets)
-    used, first, place = np.unique(code, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # places of the names that are used, as they appear
-    labels = tuple(texts[name] for name in used[order].tolist())
-    return Actions(np.argsort(order)[place], used.size, labels)
+    table: dict[str, int] = {}  # numbers of the names, as they appear
+    named = [
+        table.setdefault(name, len(table)) for name in distinct_names(code.tolist(), names, offsets)
+    ]
+    return Actions(np.array(named, np.int64), len(table), tuple(table))
 
 
 def distinct_names(
-    code: IntArray, names: Sequence[str | None], offsets: IntArray
-) -> tuple[IntArray, list[str]]:
-    """Returns names that differ within each state: (name of each choice [K], all names).
+    code: Sequence[int], names: Sequence[str | None], offsets: IntArray
+) -> Iterator[str]:
+    """Yields a name for each choice [K]; names differ within each state.
 
     A choice without a name is called after its position, and the second choice of a name ‘go’ in a
     state is called ‘go (2)’.
     """
-    table: dict[str, int] = {}
-    known = [-1 if name is None else table.setdefault(name, len(table)) for name in names]
-    code = np.array(known, np.int64)[code]
-    position = arrays.ranges(0, arrays.run_lengths(offsets))
-    for choice in np.flatnonzero(code < 0).tolist():
-        code[choice] = table.setdefault(str(position[choice]), len(table))
-    while arrays.repeated_in_run(code, offsets).any():
-        before, texts = earlier_in_run(code, offsets), list(table)
-        for choice in np.flatnonzero(before).tolist():
-            name = f"{texts[code[choice]]} ({before[choice] + 1})"
-            code[choice] = table.setdefault(name, len(table))
-    return code, list(table)
-
-
-def earlier_in_run(code: IntArray, offsets: IntArray) -> IntArray:
-    """Counts how often the same number stands earlier in the run [K]."""
-    owner = arrays.run_owners(offsets)
-    order = np.lexsort((code, owner))  # stable: what is equal stays in its order
-    starts = np.flatnonzero(arrays.first_of_equal(code[order], owner[order]))
-    before = np.empty(code.size, np.int64)
-    before[order] = arrays.ranges(0, np.diff(np.append(starts, code.size)))
-    return before
+    for begin, end in pairwise(offsets.tolist()):
+        taken: dict[str, int] = {}  # how often a name was wanted in this state
+        for position, number in enumerate(code[begin:end]):
+            given = names[number]
+            name = str(position) if given is None else given
+            while name in taken:
+                taken[name] += 1
+                name = f"{name} ({taken[name]})"
+            taken[name] = 1
+            yield name

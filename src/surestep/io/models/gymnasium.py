@@ -1,9 +1,8 @@
-"""Tabular Gymnasium environments to finite MDPs.
+"""Turns tabular Gymnasium environments into finite MDPs.
 
 A tabular environment has a table `P[s][a] = [(probability, next state, reward, terminated), …]`
-in which successors may repeat. Whether an episode ends is said by the flag, never by the rows:
-FrozenLake's terminal states loop, but those of CliffWalking and Taxi go on as if nothing had
-happened.
+in which successors may repeat. Only the flag tells whether an episode ends: FrozenLake's terminal
+states loop, but those of CliffWalking and Taxi go on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -25,11 +24,32 @@ from surestep.model.pairs import Pairs
 def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> FiniteMDP:
     """Returns the MDP of a tabular Gymnasium environment (FrozenLake, CliffWalking, Taxi, …).
 
-    States keep their numbers and their values. A terminating transition into a state where nothing
-    happens any more (FrozenLake's goal) ends the episode there; all others (CliffWalking, Taxi) go
-    to one more state, the last, which is the end. The start is the environment's own distribution,
-    unless `initial` (a state or a distribution) is given. The environments of this package give
-    the model that they act in as it is.
+    Parameters
+    ----------
+    env : gymnasium.Env
+        An environment with a table `P`, or one of this package.
+    discount : float
+        The discount of every pair, from 0 to 1.
+    initial : int or array of float [S], optional
+        The state where episodes start, or a distribution; by default that of the environment.
+
+    Returns
+    -------
+    FiniteMDP
+        The model. States keep their numbers and their values. A terminating transition into a
+        state where nothing happens any more (FrozenLake's goal) ends the episode there; all others
+        (CliffWalking, Taxi) lead to one more state, the last, which is the end.
+
+    Raises
+    ------
+    InvalidModel
+        The environment has no table, or one that is malformed.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> surestep.io.from_gymnasium(gymnasium.make("FrozenLake-v1"), discount=0.9).num_states
+    16
     """
     base = getattr(env, "unwrapped", env)
     own = getattr(base, "mdp", None)
@@ -106,13 +126,14 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
             ) from None
         lengths.append(len(choices))
     table_rows = np.array(rows, ROW)
-    offsets, action_of = arrays.offsets_of(np.array(lengths)), np.array(actions, np.int64)
+    offsets = arrays.offsets_of(np.array(lengths))
+    action_of = np.array(actions, np.int64)
     check_rows(table_rows, arrays.run_owners(offsets), action_of, name_of(env))
     return offsets, action_of, table_rows
 
 
 def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
-    """Refuses what is no probability, or no reward: rows of probability 0 never reach the model."""
+    """Refuses rows whose probability or reward is not a number, also those of probability 0."""
 
     def name(row: int) -> str:
         pair = rows["pair"][row]
@@ -123,7 +144,7 @@ def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name:
 
 
 def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> BoolArray:
-    """Returns the states [S] from which every action leads back with reward 0: ends."""
+    """Tells of each state [S] whether every action leads back to it with reward 0."""
     leaves = (rows["successor"] != pair_state[rows["pair"]]) | (rows["reward"] != 0)
     leaving = pair_state[rows["pair"][leaves & (rows["probability"] > 0)]]
     closed: BoolArray = np.bincount(leaving, minlength=num_states) == 0
@@ -153,6 +174,6 @@ def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray)
 
 
 def name_of(env: Any) -> str:
-    """Returns how messages call the environment."""
+    """Returns the name of the environment for messages."""
     spec = getattr(env, "spec", None)
     return str(getattr(spec, "id", None) or type(env).__name__)

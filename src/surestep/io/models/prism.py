@@ -1,4 +1,4 @@
-"""Programs in the PRISM language, built into models by Storm."""
+"""Builds models from programs in the PRISM language, with Storm."""
 
 from __future__ import annotations
 
@@ -36,23 +36,65 @@ def from_prism(
     initial: str | None = None,
     end: str | None = None,
 ) -> FiniteMDP:
-    """Builds the model of a program in the PRISM language, an `mdp` or a `dtmc`; needs stormpy.
+    """Builds the model of a program in the PRISM language; needs stormpy.
 
-    A program without a type is an MDP, as in PRISM.
-    `constants` are those that the program leaves open, as a dict or as text ("N=3,p=0.1").
-    `reward` names the reward structure that counts ('' one without a name); it may be left out if
-    there is only one, or none. `initial` is needed where a program has several initial states:
-    'uniform', or a label. States are labelled with the values of their variables, actions with
-    their names, and the labels of the program stay with the model. Absorbing states without reward
-    that carry the label `end` end the episode. A deadlock earns its state rewards for ever, as in
-    PRISM, which gives it a loop, and ends the episode where there are none. With a label as `end`,
-    totals are those of PRISM's `F "label"`: what is earned before a state with this label, and ∞
-    for what may miss it, which is refused at discount 1.
+    Parameters
+    ----------
+    path : str or Path
+        The program, an `mdp` or a `dtmc`; one without a type is an MDP, as in PRISM.
+    discount : float
+        The discount of every pair, from 0 to 1.
+    constants : dict or str, optional
+        The constants that the program leaves open, such as {"N": 3} or "N=3,p=0.1".
+    reward : str, optional
+        The reward structure that counts ("" for one without a name); needed if there are several.
+    initial : str, optional
+        Where episodes start, if the program has several initial states: "uniform", or a label.
+    end : str, optional
+        A label of states that end the episode. Totals are those of PRISM's `F "label"`: the
+        rewards before such a state, and ∞ if it may be missed, which is refused at discount 1.
+
+    Returns
+    -------
+    FiniteMDP
+        The model. States are labelled with the values of their variables, actions with their
+        names; the labels of the program stay.
+
+    Raises
+    ------
+    FileFailure
+        There is no such file.
+    InvalidModel
+        Storm refuses the program, or a constant, reward structure or label is missing.
+    MissingExtra
+        Stormpy is not installed.
+
+    Notes
+    -----
+    Absorbing states without reward and with the label `end` end the episode. A deadlock earns its
+    state rewards for ever, as in PRISM, and ends the episode if there are none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> program = Path(tempfile.mkdtemp(), "coin.prism")
+    >>> _ = program.write_text('''
+    ...     mdp
+    ...     module coin
+    ...         s : [0..1] init 0;
+    ...         [toss] s=0 -> 0.5 : (s'=0) + 0.5 : (s'=1);
+    ...         [stay] s=1 -> true;
+    ...     endmodule
+    ... ''')
+    >>> surestep.io.from_prism(program, discount=0.9).num_states
+    2
     """
-    file, number = read_path(path), arrays.read_discount(discount)
+    file = read_path(path)
+    number = arrays.read_discount(discount)
     for name, value in {"reward": reward, "initial": initial, "end": end}.items():
         check_setting(name, value, str | None)
-    text = read_whole(file)  # what cannot be read is refused in our own words
+    text = read_whole(file)
     given = read_constants(constants)
     if find_spec("stormpy") is None:
         raise MissingExtra(
@@ -78,7 +120,7 @@ def from_prism(
 
 
 def state_names(file: Path, text: bytes, constants: Constants, reward: str | None) -> Sequence[str]:
-    """Lets Storm build a large program once more, with the values of its variables [S]."""
+    """Returns the values of the variables in each state [S]; Storm builds the program once more."""
     with naming_file(file), temporary_folder() as folder:
         model = built_by_storm(folder, text, constants, reward, named=True)
         return model.state_labels or [*map(str, range(model.num_states))]
@@ -106,7 +148,7 @@ def built_by_storm(
 ) -> CheckerModel:
     """Lets Storm write the model into a folder, and reads it.
 
-    Few states are always named, by the values of their variables; many only if that is asked for.
+    A few states are always named by the values of their variables; many only if `named`.
     """
     (folder / storm.PROGRAM).write_bytes(text)
     request = {"constants": constants, "reward": reward, "named": named}
@@ -122,9 +164,9 @@ def built_by_storm(
     answer = json.loads((folder / storm.ANSWER).read_text())
     if "complaint" in answer:
         raise InvalidModel(answer["complaint"])
-    kind, undefined, structures = answer["kind"], answer["undefined"], answer["structures"]
-    if kind not in storm.KINDS:
-        raise InvalidModel(f"the model is of type {kind!r}, expected 'mdp' or 'dtmc'")
+    undefined = answer["undefined"]
+    if answer["kind"] not in storm.KINDS:
+        raise InvalidModel(f"the model is of type {answer['kind']!r}, expected 'mdp' or 'dtmc'")
     if undefined:
         raise InvalidModel(
             f"no value is given for the constants {', '.join(undefined)}, expected one for each, "
@@ -133,7 +175,7 @@ def built_by_storm(
     if "structure" not in answer:
         raise InvalidModel(
             f"reward is {reward!r}, expected one of the program's reward structures: "
-            f"{', '.join(map(repr, structures)) or 'there are none'}"
+            f"{', '.join(map(repr, answer['structures'])) or 'there are none'}"
         )
     structure = answer["structure"]
     model = read_umb(folder / storm.MODEL, UNNAMED if structure == "" else structure)

@@ -1,8 +1,8 @@
-"""Lets Storm make a UMB archive of a program, in a process of its own.
+"""Lets Storm write a UMB archive of a PRISM program; runs as a script in its own process.
 
-Storm is a library of C++ that ends the process at some mistakes, such as a constant divided by
-zero. This file is run as a script and imports nothing of ours, so that it starts quickly. It reads
-`request.json` in the folder that it is given, and writes `answer.json` there.
+Storm is a C++ library that ends the process at some mistakes, such as a constant divided by zero.
+The script imports nothing of ours, so that it starts quickly. It reads `request.json` in the given
+folder, and writes `answer.json` there.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PROGRAM, REQUEST, ANSWER = "model.prism", "request.json", "answer.json"
-MODEL, NAMES, STATE_REWARDS = "model.umb", "states.json", "state-rewards.bin"
+PROGRAM = "model.prism"
+REQUEST = "request.json"
+ANSWER = "answer.json"
+MODEL = "model.umb"
+NAMES = "states.json"
+STATE_REWARDS = "state-rewards.bin"
 KINDS = ("mdp", "dtmc")
 OUT_OF_BOUNDS = "out_of_bounds"  # Storm's label of the state in which variables leave their range
 LOOP = " [] true -> true; "
-FEW_STATES = 10_000  # states of more are named when somebody asks, which Storm takes long for
+FEW_STATES = 10_000  # more states are named on demand, as Storm takes long for that
 MOST_VALUES = 10**8  # of a variable: Storm would try to hold a state for each
 # Without a type, a program is an MDP (PRISM's manual, "Model Type"); Storm wants to be told.
 UNTYPED = re.compile(r"(\s|//[^\n]*+)*+(module|const|formula|global|label|rewards|init|system)\b")
@@ -28,7 +32,7 @@ COMMENT_OR_END = re.compile(r"//[^\n]*|\b(?P<end>endmodule)\b")
 
 
 def answer_to(folder: Path) -> dict[str, Any]:
-    """Returns what is known of the program; its model is written if nothing stands against it."""
+    """Returns facts about the program; writes its model unless something is missing."""
     import stormpy
     import stormpy.developer
 
@@ -79,12 +83,12 @@ def answer_to(folder: Path) -> dict[str, Any]:
 
 
 def sizes_of(program: Any) -> Iterator[tuple[str, int]]:
-    """Yields the variables with a range, and how many values it has."""
+    """Yields the integer variables and the number of their values."""
     parts = (program.global_integer_variables, *(x.integer_variables for x in program.modules))
-    for each in (variable for part in parts for variable in part):
-        ends = each.lower_bound_expression, each.upper_bound_expression
-        low, high = (end.evaluate_as_int() for end in ends)
-        yield each.name, high - low + 1
+    for variable in (variable for part in parts for variable in part):
+        low = variable.lower_bound_expression.evaluate_as_int()
+        high = variable.upper_bound_expression.evaluate_as_int()
+        yield variable.name, high - low + 1
 
 
 def read_program(storm: Any, path: Path, constants: Any) -> Any:
@@ -96,9 +100,9 @@ def read_program(storm: Any, path: Path, constants: Any) -> Any:
 def build(storm: Any, program: Any, named: bool) -> Any:
     """Builds Storm's model of a program, with its labels, rewards, and if asked, names of states.
 
-    Storm can check what it builds, but allows sums of probabilities no rounding: 0.8 + 0.1 + 0.1
-    is not 1 then. We check sums ourselves, so what is left to ask is whether a variable leaves its
-    range, for which Storm has a state of its own.
+    Storm's own checks allow no rounding in sums of probabilities: 0.8 + 0.1 + 0.1 is not 1 then. We
+    check sums ourselves, so Storm is asked again only whether a variable leaves its range, for
+    which it has a state of its own.
     """
     options = build_options(storm, named)
     options.set_exploration_checks()
@@ -113,7 +117,7 @@ def build(storm: Any, program: Any, named: bool) -> Any:
 
 
 def build_options(storm: Any, named: bool) -> Any:
-    """Returns what Storm is to build besides transitions."""
+    """Returns the options for everything that Storm builds besides transitions."""
     options = storm.BuilderOptions()
     if named:
         options.set_build_state_valuations()
@@ -128,8 +132,8 @@ def state_names(values: Any) -> list[str]:
     # A set without an order; and Storm's own text leaves out what is true.
     variables = sorted(values.get_all_variables(), key=lambda variable: variable.index)
     columns = [
-        [f"{each.name}={str(value).lower()}" for value in values.get_values_states(each)]
-        for each in variables
+        [f"{variable.name}={str(value).lower()}" for value in values.get_values_states(variable)]
+        for variable in variables
     ]
     return [f"({','.join(row)})" for row in zip(*columns, strict=True)]
 
@@ -146,7 +150,7 @@ def lively(text: str) -> str:
 
 
 def main(folder: Path) -> None:
-    """Writes the answer, or what Storm complains about."""
+    """Writes the answer, or the complaint of Storm."""
     try:
         answer = answer_to(folder)
     except Exception as problem:  # Storm's own errors come as RuntimeError and in other classes

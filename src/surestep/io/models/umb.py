@@ -1,9 +1,9 @@
-"""Model files: UMB archives, the unified Markov binary format, a tar file of flat arrays.
+"""Reads and writes models as UMB archives (unified Markov binary): tar files of flat arrays.
 
 `index.json` says how many states, choices and branches (transitions) there are, and of what type
 their values are. Runs are offsets into the next level, `state-to-choices.bin` and
 `choice-to-branches.bin`. A file of runs that is missing means runs of one, a file of values that
-is missing means 0. The format is described at https://github.com/pmc-tools/umb.
+is missing means 0. See https://github.com/pmc-tools/umb for the format.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Labels
 from surestep.model.statements import is_unicode
 
-UMB, EXPLICIT = ".umb", ".tra"
+UMB = ".umb"
 
 
 def read_mdp(
@@ -42,16 +42,43 @@ def read_mdp(
     reward: str | None = None,
     initial: str | None = None,
 ) -> FiniteMDP:
-    """Reads the model in a UMB archive (`.umb`), plain or compressed with gzip or xz.
+    """Reads a model from a UMB archive (`.umb`), plain or compressed with gzip or xz.
 
-    Files hold no discount, so it is given here. An absorbing state without rewards that carries
-    the label `end` is the end of episodes: pairs that lead to it get no successors. A start in
-    several states, which `write_mdp` stores as a state `start`, becomes a distribution again. All
-    other labels of states stay with the model. `reward` names the reward structure that counts; if
-    left out, it is the only one, or the one called 'reward'. `initial` is needed where several
-    states are initial: 'uniform' starts equally often in each, a label in the states that carry it.
+    Parameters
+    ----------
+    path : str or Path
+        The archive.
+    discount : float
+        The discount of every pair, from 0 to 1; files hold none.
+    reward : str, optional
+        The reward structure that counts; by default the only one, or the one called "reward".
+    initial : str, optional
+        Where episodes start, if the file marks several states as initial: "uniform" starts equally
+        often in each of them, and a label in the states that carry it.
+
+    Returns
+    -------
+    FiniteMDP
+        The model. An absorbing state without rewards and with the label `end` becomes the end of
+        episodes, and a state `start`, as `write_mdp` stores it, a distribution. All other labels
+        of states stay.
+
+    Raises
+    ------
+    FileFailure
+        There is no such file, or it cannot be read.
+    InvalidModel
+        The archive is damaged, or holds another kind of model.
+
+    Examples
+    --------
+    >>> surestep.io.read_mdp("model.umb", discount=0.9)
+    Traceback (most recent call last):
+        ...
+    surestep.errors.FileFailure: model.umb cannot be read: No such file or directory
     """
-    file, number = umb_path(path), arrays.read_discount(discount)
+    file = umb_path(path)
+    number = arrays.read_discount(discount)
     check_setting("reward", reward, str | None)
     check_setting("initial", initial, str | None)
     with naming_file(file):
@@ -61,10 +88,33 @@ def read_mdp(
 def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     """Writes a model to a UMB archive (`.umb`), whole or not at all.
 
-    The model must have a single discount, which is not stored. Ends of episodes become one more
-    state, which is absorbing and carries the label `end`. A start in several states becomes one
-    more state `start`, whose only action leads to them; that is a step, so checkers find γ·ρ
-    there. Labels of states are written too.
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model, with one discount for all pairs, which is not stored.
+    path : str or Path
+        The file, which is replaced if it exists.
+
+    Raises
+    ------
+    InvalidModel
+        Discounts differ, or a label cannot be written.
+
+    Notes
+    -----
+    Ends of episodes become one more state, which is absorbing and has the label `end`. A start in
+    several states becomes one more state `start`, whose only action leads to them; that is a step,
+    so checkers find γ·ρ there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> file = Path(tempfile.mkdtemp(), "model.umb")
+    >>> mdp = surestep.FiniteMDP.from_dense([[[0.5, 0.5]], [[0, 0]]], [[1], [0]], discount=0.9)
+    >>> surestep.io.write_mdp(mdp, file)
+    >>> surestep.io.read_mdp(file, discount=0.9) == mdp
+    True
     """
     arrays.expect("mdp", mdp, FiniteMDP)
     file = umb_path(path)
@@ -91,24 +141,17 @@ def write_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
 def umb_path(path: object) -> Path:
     """Returns the path of a UMB archive; any other suffix is refused."""
     file = read_path(path)
-    if file.suffix == EXPLICIT:
-        model = file.with_suffix("")
-        raise InvalidParameter(
-            f"{file} has the suffix {EXPLICIT!r} of PRISM's explicit files, expected {UMB}; PRISM "
-            f"from 4.10 on converts them: prism -importmodel {model}.all -exportmodel {model}{UMB} "
-            "(for those in Storm's dialect see docs/model.md)"
-        )
     if file.suffix != UMB:
         raise InvalidParameter(
             f"{file} has the suffix {file.suffix!r}, expected {UMB} (the PRISM language is read by "
-            "from_prism)"
+            "from_prism; docs/model.md says how to convert explicit files)"
         )
     return file
 
 
 @contextmanager
 def naming_file(path: Path) -> Iterator[None]:
-    """Puts the name of the file before whatever is refused inside."""
+    """Puts the name of the file before the message of an `InvalidModel` raised inside."""
     try:
         yield
     except InvalidModel as refusal:
@@ -124,7 +167,8 @@ REWARD = "reward"  # the reward structure that counts among several, where nobod
 TOOL = "surestep"  # whose files may hold what follows
 # Bytes that the index may have for each byte of a compressed archive, and in any: one of names
 # grows by a factor of 10, and every byte of it may become 30 bytes of Python's lists.
-INDEX_GROWTH, INDEX_ALLOWANCE = 16, 1 << 20
+INDEX_GROWTH = 16
+INDEX_ALLOWANCE = 1 << 20
 
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -169,20 +213,20 @@ class Annotations(Struct, frozen=True):
 
 
 class Maker(Struct, frozen=True):
-    """The program that wrote the archive, and what it left there for itself."""
+    """The program that wrote the archive, and its own parameters."""
 
     tool: Any = None
     parameters: Any = None
 
 
 class OurParameters(Struct, frozen=True, rename="kebab"):
-    """Holds what an archive of ours says besides: Storm refuses files that declare strings."""
+    """The parameters of an archive of ours; they hold labels, as Storm refuses declared strings."""
 
     state_labels: list[str] | None = None
 
 
 class Index(Struct, frozen=True, rename="kebab"):
-    """All of the index that is read here."""
+    """The part of the index that is read here."""
 
     format_version: Annotated[int, Meta(ge=0, le=VERSION)]
     transition_system: System
@@ -191,7 +235,7 @@ class Index(Struct, frozen=True, rename="kebab"):
 
 
 def read_index(archive: Archive) -> Index:
-    """Returns the index of an archive of a version that is known here."""
+    """Reads the index of an archive."""
     most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
     if archive.size(INDEX) > most:
         raise InvalidModel(
@@ -209,7 +253,8 @@ def read_index(archive: Archive) -> Index:
 # ---- reading ----------------------------------------------------------------------------------
 
 
-CHOICES, BRANCHES = "state-to-choices.bin", "choice-to-branches.bin"
+CHOICES = "state-to-choices.bin"
+BRANCHES = "choice-to-branches.bin"
 PROBABILITIES = "branch-to-probability.bin"
 
 
@@ -239,7 +284,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
 
 
 def check_system(archive: Archive, system: System) -> None:
-    """Refuses other models, and sizes that the files do not bear out, before memory is taken."""
+    """Refuses other kinds of models, and sizes that do not match those of the files."""
     if system.time != "discrete" or system.players > 1 or system.observations:
         raise InvalidModel(
             f"the model has {system.time} time, {system.players} players and "
@@ -258,7 +303,7 @@ def check_system(archive: Archive, system: System) -> None:
 def merged_branches(
     offsets: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
 ) -> dict[str, AnyArray]:
-    """Puts the branches of a choice together that lead to the same state: there may be several.
+    """Merges branches of a choice that lead to the same state.
 
     Their probabilities add up, and their rewards average.
     """
@@ -266,13 +311,15 @@ def merged_branches(
         choice = arrays.run_owners(offsets)
         order = np.lexsort((successor, choice))
         first = np.flatnonzero(arrays.first_of_equal(choice[order], successor[order]))
-        kept, chances = order[first], probability[order]
+        kept = order[first]
+        chances = probability[order]
         total = np.add.reduceat(chances, first)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             earned = np.add.reduceat(chances * reward[order], first)
             reward = np.where(total > 0, earned / total, 0.0)
         offsets = arrays.offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1))
-        successor, probability = successor[kept], total
+        successor = successor[kept]
+        probability = total
     return {
         "offsets": offsets,
         "successor": successor,
@@ -282,16 +329,16 @@ def merged_branches(
 
 
 def read_rewards(archive: Archive, index: Index, wanted: str | None) -> dict[str, FloatArray]:
-    """Reads what states, choices and branches earn: all 0 in a model without rewards.
+    """Reads the rewards of states, choices and branches; all are 0 in a model without rewards.
 
-    The structure that counts is the one that is wanted, the only one, or the one called 'reward'.
+    The structure that counts is the one `wanted`, the only one, or the one called 'reward'.
     """
     rewards: dict[str, FloatArray] = {
         level: np.zeros(getattr(index.transition_system, level))
         for level in ("states", "choices", "branches")
     }
     structures = index.annotations.rewards
-    names = {called(identifier, given): identifier for identifier, given in structures.items()}
+    names = {alias_of(identifier, given): identifier for identifier, given in structures.items()}
     if wanted is None and len(names) < 2:
         chosen = [*names.values()]
     else:
@@ -303,7 +350,8 @@ def read_rewards(archive: Archive, index: Index, wanted: str | None) -> dict[str
                 f"{', '.join(map(repr, names)) or 'there are none'}"
             )
     for identifier in chosen:
-        structure, place = structures[identifier], f"annotations/rewards/{identifier}"
+        structure = structures[identifier]
+        place = f"annotations/rewards/{identifier}"
         levels = structure.applies_to
         if structure.probability_type is not None or not set(map(str, levels)) <= set(rewards):
             raise InvalidModel(
@@ -320,15 +368,15 @@ def read_rewards(archive: Archive, index: Index, wanted: str | None) -> dict[str
 # ---- names ------------------------------------------------------------------------------------
 
 
-def called(identifier: str, annotation: Annotation) -> str:
-    """Returns what an annotation is called."""
+def alias_of(identifier: str, annotation: Annotation) -> str:
+    """Returns the alias of an annotation; without one, its identifier."""
     return identifier if annotation.alias is None else annotation.alias
 
 
 def read_labels(archive: Archive, index: Index, states: int) -> dict[str, BoolArray]:
-    """Reads which states the labels mark; labels of choices, branches and nothing are left out."""
+    """Reads the states that each label marks; other labels are left out."""
     places = {
-        called(identifier, label): f"annotations/aps/{identifier}/states/values.bin"
+        alias_of(identifier, label): f"annotations/aps/{identifier}/states/values.bin"
         for identifier, label in index.annotations.aps.items()
         if "states" in label.applies_to
     }
@@ -352,10 +400,11 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
 
 
 def read_state_labels(index: Index, states: int) -> Labels:
-    """Reads what the states are called in a file of our own."""
+    """Reads the labels of states from a file that surestep wrote."""
     if not is_ours(index):
         return None
-    place, given = f"{INDEX}.file-data.parameters", index.file_data.parameters
+    given = index.file_data.parameters
+    place = f"{INDEX}.file-data.parameters"
     labels = converted({} if given is None else given, OurParameters, place, InvalidModel)
     if labels.state_labels is None:
         return None
@@ -369,7 +418,7 @@ def read_state_labels(index: Index, states: int) -> Labels:
 
 
 def is_ours(index: Index) -> bool:
-    """Returns whether we have written the file."""
+    """Tells whether surestep has written the file."""
     return bool(index.file_data.tool == TOOL)
 
 
@@ -394,7 +443,7 @@ def column(archive: Archive, name: str, count: int, dtype: str) -> AnyArray:
 
 
 def expect_size(archive: Archive, name: str, count: int, width: int) -> None:
-    """Refuses a file that does not hold `count` values, before anything of it is read."""
+    """Refuses a file whose size is not that of `count` values."""
     if archive.size(name) != count * width:
         raise InvalidModel(
             f"{name} has {archive.size(name)} bytes, expected {count * width} ({count} × {width})"
@@ -417,7 +466,7 @@ def runs(archive: Archive, name: str, items: int, total: int) -> IntArray:
 
 
 def expect_runs(archive: Archive, name: str, items: int, total: int) -> None:
-    """Refuses a file that does not hold the offsets of `items` runs."""
+    """Refuses a file whose size is not that of the offsets of `items` runs."""
     if name in archive:
         expect_size(archive, name, items + 1, 8)
     elif items != total:
@@ -440,7 +489,8 @@ def strings(archive: Archive, folder: str, count: int) -> list[str] | None:
 # ---- writing: the arrays of a model in a tar file that is not compressed ----------------------
 
 
-DOUBLE, BIT = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
+DOUBLE = {"type": "double", "size": 64}
+BIT = {"type": "bool", "size": 1}
 
 
 def umb_chunks(mdp: FiniteMDP) -> Chunks:
@@ -501,7 +551,7 @@ def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
 
 
 def identifiers(model: CheckerModel) -> dict[str, str]:
-    """Returns what labels go by in names of files: ours by their names, others by numbers."""
+    """Maps the identifier of each label in names of files to the label."""
     return {
         label if label in RESERVED else f"label-{number}": label
         for number, label in enumerate(model.labels)

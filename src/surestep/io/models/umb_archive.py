@@ -1,9 +1,8 @@
-"""The archive around a model: tar, plain or compressed with gzip or xz.
+"""Reads and writes the tar archive of a model, plain or compressed with gzip or xz.
 
-What a header claims is checked against what is there before
-anything is read, and what is compressed may not grow without bounds. Python's `tarfile` reads only
-single headers: on its own it holds headers of any size in memory, and takes a damaged one, or the
-place where a file is cut off, for the end of the archive.
+Sizes are checked against the file before anything is read, and compressed data may not grow without
+bounds. Python's `tarfile` reads single headers only: on its own it holds headers of any size in
+memory, and takes a damaged header, or the place where a file is cut off, for the end.
 """
 
 from __future__ import annotations
@@ -23,13 +22,15 @@ from typing import IO
 from surestep._files import failing_to_read
 from surestep.errors import InvalidModel
 
-GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+GZIP = b"\x1f\x8b"
+XZ = b"\xfd7zXZ\x00"
 BLOCK = tarfile.BLOCKSIZE
 PIECE = 1 << 12  # bytes that are read at a time: gzip makes 4 MB of them at most
 IN_MEMORY = 1 << 20  # bytes; what is unpacked beyond them waits on the disk
 # Bytes that a compressed byte, and any file, may become. Models grow by a factor of 3 to 50, since
 # offsets and successors differ from each other; only a file of little but zeros grows by 1,000.
-GROWTH, ALLOWANCE = 200, 1 << 24
+GROWTH = 200
+ALLOWANCE = 1 << 24
 XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
 MOST_HEADER = 1 << 13  # bytes that say of one file what it is called and how long it is
@@ -62,9 +63,10 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """Opens the archive at a path, of whatever compression; it is closed afterwards."""
+    """Opens an archive, decompressed if need be, and closes it at the end."""
     with failing_to_read(path), path.open("rb") as file:
-        head, stored = file.read(len(XZ)), path.stat().st_size
+        head = file.read(len(XZ))
+        stored = path.stat().st_size
         file.seek(0)
         packed = head.startswith((GZIP, XZ))
         with SpooledTemporaryFile(IN_MEMORY) if packed else nullcontext(file) as content:
@@ -74,7 +76,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
 
 
 def unpack(file: IO[bytes], content: IO[bytes], xz: bool, most: int) -> None:
-    """Writes what gzip or xz has made a file of, if it is `most` bytes at most."""
+    """Decompresses a file into `content`; refuses more than `most` bytes."""
     decoder = (
         lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if xz else zlib.decompressobj(wbits=31)
     )
@@ -97,7 +99,9 @@ def unpack(file: IO[bytes], content: IO[bytes], xz: bool, most: int) -> None:
 def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
     """Lists the regular files of an archive: name → (where it begins, how long it is)."""
     members: dict[str, tuple[int, int]] = {}
-    total, at, said = file.seek(0, io.SEEK_END), 0, dict[str, str]()
+    total = file.seek(0, io.SEEK_END)
+    at = 0
+    said = dict[str, str]()
     try:
         while (block := read_at(file, at, BLOCK)) != bytes(BLOCK):
             header = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
@@ -133,7 +137,7 @@ def read_at(file: IO[bytes], at: int, size: int) -> bytes:
 
 
 def extended(header: tarfile.TarInfo, data: bytes) -> dict[str, str]:
-    """Returns what a header of another header says: a long name, or records of key and value."""
+    """Reads an extended header: a long name, or records of key and value."""
     if len(data) > MOST_HEADER:
         raise InvalidModel(
             f"the headers of a file have more than {MOST_HEADER} bytes, expected a name and a size"
@@ -146,12 +150,13 @@ def extended(header: tarfile.TarInfo, data: bytes) -> dict[str, str]:
         record = PAX_RECORD.fullmatch(data[:length])
         if record is None or len(data) < length or record[2].decode() in records:
             raise ValueError("a record that is none")
-        records[record[2].decode()], data = record[3].decode("utf-8"), data[length:]
+        records[record[2].decode()] = record[3].decode("utf-8")
+        data = data[length:]
     return records
 
 
 def check_member(name: str, kind: bytes, said: Iterable[str], members: Collection[str]) -> None:
-    """Refuses what is no plain file or folder, or has no name, or that of another file."""
+    """Refuses a member that is no plain file or folder, or whose name is empty or taken."""
     holes = any(key.startswith("GNU.sparse.") for key in said)
     if not name.isprintable() or not name:
         raise ValueError("a name that is none, or would break the line of a message")
@@ -165,7 +170,7 @@ def check_member(name: str, kind: bytes, said: Iterable[str], members: Collectio
 
 
 def expect_zeros(what: str, rest: bytes, file: IO[bytes]) -> None:
-    """Refuses anything but zeros behind something: in the `rest` that was read, and in a file."""
+    """Refuses anything but zeros in `rest` and in the rest of a file."""
     while not rest.strip(b"\0"):
         rest = file.read(PIECE)
         if not rest:
