@@ -18,6 +18,9 @@ from environment import INTERPRETERS, SETS, interpreters, lock_of, parts_of
 from line_coverage import lines_of
 from statements import beyond, number_of_statements
 from surestep.cli.main import main
+from surestep.io.counts import file as counts
+from surestep.model import certificate
+from surestep.results import record
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -50,6 +53,13 @@ def test_the_changelog_goes_by_version_newest_first():
     assert released == sorted(set(released), reverse=True)
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds
+
+
+def test_the_page_on_upgrading_names_the_formats_of_this_release():
+    text = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")
+    assert f"version {record.VERSION} of `run.json`" in text
+    assert f"certificates schema version {certificate.SCHEMA_VERSION}" in text
+    assert f"counts version {counts.VERSION} ({counts.READ[0]} is read, too)" in text
 
 
 def test_every_extra_is_tried_by_itself():
