@@ -132,28 +132,7 @@ class Histogram(NamedTuple):
     flags: Sequence[Flag] = ()
 
 
-class Line(NamedTuple):
-    """A line of a chart, and the room of error around it (low and high at each place), if any."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-    tone: Tone = "blue"
-    band: Sequence[tuple[float, float]] = ()
-
-
-class Curve(NamedTuple):
-    """Lines over a logarithmic axis, with a mark at one place and a level across."""
-
-    caption: Caption
-    label: str
-    upwards: str  # what the vertical axis counts, from 0 to `most`
-    most: float
-    lines: Sequence[Line]
-    mark: Flag
-    level: Flag
-
-
-Picture = Bars | Strips | Histogram | Curve
+Picture = Bars | Strips | Histogram
 
 
 # ---- sections -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep.report.pictures import END, FOOT, LEFT, TOP, WIDTH, Axis, svg
-from surestep.sections import Bar, Bars, Caption, Curve, Flag, Histogram, Layer, Line, Strip, Strips
+from surestep.sections import Bar, Bars, Caption, Flag, Histogram, Layer, Strip, Strips
 
 CAPTION = Caption("one", "A title", "What it shows.")
 EXTREMES = st.sampled_from([0.0, 1e-300, -1e-300, 1e300, -1e300, 1.0, 1 + 2e-16, -5.0])
@@ -110,21 +110,6 @@ def test_histograms_stack_their_layers(edges, times, flags):
     for left, top, width, height in found:
         assert LEFT <= left <= left + width <= END + 1
         assert TOP <= top <= top + height <= FOOT + 1.6
-
-
-@given(
-    st.lists(st.tuples(st.floats(1e-300, 1e300), st.floats(0, 100)), max_size=5),
-    st.floats(1e-300, 1e300),
-)
-def test_curves_lie_inside(points, here):
-    line = Line("certified", points, band=[(v / 2, v) for _, v in points])
-    picture = Curve(CAPTION, "episodes", "%", 100.0, [line], Flag(here, "now"), Flag(50.0, "half"))
-    root = drawing(picture)
-    inside(root)
-    for dot, (_, value) in zip(root.iter("circle"), points, strict=True):
-        assert LEFT <= float(dot.get("cx")) <= END
-        height = (FOOT - float(dot.get("cy"))) / (FOOT - TOP)
-        assert height == pytest.approx(value / 104, abs=1e-3)
 
 
 def test_names_are_text_and_are_cut():

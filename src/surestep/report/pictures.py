@@ -1,4 +1,4 @@
-"""Pictures of a page as SVG: bars, ranges, histograms and curves, coloured by the style sheet.
+"""Draws the pictures of a page as SVG: bars, ranges and histograms, coloured by the style sheet.
 
 Each has a title and a description for those who do not see it. Sizes are in units of the drawing,
 which is scaled to the width of the page. Text becomes markup by `Markup.format` alone.
@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from surestep._words import counted, harmless, number, short
 from surestep.results.plots import round_width
-from surestep.sections import Bars, Curve, Flag, Histogram, Picture, Strips
+from surestep.sections import Bars, Flag, Histogram, Picture, Strips
 
 WIDTH, HEIGHT = 680.0, 338.0
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
@@ -203,38 +203,4 @@ def histogram(picture: Histogram) -> tuple[float, Iterable[Markup]]:
     return HEIGHT + above, [moved]
 
 
-def curve(picture: Curve) -> tuple[float, Iterable[Markup]]:
-    """Draws lines with dots over a logarithmic axis, and the room of error around them."""
-    places = [place for line in picture.lines for place, _ in line.points]
-    across = Axis.around(places, LEFT, END, log=True)
-    up = Axis(0.0, picture.most * 1.04, FOOT, TOP)
-    drawn = [*frame(across, up, picture.label, picture.upwards)]
-    for line in picture.lines:
-        seen = [(across.at(place), up.at(value)) for place, value in line.points]
-        edge = [(x, up.at(high)) for (x, _), (_, high) in zip(seen, line.band, strict=False)]
-        edge += [
-            (x, up.at(low)) for (x, _), (low, _) in reversed([*zip(seen, line.band, strict=False)])
-        ]
-        if edge:
-            drawn.append(PATH.format(f"{way(edge)}Z", f"bar band tone-{line.tone}"))
-        drawn.append(PATH.format(way(seen), f"line tone-{line.tone}"))
-        for (left, top), (place, value) in zip(seen, line.points, strict=True):
-            title = TITLE.format(f"{line.name}: {number(value)} at {number(place)}")
-            dot = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4" class="dot tone-{}">{}</circle>')
-            drawn.append(dot.format(left, top, line.tone, title))
-    top = up.at(picture.level.value)
-    drawn.append(PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "level"))
-    drawn.append(TEXT.format(END - 6, top - 7, "note ends halo", picture.level.text))
-    left = across.at(picture.mark.value)
-    drawn.append(PATH.format(f"M{left:.1f} {TOP:g}V{FOOT:g}", "mark"))
-    side = " ends" if left > WIDTH * 0.7 else ""
-    drawn.append(TEXT.format(left, TOP - 6, f"note strong halo{side}", picture.mark.text))
-    return HEIGHT, drawn
-
-
-def way(points: Sequence[tuple[float, float]]) -> str:
-    """Returns the way along points, as a path of SVG."""
-    return "M" + "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
-
-
-DRAWN = {Bars: bars, Strips: strips, Histogram: histogram, Curve: curve}
+DRAWN = {Bars: bars, Strips: strips, Histogram: histogram}

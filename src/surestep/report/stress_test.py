@@ -217,23 +217,18 @@ def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummar
     return show.Table("kinds", "By kind of world and amount of data", columns, rows, sortable=True)
 
 
-def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.Curve:
-    """Returns the share of worlds with a certified gain over the number of episodes."""
-    rates = [(one.size * rehearsal.own_episodes, certified_rate(one)) for one in by_size]
-    stream = rehearsal.own_episodes == 1
-    line = show.Line(
-        "a gain is certified",
-        [(place, 100 * rate.share) for place, rate in rates],
-        band=[(100 * rate.low, 100 * rate.high) for _, rate in rates],
-    )
-    here = "this log" if stream else f"{counted(rehearsal.own_episodes, 'episode')} now"
+def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.Strips:
+    """Returns the share of worlds with a certified gain, for each amount of data."""
+    noun = "times the steps" if rehearsal.own_episodes == 1 else "episodes"
+    strips = []
+    for one in by_size:
+        rate = certified_rate(one)
+        name = f"{number(one.size * rehearsal.own_episodes)} {noun}"
+        strips.append(
+            show.Strip(
+                name, 100 * rate.low, 100 * rate.high, 100 * rate.share, words=percent(rate.share)
+            )
+        )
     text = "Worlds in which a gain is certified with so much data, with 95\u202f% intervals."
-    return show.Curve(
-        show.Caption("power-picture", "How much more data would help", text),
-        "times the steps of the log" if stream else "episodes",
-        "% of the worlds",
-        100.0,
-        [line],
-        show.Flag(float(rehearsal.own_episodes), here),
-        show.Flag(50.0, "half of the worlds"),
-    )
+    caption = show.Caption("power-picture", "How much more data would help", text)
+    return show.Strips(caption, "% of the worlds", strips, [show.Flag(50.0, "half of the worlds")])
