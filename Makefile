@@ -18,10 +18,11 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo docs docs-all test test-browser test-gpu test-all coverage reproduced format lock clean
+.PHONY: help demo docs docs-all test test-browser test-gpu test-all test-versions line-coverage \
+	coverage reproduced format lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 
 demo: | .cache/tmp ## improve the policy behind the example log, into the folder demo
 	@"$(PYTHON)" tools/environment.py demo
@@ -70,6 +71,16 @@ test-all: test ## make test, the slow tests, other machines, and a search for ne
 	"$(PYTHON)" tools/check_wheel.py --extras
 	.venv/bin/python tools/machines.py
 	.venv/bin/pytest -n 2 --dist worksteal -m "not slow" --hypothesis-profile explore tests
+
+test-versions: .cache/lock/bin/uv ## try every verb with the oldest and the newest packages, and each Python that is here
+	@"$(PYTHON)" tools/environment.py demo
+	.venv/bin/python tools/versions.py
+
+line-coverage: | .cache/tmp ## show which lines of src the tests run, into .cache/line-coverage
+	@"$(PYTHON)" tools/environment.py test
+	COVERAGE_FILE=.cache/coverage.data .venv/bin/pytest -n 2 --dist worksteal -q -m "not slow" \
+		--cov src/surestep --cov-report html:.cache/line-coverage --cov-report json:.cache/coverage.json
+	.venv/bin/python tools/line_coverage.py .cache/coverage.json
 
 # The seed of all data: another one makes a fresh run.
 COVERAGE_SEED := 2028

@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
+INTERPRETERS = ("python3.11", "python3.12", "python3.13", "python3.14")
 SETS = ("demo", "test", "cluster")  # each contains the ones before it, in the same versions
 
 
@@ -122,6 +124,22 @@ def pip(environment: Path, *arguments: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def interpreters() -> "dict[str, str]":
+    """Maps each interpreter that runs on this machine to its path, those of pyenv too."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv")))
+    found = {}
+    for name in INTERPRETERS:
+        on_path = shutil.which(name)  # a shim of pyenv is there even if nothing is behind it
+        of_pyenv = sorted(map(str, pyenv.glob(f"versions/*/bin/{name}")))
+        for path in [on_path, *of_pyenv] if on_path else of_pyenv:
+            if (
+                name not in found
+                and subprocess.call([path, "-c", ""], stderr=subprocess.DEVNULL) == 0
+            ):
+                found[name] = path
+    return found
 
 
 def current_origin(packages: str) -> Origin:

@@ -26,7 +26,7 @@ import argparse
 import contextlib
 import difflib
 import hashlib
-import importlib
+import importlib.util
 import io
 import os
 import re
@@ -124,14 +124,9 @@ def in_quick_form(page: str, text: str) -> str:
 
 
 def missing_packages(page: str) -> list[str]:
-    """Returns the packages that the page needs and that cannot be imported."""
-    missing = []
-    for name in marks(page, "needs"):
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            missing.append(name)
-    return missing
+    """Returns the packages that the page needs and that are not installed; none is imported."""
+    needed = [name for name in marks(page, "needs") if name not in sys.modules]
+    return [name for name in needed if importlib.util.find_spec(name) is None]
 
 
 def run_page(page: str, *, quick: bool) -> Iterator[Printed]:

@@ -6,20 +6,18 @@ machine below is this one with less switched on; other interpreters are tried wh
 """
 
 import os
-import shutil
 import subprocess
 import sys
 
 from numpy._core._multiarray_umath import __cpu_dispatch__ as dispatched
 
-from environment import ROOT, VENV
+from environment import ROOT, VENV, interpreters
 
 NUMBERS = (
     "model", "kernels", "bounds", "planning", "transforms", "offpolicy", "certificates",
     "algorithms", "contract", "rehearsal", "paper",
 )  # fmt: skip
 THREADS = ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-INTERPRETERS = ("python3.11", "python3.12", "python3.13", "python3.14")
 WIDE = [name for name in dispatched if "512" in name or name == "X86_V4"]
 MACHINES = {
     "without-avx512": {
@@ -38,11 +36,7 @@ MACHINES = {
 
 
 def main() -> int:
-    others = [
-        name
-        for name in INTERPRETERS
-        if shutil.which(name) and name != f"python3.{sys.version_info.minor}"
-    ]
+    others = [name for name in interpreters() if name != f"python3.{sys.version_info.minor}"]
     known = [*MACHINES, *others]
     wanted = sys.argv[1:] or known
     if unknown := set(wanted) - set(known):
@@ -60,7 +54,7 @@ def passes(name: str) -> bool:
     environment = VENV
     if name not in MACHINES:
         environment = ROOT / ".cache" / "machines" / name
-        hold = [name, ROOT / "tools" / "environment.py", "test", environment]
+        hold = [interpreters()[name], ROOT / "tools" / "environment.py", "test", environment]
         if subprocess.run(hold, check=False).returncode != 0:
             return False
     tests = [ROOT / "tests" / folder for folder in NUMBERS]

@@ -1,4 +1,4 @@
-"""Numbers as a reader sees them: few digits, a true minus sign, one way everywhere."""
+"""Writes numbers and labels for readers: few digits, true minus signs, nothing that is obeyed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Scale:
 
     @property
     def unit(self) -> str:
-        """Returns what is said beside the numbers: nothing, or ' (in 10⁻⁶)'."""
+        """Returns the unit to write beside the numbers: empty, or ' (in 10⁻⁶)'."""
         return f" (in {power_of_ten(self.power)})" if self.power else ""
 
     def number(self, value: float) -> str:
@@ -175,7 +175,7 @@ def counted(many: int, noun: str, plural: str | None = None) -> str:
 
 
 def about(many: int) -> str:
-    """Returns a number of which only the size matters.
+    """Returns a number rounded to two digits, after the word "about".
 
     >>> about(146_779), about(7)
     ('about 150,000', 'about 7')
@@ -221,7 +221,7 @@ HARMLESS = {code: chr(0x2400 + code) for code in range(32)} | {
 
 
 def harmless(text: str, most: int = SHORTENED) -> str:
-    r"""Returns a text from the data: on one line, shortened, and nothing in it is obeyed.
+    r"""Returns a text from the data on one line, shortened, with control characters made visible.
 
     >>> harmless("a\tb"), harmless(""), harmless("abcdef", 4)
     ('a␉b', '(empty)', 'abc…')
@@ -235,10 +235,10 @@ PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def escaped_cell(label: str) -> str:
-    """A label that no spreadsheet takes for a formula.
+    """Returns a label that no spreadsheet takes for a formula.
 
     >>> [escaped_cell(label) for label in ("ward", "-3", "=A1", "'quoted'")]
     ['ward', '-3', "'=A1", "''quoted'"]
     """
-    harmless = not FORMULA.match(label) or PLAIN_NUMBER.fullmatch(label)
-    return label if harmless else f"'{label}"
+    is_plain = not FORMULA.match(label) or PLAIN_NUMBER.fullmatch(label)
+    return label if is_plain else f"'{label}"

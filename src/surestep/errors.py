@@ -1,8 +1,7 @@
-"""The errors that surestep raises: one family, so that `except SurestepError` catches them all.
+"""The errors that surestep raises; `except SurestepError` catches them all.
 
-Their messages tell people what to say instead, in the words of whoever asked: arguments to those
-who call a function, options to those who type a command. Both are given to `said`, and the command
-line says that it is the one who speaks (`speaking_of_options`).
+A message names what was found, what was expected, and what to do. The same message speaks of
+arguments to a caller in Python and of options to a user of the command line (`said`).
 """
 
 from __future__ import annotations
@@ -41,24 +40,21 @@ OF_OPTIONS: ContextVar[bool] = ContextVar("of_options", default=False)
 
 
 def said(argument: str, option: str) -> str:
-    """Returns how something is said: the argument of a function, or the option of a command.
+    """Returns the argument for callers in Python, and the option for the command line.
 
-    What ends up in files that are made again must not be said in two ways.
+    Texts that are saved in files must not depend on this: `verify` makes them again.
     """
     return option if OF_OPTIONS.get() else argument
 
 
 def install(extra: str) -> str:
-    """Returns the end of a message: the command that installs an extra.
-
-    It is for a clone, as long as surestep is on no index.
-    """
+    """Returns the command that installs an extra from a clone: surestep is on no index yet."""
     return f"install it in a clone of surestep with: pip install '.[{extra}]'"
 
 
 @contextmanager
 def speaking_of_options() -> Iterator[None]:
-    """Makes messages speak of options, as long as it lasts."""
+    """Makes messages speak of options inside a `with` block."""
     token = OF_OPTIONS.set(True)
     try:
         yield
@@ -67,10 +63,21 @@ def speaking_of_options() -> Iterator[None]:
 
 
 class SurestepError(Exception):
-    """Something the caller can act on; the message says what, where, and what to do."""
+    """The base class of all errors of surestep, which a caller can act on.
+
+    The message says what was found, where, what was expected, and what to do.
+
+    Examples
+    --------
+    >>> try:
+    ...     surestep.read_log("nowhere.csv")
+    ... except surestep.errors.SurestepError as error:
+    ...     print(type(error).__name__, str(error)[:22])
+    FileFailure nowhere.csv is no file
+    """
 
     def __str__(self) -> str:
-        """Returns the message; one with megabytes of a file in it is shortened in the middle."""
+        """Returns the message; a very long one is shortened in the middle."""
         text = super().__str__()
         return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
 
@@ -118,13 +125,21 @@ class InvalidCertificate(SurestepError):
 class CertificateRefused(SurestepError):
     """A claim that cannot be made about this policy, or not from this data.
 
-    It is raised with a `model.Statement`, or a plug-in's own words and code. `code` is the reason
-    in a word, such as "too-few-visits", without names and numbers of the case: reasons can be told
-    apart and counted. docs/codes.md lists those of the package.
+    Parameters
+    ----------
+    said : Statement or str
+        The reason as a statement of `surestep.model`, or as a sentence.
+    code : str, optional
+        The reason in a word, such as "too-few-visits", without names and numbers of the case. By
+        default the code of the statement. docs/codes.md lists all codes of surestep.
+
+    Examples
+    --------
+    >>> surestep.errors.CertificateRefused("too short", code="too-few-visits").code
+    'too-few-visits'
     """
 
     def __init__(self, said: object, *, code: str | None = None) -> None:
-        """Takes a statement, or the sentence for people and the code for programs."""
         super().__init__(said)
         self.code = code or str(getattr(said, "code", "in-own-words"))
 
@@ -148,14 +163,29 @@ class ResultMismatch(SurestepError):
 class NotConverged(SurestepError):
     """An iteration that ended before its answer was proven good enough.
 
-    Where a tolerance that was asked for cannot be proved, `plan` is the Plan that was reached, or
-    `evaluation` the Evaluation, with the `error_bound` that is proved; else they may be None.
+    Parameters
+    ----------
+    message : str
+        The message.
+    plan : Plan, optional
+        The plan that was reached, with the error bound that is proved for it.
+    evaluation : Evaluation, optional
+        The evaluation that was reached, with its error bound.
+
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense([[[1.0]]], [[1.0]], discount=0.9)
+    >>> try:
+    ...     surestep.optimal(mdp, tolerance=1e-300)
+    ... except surestep.errors.NotConverged as error:
+    ...     print(error.plan.error_bound < 1e-9)
+    True
     """
 
     def __init__(self, message: str, *, plan: Any = None, evaluation: Any = None) -> None:
-        """Takes the sentence for people, and what was reached."""
         super().__init__(message)
-        self.plan, self.evaluation = plan, evaluation
+        self.plan = plan
+        self.evaluation = evaluation
 
 
 class NeverEnds(SurestepError):

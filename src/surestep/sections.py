@@ -1,4 +1,7 @@
-"""Sections: what there is to say, as plain values that a page and a terminal show alike."""
+"""The values a report is made of: sections with sentences, lists, tables and pictures.
+
+A page (`report/page.py`) and a terminal (`report/terminal.py`) show the same sections.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Key(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A line of a list: a sign, what it is about, and what there is to say of it."""
+    """A line of a list: a sign, a title, a text, and a remark in smaller letters."""
 
     title: str
     text: str = ""
@@ -110,7 +113,6 @@ class Strips(NamedTuple):
     label: str
     strips: Sequence[Strip]
     flags: Sequence[Flag] = ()
-    log: bool = False
 
 
 class Layer(NamedTuple):
@@ -132,35 +134,14 @@ class Histogram(NamedTuple):
     flags: Sequence[Flag] = ()
 
 
-class Line(NamedTuple):
-    """A line of a chart, and the room of error around it (low and high at each place), if any."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-    tone: Tone = "blue"
-    band: Sequence[tuple[float, float]] = ()
-
-
-class Curve(NamedTuple):
-    """Lines over a logarithmic axis, with a mark at one place and a level across."""
-
-    caption: Caption
-    label: str
-    upwards: str  # what the vertical axis counts, from 0 to `most`
-    most: float
-    lines: Sequence[Line]
-    mark: Flag
-    level: Flag
-
-
-Picture = Bars | Strips | Histogram | Curve
+Picture = Bars | Strips | Histogram
 
 
 # ---- sections -----------------------------------------------------------------------------------
 
 
 class Section(NamedTuple):
-    """A part of an answer: its title, and what there is to say, to list and to show."""
+    """A part of a report: a title, and sentences, lists, tables and pictures below it."""
 
     name: str  # unique on a page
     title: str

@@ -1,6 +1,5 @@
 """Pictures: what is drawn is in proportion, inside its frame, and finite whatever the values."""
 
-import math
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep.report.pictures import END, FOOT, LEFT, TOP, WIDTH, Axis, svg
-from surestep.sections import Bar, Bars, Caption, Curve, Flag, Histogram, Layer, Line, Strip, Strips
+from surestep.sections import Bar, Bars, Caption, Flag, Histogram, Layer, Strip, Strips
 
 CAPTION = Caption("one", "A title", "What it shows.")
 EXTREMES = st.sampled_from([0.0, 1e-300, -1e-300, 1e300, -1e300, 1.0, 1 + 2e-16, -5.0])
@@ -61,14 +60,13 @@ def test_bars_are_as_high_as_their_values(values):
 @given(
     st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=6),
     st.lists(VALUES, max_size=3),
-    st.booleans(),
 )
-def test_ranges_lie_inside_and_in_order(ranges, flags, log):
+def test_ranges_lie_inside_and_in_order(ranges, flags):
     strips = [
         Strip("name", min(a, b), max(a, b), point, inner=(min(a, b), min(a, b)))
         for a, b, point in ranges
     ]
-    root = drawing(Strips(CAPTION, "gain", strips, [Flag(v, "here") for v in flags], log=log))
+    root = drawing(Strips(CAPTION, "gain", strips, [Flag(v, "here") for v in flags]))
     inside(root)
     outer = boxes(root)[::2]
     for one, (a, b, _) in zip(outer, ranges, strict=True):
@@ -77,9 +75,9 @@ def test_ranges_lie_inside_and_in_order(ranges, flags, log):
             assert one[0] + one[2] <= other[0] + other[2] + 1.1 or max(a, b) > max(c, d)
 
 
-@given(st.lists(VALUES, max_size=5), st.booleans())
-def test_ticks_are_inside_few_and_where_their_numbers_are(values, log):
-    axis = Axis.around(values, LEFT, END, log=log)
+@given(st.lists(VALUES, max_size=5))
+def test_ticks_are_inside_few_and_where_their_numbers_are(values):
+    axis = Axis.around(values, LEFT, END)
     ticks = axis.ticks()
     assert len(ticks) <= 12
     for place, text in ticks:
@@ -88,10 +86,8 @@ def test_ticks_are_inside_few_and_where_their_numbers_are(values, log):
     assert [place for place, _ in ticks] == sorted(place for place, _ in ticks)
     for value in values:
         assert LEFT <= axis.at(value) <= END
-        if not log or value > 0:
-            low, high = (math.log(axis.low), math.log(axis.high)) if log else axis[:2]
-            share = ((math.log(value) if log else value) - low) / (high - low)
-            assert axis.at(value) == pytest.approx(LEFT + share * (END - LEFT), abs=1e-6)
+        share = (value - axis.low) / (axis.high - axis.low)
+        assert axis.at(value) == pytest.approx(LEFT + share * (END - LEFT), abs=1e-6)
 
 
 @given(
@@ -110,21 +106,6 @@ def test_histograms_stack_their_layers(edges, times, flags):
     for left, top, width, height in found:
         assert LEFT <= left <= left + width <= END + 1
         assert TOP <= top <= top + height <= FOOT + 1.6
-
-
-@given(
-    st.lists(st.tuples(st.floats(1e-300, 1e300), st.floats(0, 100)), max_size=5),
-    st.floats(1e-300, 1e300),
-)
-def test_curves_lie_inside(points, here):
-    line = Line("certified", points, band=[(v / 2, v) for _, v in points])
-    picture = Curve(CAPTION, "episodes", "%", 100.0, [line], Flag(here, "now"), Flag(50.0, "half"))
-    root = drawing(picture)
-    inside(root)
-    for dot, (_, value) in zip(root.iter("circle"), points, strict=True):
-        assert LEFT <= float(dot.get("cx")) <= END
-        height = (FOOT - float(dot.get("cy"))) / (FOOT - TOP)
-        assert height == pytest.approx(value / 104, abs=1e-3)
 
 
 def test_names_are_text_and_are_cut():

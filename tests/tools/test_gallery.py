@@ -22,7 +22,7 @@ def _own_marks(tmp_path, monkeypatch):
 
 # Of the others, `make test` reads the text, and `make test-all` and `make docs-all` run the code.
 # README.md and docs/improving.md print the numbers of the pumps too.
-QUICK = ("bandit",)
+QUICK = ("bandit", "clicks")
 
 
 def case(path):
@@ -36,8 +36,8 @@ def test_a_page_says_what_its_code_prints(path, monkeypatch):
     page = path.read_text(encoding="utf-8")
     if "ray" in marks(page, "needs"):
         stand_in(monkeypatch)
-    for package in marks(page, "needs"):
-        pytest.importorskip(package)
+    if missing := gallery.missing_packages(page):
+        pytest.skip(f"needs {', '.join(missing)}")
     with page_folder():
         for run in run_page(page, quick=True):
             assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"

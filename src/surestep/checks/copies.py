@@ -54,7 +54,8 @@ def log_chance(log: DecisionLog) -> FloatArray:
     reward = np.unique(log.reward, return_inverse=True)[1]
     here = np.unique(seen, return_inverse=True)[1]
     steps = np.stack([here, log.action, reward, log.next_state])
-    chance = frequency(np.unique(steps, axis=1, return_inverse=True)[1]) / frequency(here)
+    # NumPy 2.0 returns the numbers of columns in a row of its own: hence ravel.
+    chance = frequency(np.unique(steps, axis=1, return_inverse=True)[1].ravel()) / frequency(here)
     first = log.state[log.episode_offsets[:-1]]
     started: FloatArray = np.log(frequency(first) / log.num_episodes)
     return started + arrays.run_sums(np.log(chance), log.episode_offsets)

@@ -1,4 +1,4 @@
-"""The answer: one line to act on, the number to count on, and what speaks against it."""
+"""Writes the first section of a report: what to do, what to count on, what speaks against it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
-from surestep.report.signals import broken_words, joint_sentence, signals_section, worst_words
+from surestep.report.signals import (
+    DIGITS,
+    amount,
+    at_most,
+    broken_words,
+    joint_sentence,
+    signals_section,
+    worst_words,
+)
 from surestep.results.findings import Evidence, Findings, belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Item, Key, Mood, Section
@@ -28,8 +36,8 @@ STANDINGS = {
     "none": "nothing is claimed",
 }
 PER_EPISODE = "per episode"
+KEEP = "Keep what you do"
 EXPLAIN = "First find out why a check failed"
-DIGITS = 3  # of what readers may count on
 HOW_STOPPED = (STOPPING.code, "stopped-by-clock")
 AT_MOST_TIMES = 3  # the episodes that fold 1 expects: its policy is the one that looked best
 ANY_LOSS = "This log cannot rule out a large loss."
@@ -54,8 +62,9 @@ class Verdict(NamedTuple):
 
 
 def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
-    """Returns the first screen: what to do, what one may count on, and what speaks against it."""
-    claims, record = (findings.certificate, *findings.others), findings.record
+    """Returns the first section of a result; it shows at most `most` changes."""
+    claims = (findings.certificate, *findings.others)
+    record = findings.record
     judged = verdict(
         claims,
         changed=bool(findings.changes),
@@ -69,16 +78,18 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items = opposed(findings)
-    changed = changed_items(findings)[: min(most, 2) if doubted else most]  # doubts come first
     said = HIDDEN if items else nothing_against(record.checks)
-    speaking = Section("against", "What speaks against it", [said], items=items, mood=mood)
-    heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
-    changes = Section("top", heading, [how_many(findings)], items=changed)
-    kept_by = () if findings.table.kept_by is None else findings.table.kept_by
+    parts = [Section("against", "What speaks against it", [said], items=items, mood=mood)]
+    if findings.changes:
+        changed = changed_items(findings)[: min(most, 2) if doubted else most]  # doubts come first
+        heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
+        parts.append(Section("top", heading, [how_many(findings)], items=changed))
     belief = belief_in(claims) if judged.rung == "believed better" else None
     shown = belief or claims[0]
-    within = record.description.get("unsafe", {}).get("within")
-    every = [signals_section(shown, kept_by, within)] if shown.signals else []
+    if shown.signals:
+        kept_by = () if findings.table.kept_by is None else findings.table.kept_by
+        within = record.description.get("unsafe", {}).get("within")
+        parts.insert(0, signals_section(shown, kept_by, within))
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
     further = ["" if enough else COUNTS_ALONE, worst_words(claims[0], record.unit)]
     return Section(
@@ -86,7 +97,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         judged.action,
         [judged.why, *filter(None, further)],
         keys=[least, estimate_key(record, findings.gain)],
-        parts=[*every, speaking, *([changes] if findings.changes else [])],
+        parts=parts,
         mood=judged.mood,
     )
 
@@ -105,26 +116,33 @@ def verdict(
     record: Record | None = None,
     checks: Sequence[Check] = (),
 ) -> Verdict:
-    """Returns what certificates tell a reader to do; the first was named before the data.
+    """Returns the line to act on, and the reason for it.
 
-    `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
-    to come, `fresh` that the policy was made without the data of the certificates, and `named` that
-    the first kind was named before the data: only then it may prove. Where a check failed that
-    speaks against what a proof assumes, that comes first.
+    `changed`: the policy differs from π_b. `awaited`: a stress test is still to come. `fresh`: the
+    policy was made without the data of the certificates. `named`: the first kind of certificate was
+    named before the data, without which it proves nothing. A failed check of an assumption of the
+    claim comes before everything that the claim says.
     """
     checks = checks if record is None else record.checks
-    first, unit = certificates[0], PER_EPISODE if record is None else record.unit
-    told = {"rehearsal": rehearsal, "awaited": awaited, "fresh": fresh, "checks": checks}
-    rung = rung_of(certificates, changed=changed, **told)  # type: ignore[arg-type]
-    keep, claimed = "Keep what you do", claim_sentence(first, unit)
+    first = certificates[0]
+    unit = PER_EPISODE if record is None else record.unit
+    rung = rung_of(
+        certificates,
+        changed=changed,
+        rehearsal=rehearsal,
+        awaited=awaited,
+        fresh=fresh,
+        checks=checks,
+    )
+    claimed = claim_sentence(first, unit)
     if rung == "nothing changed":
         why = "Nothing better was found that the log supports: the new policy is the current one."
-        return Verdict(rung, "plain", keep, why)
+        return Verdict(rung, "plain", KEEP, why)
     if question := asked(checks):
         return Verdict(rung, "bad", "Answer one question first", question)
     if rung.startswith("proved") and not named:
         why = "it was not settled on before: who keeps the best of several has proved nothing."
-        return Verdict("not shown to be better", "caution", keep, f"{claimed} But {why}")
+        return Verdict("not shown to be better", "caution", KEEP, f"{claimed} But {why}")
     belief = belief_in(certificates, fresh=fresh)
     believed = belief if rung == "believed better" else None
     doubts = doubt_words(checks, believed or first)
@@ -141,10 +159,10 @@ def verdict(
         said = belief_words(believed, rehearsal, unit)
         why = " ".join(filter(None, (pilot, said, settling)))
         return Verdict(rung, "caution", "Pilot it", why)
-    said = not_shown(certificates, rehearsal, awaited, fresh, record)
+    said = not_shown(certificates, belief, record, rehearsal=rehearsal, awaited=awaited)
     why = " ".join(filter(None, (doubts, said, settling)))
     mood: Mood = "bad" if is_useless(first, record) else "caution"
-    return Verdict(rung, mood, keep, why)
+    return Verdict(rung, mood, KEEP, why)
 
 
 def doubt_words(checks: Sequence[Check], claim: Certificate) -> str:
@@ -157,16 +175,6 @@ def doubt_words(checks: Sequence[Check], claim: Certificate) -> str:
 def speaks_against(check: Check, claim: Certificate) -> bool:
     """Tells whether a failed check is evidence against something that a claim assumes."""
     return against(check) in {assumption.code for assumption in claim.assumptions}
-
-
-def amount(value: float) -> str:
-    """Returns a bound for readers: of few digits, and rounded down, so that it stays one."""
-    return number(floored(value, DIGITS), DIGITS)
-
-
-def at_most(lower: float) -> str:
-    """Returns the largest loss that a lower bound allows."""
-    return number(0.0 - floored(lower, DIGITS), DIGITS)
 
 
 def is_useless(claim: Certificate, record: Record | None) -> bool:
@@ -186,7 +194,8 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
     """Returns what a certificate says of the difference of both policies."""
     if claim.lower is None:
         return f"There is no guarantee: {' '.join(map(str, claim.notes))}"
-    sure, kind = percent(1 - claim.delta), standing_of(claim)
+    sure = percent(1 - claim.delta)
+    kind = standing_of(claim)
     said = {"proved": f"With {sure} confidence", "posterior": f"With {sure} belief"}
     start = said.get(kind, f"By a claim that {STANDINGS[kind]}")
     if claim.lower > 0:
@@ -207,13 +216,11 @@ def than_estimated(claim: Certificate) -> str:
 def open_question(claim: Certificate, unit: str) -> str:
     """Returns the one question whose answer would make it a proof, and what either answer means."""
     seen = next(said.values for said in claim.assumptions if said.code == WITHIN_SEEN)
-    a, b, c, d = (
-        number(seen[name])  # type: ignore[arg-type]
-        for name in ("running_low", "running_high", "ending_low", "ending_high")
-    )
+    ends = {name: number(value) for name, value in seen.items() if isinstance(value, int | float)}
     return (
-        f"Can one step ever earn less than {a} or more than {b}, or the last step of an episode "
-        f"less than {c} or more than {d}? It never happened in the log. If it cannot happen: "
+        f"Can one step ever earn less than {ends['running_low']} or more than "
+        f"{ends['running_high']}, or the last step of an episode less than {ends['ending_low']} or "
+        f"more than {ends['ending_high']}? It never happened in the log. If it cannot happen: "
         f"declare these ranges (`running` and `ending`); then a gain of at least "
         f"{amount(claim.lower or 0.0)} {unit}{than_estimated(claim)} is proved, with "
         f"{percent(1 - claim.delta)} confidence. If it can: declare wider ones, and repeat the "
@@ -238,13 +245,14 @@ def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) ->
 
 def not_shown(
     claims: Sequence[Certificate],
+    belief: Certificate | None,
+    record: Record | None,
+    *,
     rehearsal: Rehearsal | None,
     awaited: bool,
-    fresh: bool,
-    record: Record | None,
 ) -> str:
-    """Returns why a policy is not shown to be better."""
-    first, belief = claims[0], belief_in(claims, fresh=fresh)
+    """Returns why a policy is not shown to be better; `belief` is a claim to believe in."""
+    first = claims[0]
     unit = PER_EPISODE if record is None else record.unit
     if first.lower is None:
         return claim_sentence(first, unit)
@@ -271,12 +279,14 @@ def not_shown(
 
 def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
     """Returns what would settle it; None where nobody can say, as where it hangs on stops."""
-    claim, found = claims[0], record.estimates
+    claim = claims[0]
+    found = record.estimates
     stops = any(each.assumes(*HOW_STOPPED) for each in claims)
     lost = found.get("held_out_gain", 1.0) <= 0 or bool(claim.signals) or stops
     if "episodes_for_proof" not in found or lost or claim.lower is None:
         return None
-    wanted, there = found["episodes_for_proof"], record.data["episodes"]
+    wanted = found["episodes_for_proof"]
+    there = record.data["episodes"]
     ranges = " Declared `returns` may do with less." if claim.assumes(WITHIN_SEEN) else ""
     if wanted is None:
         return f"More episodes like these alone would not settle it.{ranges}"
@@ -292,7 +302,8 @@ def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
 
 def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | None = None) -> Key:
     """Returns the number that one may count on, with its confidence."""
-    belief, rung = belief_in(claims), judged.rung
+    belief = belief_in(claims)
+    rung = judged.rung
     unit = PER_EPISODE if record is None else record.unit
     claim = belief if rung == "believed better" and belief is not None else claims[0]
     if rung == "nothing changed":
@@ -312,7 +323,8 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
     if rung == "proved within the rewards seen":
         name = "If the answer is no, you may count on"
     if claim.lower <= 0:
-        name, meaning = "At worst", f"{meaning}{within_seen(claim)}"
+        name = "At worst"
+        meaning += within_seen(claim)
     return Key(name, signed(floored(claim.lower, DIGITS), DIGITS), meaning, mood)
 
 
@@ -352,7 +364,8 @@ def opposed(findings: Findings) -> list[Item]:
 
 def lost_item(lost: int, findings: Findings) -> Item:
     """Returns how many cases stopped for an unknown reason, and what they may change."""
-    found, many = findings.record.estimates, findings.data.episodes
+    found = findings.record.estimates
+    many = findings.data.episodes
     of_all = "" if many is None else f" of {many:,}"
     said = f"{lost:,}{of_all} cases stopped for unknown reasons."
     what_if = "What they may change cannot be told without their rows."

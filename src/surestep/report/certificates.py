@@ -1,4 +1,4 @@
-"""Certificates: what each claims, on which standing, and what it assumes."""
+"""Writes the section on certificates: the claim of each, its standing and its assumptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAIN_SETTINGS = {  # that certificates of a kind are told apart by
 
 
 def certificates_section(findings: Findings) -> Section:
-    """Returns every claim about the policy, with its assumptions; the first was named before."""
+    """Returns every claim about the policy, with its assumptions."""
     claims = (findings.certificate, *findings.others)
     names = certificate_names(claims)
     return Section(
@@ -46,7 +46,7 @@ def certificates_section(findings: Findings) -> Section:
 
 
 def of_one(claim: Certificate, name: str, place: int = 1) -> Section:
-    """Returns what a claim assumes, what there is to remark, and what it was computed from."""
+    """Returns the assumptions of a claim, its notes, and its settings and figures."""
     figures = (*claim.parameters.items(), *claim.figures.items())
     return Section(
         f"assumed-{place}",
@@ -72,9 +72,9 @@ def scalar_words(value: object) -> str:
 
 
 def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:
-    """Returns what may be claimed of one of the certificates, of all, and of the best.
+    """Returns the confidence of each certificate, of all together, and of the best one.
 
-    `settled` says that the first was settled on before the data.
+    `settled`: the first kind was settled on before the data.
     """
     made = [claim for claim in claims if claim.lower is not None]
     deltas = [claim.delta for claim in made]
@@ -145,10 +145,8 @@ def claims_table(findings: Findings, claims: Sequence[Certificate], names: Seque
                 Amount(percent(1 - ceiled(1 - share)) if share else "none", share),
             ]
         )
-    columns = [
-        *(Column("Certificate"), Column("Standing")),
-        *numbers("At least: L", "δ", "Of the estimated gain"),
-    ]
+    columns = [Column("Certificate"), Column("Standing")]
+    columns += numbers("At least: L", "δ", "Of the estimated gain")
     span = number(findings.certificate.span)
     caption = f"No two policies can differ by more than {span} here; δ is the chance to be wrong"
     return Table("claims", caption, columns, rows, sortable=True)

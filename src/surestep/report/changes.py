@@ -1,4 +1,4 @@
-"""Changes by situation: those that matter most, and all of them as a table."""
+"""Writes the sections on changes: the ones that matter most, and all of them as a table."""
 
 from __future__ import annotations
 
@@ -24,35 +24,29 @@ class Advice(NamedTuple):
 
     changes: list[StateChange]
     situation: tuple[tuple[str, ...], ...]  # the texts of each column
-
-
-def gain_of(advice: Advice) -> float:
-    """Returns what changes of equal advice have in the estimated gain."""
-    return math.fsum(change.contribution for change in advice.changes)
+    gain: float  # the part of the estimated gain that the changes bring
 
 
 def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Item]:
     """Returns the changes with the largest share in the gain, equal advice shown together.
 
-    What the rows set aside contradict is not among them: that is asked for alone.
+    Changes that the rows set aside contradict are returned alone, with `contradicted`.
     """
     table = findings.table
     items = []
     asked = [c for c in findings.changes if (c.evidence == "contradicted") == contradicted]
-    advised = sorted(together(table, asked), key=lambda advice: -gain_of(advice))
+    advised = sorted(together(table, asked), key=lambda advice: -advice.gain)
     for advice in advised[:MOST_MATTER]:
-        first, many = advice.changes[0], [gaining_action(table, c.state) for c in advice.changes]
-        chose, check = int(table.visits[many].sum()), int(table.held_out_visits[many].sum())
-        seen = f"Seen {chose + check:,} times."
-        if first.evidence is not None:
-            seen = (
-                f"{first.evidence.capitalize()}: seen {chose + check:,} times, {check:,} of them "
-            )
-            seen += "in rows set aside."
-        share = gain_of(advice)
+        evidence = advice.changes[0].evidence
+        gaining = [gaining_action(table, change.state) for change in advice.changes]
+        aside = int(table.held_out_visits[gaining].sum())
+        times = f"{int(table.visits[gaining].sum()) + aside:,} times"
+        seen = f"Seen {times}."
+        if evidence is not None:
+            seen = f"{evidence.capitalize()}: seen {times}, {aside:,} of them in rows set aside."
         if findings.chosen_gain > 0:
-            part = percent(abs(share) / findings.chosen_gain)
-            seen += f" {'Costs' if share < 0 else 'Brings'} {part} of the estimated gain."
+            part = percent(abs(advice.gain) / findings.chosen_gain)
+            seen += f" {'Costs' if advice.gain < 0 else 'Brings'} {part} of the estimated gain."
         columns = zip(table.vocabulary.state_columns, advice.situation, strict=True)
         items.append(
             Item(
@@ -62,46 +56,51 @@ def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Ite
                 ),
                 moves_words(table, [change.state for change in advice.changes]),
                 seen,
-                sign=SIGNS[first.evidence],
-                mood=MOODS.get(first.evidence, "plain"),
+                sign=SIGNS[evidence],
+                mood=MOODS.get(evidence, "plain"),
             )
         )
     return items
 
 
 def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]:
-    """Returns the changes in their order, those of equal advice that differ in one column as one.
+    """Joins changes of equal advice whose situations differ in one column; keeps their order.
 
-    Advice is equal where the new policy is, to the digit, and the rows set aside say the same.
+    Advice is equal if the new policies are the same to the digit, and so is the evidence.
     """
     words = table.vocabulary
 
     def advice(change: StateChange) -> tuple[object, ...]:
         run = slice(*table.pairs.offsets[change.state : change.state + 2].tolist())
-        actions, chances = table.pairs.action[run], table.probability[run]
-        return change.evidence, actions.tobytes(), chances.tobytes()
+        actions = table.pairs.action[run].tobytes()
+        return change.evidence, actions, table.probability[run].tobytes()
 
     kinds = {change.state: advice(change) for change in changes}
-    alike: dict[object, list[StateChange]] = {}
+    groups: dict[object, list[StateChange]] = {}  # those that differ in one column only
     for change in changes:
         name = words.state_name(change.state)
         for i in range(len(name)):
-            key = kinds[change.state], i, name[:i], name[i + 1 :]
-            alike.setdefault(key, []).append(change)
-    shown, taken = list[Advice](), set[int]()
+            key = (kinds[change.state], i, name[:i], name[i + 1 :])
+            groups.setdefault(key, []).append(change)
+    shown: list[Advice] = []
+    taken: set[int] = set()
     for change in changes:
         if change.state in taken:
             continue
         name = words.state_name(change.state)
-        best, column = [change], 0
+        best = [change]
+        column = 0
         for i in range(len(name)):
-            group = alike[kinds[change.state], i, name[:i], name[i + 1 :]]
+            group = groups[kinds[change.state], i, name[:i], name[i + 1 :]]
             free = [one for one in group if one.state not in taken]
-            best, column = (free, i) if len(free) > len(best) else (best, column)
+            if len(free) > len(best):
+                best = free
+                column = i
         taken |= {one.state for one in best}
         texts: list[tuple[str, ...]] = [(text,) for text in name]
         texts[column] = tuple(words.state_name(one.state)[column] for one in best)
-        shown.append(Advice(best, tuple(texts)))
+        gain = math.fsum(one.contribution for one in best)
+        shown.append(Advice(best, tuple(texts), gain))
     return shown
 
 
@@ -115,8 +114,10 @@ def moves_words(table: PolicyTable, states: Sequence[int]) -> str:
     for pair in pairs[: min(changed, MOST_MOVES)].tolist():
         name = ", ".join(map(harmless, table.vocabulary.action_name(int(table.pairs.action[pair]))))
         places = [table.pairs.offsets[state] + pair - first for state in states]
-        before, after = table.behavior[places], float(table.probability[pair])
-        low, high = percent(float(before.min())), percent(float(before.max()))
+        before = table.behavior[places]
+        after = float(table.probability[pair])
+        low = percent(float(before.min()))
+        high = percent(float(before.max()))
         today = f"today {low}" if low == high else f"today between {low} and {high}"
         if after == 1.0:
             return f"always {name} ({today} of the time)"
@@ -129,7 +130,7 @@ def moves_words(table: PolicyTable, states: Sequence[int]) -> str:
 
 def table_section(findings: Findings) -> Section:
     """Returns all situations with what is done there, the changed ones first."""
-    table, decisions = findings.table, findings.table.all_decisions
+    table = findings.table
     shares = Scale.of(change.contribution for change in findings.changes)
     gains = Scale.of(change.advantage for change in findings.changes)
     changes = {change.state: change for change in findings.changes[:MOST_ROWS]}
@@ -150,7 +151,7 @@ def table_section(findings: Findings) -> Section:
                 *table.vocabulary.state_name(state),
                 moves_words(table, [state]),
                 Amount(percent(time), time),
-                Amount(f"{int(decisions[state]):,}", float(decisions[state])),
+                Amount(f"{int(table.all_decisions[state]):,}", float(table.all_decisions[state])),
                 *worth,
             ]
         )

@@ -1,4 +1,4 @@
-"""The data: what the log holds, and what more of it would help."""
+"""Writes the sections on the data: what the log holds, and which data would help most."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def data_section(findings: Findings) -> Section:
 
 
 def chooser(table: PolicyTable) -> str:
-    """Returns what counts towards N∧: the log, or a part of it where the rest judges."""
+    """Names the rows that count towards N∧: the log, or the part of it that chose the policy."""
     return "the part of the log that chose" if table.held_out_visits.any() else "the log"
 
 
 def coverage_words(findings: Findings) -> str:
-    """Returns how many pairs the log knows well."""
+    """Returns how many pairs the log shows often enough to change."""
     pairs, never, trusted = findings.table.coverage
     start = f"Of {counted(pairs, 'pair')} of a situation and an action, the log never shows "
     if trusted is None or findings.n_wedge is None:
@@ -52,22 +52,22 @@ def coverage_words(findings: Findings) -> str:
 
 def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
     """Returns which pairs may be recommended, a sentence a limit; none where all may."""
-    said, coverage = list[str](), table.coverage
+    said: list[str] = []
     if table.allowed is not None:
         allowed = int(table.allowed.sum())
         said.append(
-            f"Limits were set: {allowed:,} of {counted(coverage.pairs, 'pair')} may be "
+            f"Limits were set: {allowed:,} of {counted(table.coverage.pairs, 'pair')} may be "
             "recommended; no other is taken more often than before."
         )
     if parameters.possible == "seen":
         said.append("No action is recommended in a situation where the log does not show it.")
     elif parameters.possible == "listed":
-        said.append(f"Possible pairs were declared: {coverage.pairs:,}.")
+        said.append(f"Possible pairs were declared: {table.coverage.pairs:,}.")
     return said
 
 
 def baseline_words(findings: Findings) -> list[str]:
-    """Returns what the log's own episodes earned; nothing without whole episodes."""
+    """Returns the mean return of the log's own episodes; nothing without whole episodes."""
     earned = findings.record.baseline
     if earned is None:
         return []
@@ -79,8 +79,10 @@ def baseline_words(findings: Findings) -> list[str]:
 
 
 def visits_picture(findings: Findings) -> Bars:
-    """Returns how many pairs have how many visits in what chose the policy."""
-    table, log, n_wedge = findings.table, chooser(findings.table), findings.n_wedge
+    """Returns a picture of pairs by their visits in the rows that chose the policy."""
+    table = findings.table
+    n_wedge = findings.n_wedge
+    log = chooser(table)
     bars = visit_bars(visit_bins(table.visits[table.decided], n_wedge), n_wedge)
     text = f"Pairs of situation and action by how often {log} shows them."
     if n_wedge is not None:
@@ -117,7 +119,8 @@ def log_facts(findings: Findings) -> list[tuple[str, str]]:
 
 def wanted_section(findings: Findings) -> Section:
     """Returns where more data could be worth most."""
-    table, wanted = findings.table, findings.wanted[:MOST_WANTED]
+    table = findings.table
+    wanted = findings.wanted[:MOST_WANTED]
     words = table.vocabulary
     if not wanted:
         reason = "No action that is kept for lack of data looks better than the new policy."
@@ -137,11 +140,13 @@ def wanted_section(findings: Findings) -> Section:
         ]
         for entry in wanted
     ]
-    sentences = [
+    sentence = (
         "These actions look better than the new policy, but were seen too seldom to be trusted. "
         "Try them more often where that is safe. The promise is how much better they look, times "
         "how often one is there."
-    ]
+    )
     caption = f"{len(wanted):,} of {len(findings.wanted):,}, the most promising first"
-    tables = [Table("wanted-pairs", caption, columns, rows, sortable=True)]
-    return Section("wanted", "What data would help most", sentences, tables=tables, folded=True)
+    table_of_pairs = Table("wanted-pairs", caption, columns, rows, sortable=True)
+    return Section(
+        "wanted", "What data would help most", [sentence], tables=[table_of_pairs], folded=True
+    )

@@ -1,4 +1,4 @@
-"""An inspection: what a log holds, what it is too thin for, and which rows look wrong."""
+"""Writes what `surestep inspect` shows: coverage of a log, its limits, and suspicious rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISCOUNTS = (0.9, 0.95, 0.99)  # that many would choose from
 
 
 def inspection_sections(inspection: Inspection, following: str) -> list[show.Section]:
-    """Returns all parts; `following` is the command that one might run next."""
+    """Returns the sections of an inspection; `following` is the command to run next."""
     cautions = [show.Item("", each.says, sign="!", mood="caution") for each in inspection.cautions]
     enough = show.Item(
         "", "Nothing: every state has actions to choose from.", sign="✓", mood="good"
@@ -36,8 +36,9 @@ def inspection_sections(inspection: Inspection, following: str) -> list[show.Sec
 
 def overview(inspection: Inspection) -> show.Section:
     """Returns the size of the log, its columns, and how episodes and rewards are spread."""
-    free, columns = inspection.states_with_choice, inspection.columns
-    failing, many = len(failed(inspection.checks)), len(inspection.suspicions)
+    free = inspection.states_with_choice
+    failing = len(failed(inspection.checks))
+    many = len(inspection.suspicions)
     reached = inspection.states_only_reached
     facts = [
         ("states", f"{inspection.states:,}{f', {reached:,} more only reached' if reached else ''}"),
@@ -52,7 +53,10 @@ def overview(inspection: Inspection) -> show.Section:
         facts.append(("unfinished", stopped))
     if inspection.overlap is not None:
         facts.append(("policy", f"{inspection.overlap.policy}: {fit(inspection.overlap)}"))
-    facts += [(role.replace("_", " "), columns.described(role)) for role in columns.shown]
+    facts += [
+        (role.replace("_", " "), inspection.columns.described(role))
+        for role in inspection.columns.shown
+    ]
     trusted = f"two or more actions with more than {inspection.n_wedge:,} visits"
     takes = f"counting {'refuses' if inspection.refused else 'takes'} the log as it is"
     kinds = counted(many, "kind") if many else "none"
@@ -71,14 +75,14 @@ def overview(inspection: Inspection) -> show.Section:
 
 def spreads(inspection: Inspection) -> list[show.Picture]:
     """Returns how long episodes are, and what rewards there are."""
-    episodes, rewards, pictures = inspection.episodes, inspection.rewards, list[show.Picture]()
+    pictures: list[show.Picture] = []
+    episodes = inspection.episodes
+    rewards = inspection.rewards
     if episodes is not None:
         text = f"{episodes.lowest:,} to {episodes.highest:,} rows, median {episodes.median:,}."
-        caption, layer = (
-            show.Caption("episode-rows", "Rows an episode", text),
-            show.Layer(episodes.histogram),
-        )
-        pictures.append(show.Histogram(caption, "rows", "episode", episodes.edges, [layer]))
+        caption = show.Caption("episode-rows", "Rows an episode", text)
+        layers = [show.Layer(episodes.histogram)]
+        pictures.append(show.Histogram(caption, "rows", "episode", episodes.edges, layers))
     if rewards is not None and len(rewards.bins) > 1:
         many = len(rewards.bins)
         width = (rewards.high - rewards.low) / many
@@ -90,8 +94,9 @@ def spreads(inspection: Inspection) -> list[show.Picture]:
 
 def coverage_section(inspection: Inspection) -> show.Section:
     """Returns how often pairs are visited, and how many states that leaves a choice in."""
-    seen, n_wedge, total = inspection.coverage, inspection.n_wedge, inspection.visits
-    share = percent(seen.visits_trusted / total) if total else "none"
+    seen = inspection.coverage
+    n_wedge = inspection.n_wedge
+    share = percent(seen.visits_trusted / inspection.visits) if inspection.visits else "none"
     states = [
         show.Bar(f"{i:,}", times, "blue" if i > 1 else "orange")
         for i, times in enumerate(inspection.states_by_trusted)
@@ -196,7 +201,7 @@ def ends_words(inspection: Inspection) -> str:
 
 
 def rewards_words(rewards: Rewards) -> str:
-    """Returns '−400 to 300, median 90', and how far outliers lie."""
+    """Returns the range of rewards, such as '−400 to 300, median 90', and their outliers."""
     middle = number(rewards.quartiles[1])
     words = f"{number(rewards.low)} to {number(rewards.high)}, median {middle}"
     beyond = [number(rewards.lowest)] if rewards.lowest < rewards.low else []

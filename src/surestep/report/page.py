@@ -1,4 +1,4 @@
-"""Pages: sections as one HTML file that needs nothing else, always the same.
+"""Writes sections as one HTML page that needs no other file, always the same bytes.
 
 Every text is escaped by Jinja2; the page may use its own style and script, and ask for nothing.
 """
@@ -23,14 +23,18 @@ LINE_LENGTH = 20_000  # letters of a sentence
 def page(title: str, eyebrow: str, sections: Sequence[Section]) -> str:
     """Returns a page of these sections; the first has the heading of the page."""
     template = environment().get_template("templates/page.html")
-    words = {"title": title, "eyebrow": eyebrow, "sections": sections}
-    own = {"style": asset("assets/page.css"), "script": asset("assets/page.js")}
-    return template.render(**words, **own).lstrip()
+    return template.render(
+        title=title,
+        eyebrow=eyebrow,
+        sections=sections,
+        style=asset("assets/page.css"),
+        script=asset("assets/page.js"),
+    ).lstrip()
 
 
 @cache
 def environment() -> Environment:
-    """Returns what renders templates: everything is escaped, and nothing may be missing."""
+    """Returns the environment of Jinja2: it escapes every text, and a missing name is an error."""
     made = Environment(
         loader=FunctionLoader(asset),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""The report on a result, and on a rehearsal: their sections, and their pages."""
+"""Writes the reports on a result and on a rehearsal, as sections and as pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TITLE = "Policy improvement report"
 
 
 def result_sections(findings: Findings) -> list[Section]:
-    """Returns all there is to say of a result; the first is for those who read no further."""
+    """Returns the sections of a result; the first one can be read alone."""
     return [
         answer_section(findings),
         *([table_section(findings)] if findings.changes else []),
@@ -52,7 +52,7 @@ def rehearsal_page(findings: Findings) -> str:
 
 
 def record_section(findings: Findings) -> Section:
-    """Returns all that is needed to make the same result again."""
+    """Returns the command, the files, the settings and the versions that made a result."""
     record = findings.record
     rows = [[file.role, file.name, f"{file.size:,}", file.sha256] for file in record.inputs]
     rows.append(["counts", "what the log counts up to", "", record.counts_sha256])
@@ -97,7 +97,7 @@ def setting_words(value: object) -> str:
 
 
 def words_section() -> Section:
-    """Returns the words that not everybody knows."""
+    """Returns a list of terms with their meanings."""
     lines = asset("assets/words.txt").splitlines()
     facts = [(term, meaning) for term, meaning in (line.split("\t") for line in lines)]
     return Section("words", "Words used here", facts=facts, folded=True)

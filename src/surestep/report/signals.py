@@ -1,4 +1,4 @@
-"""Several signals: a row for each, and what is claimed of all of them at once, in words."""
+"""Writes what is claimed of several signals at once, as a table and in sentences."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ from surestep.certificates.registry import standing_of
 from surestep.model import Certificate, SignalClaim
 from surestep.sections import Column, Section, Table
 
-DIGITS = 3
+DIGITS = 3  # of what readers may count on
 MARKS = {True: "✓", False: "✗"}
+
+
+def amount(value: float) -> str:
+    """Returns a lower bound for readers: of few digits, and rounded down, so that it stays one."""
+    return number(floored(value, DIGITS), DIGITS)
+
+
+def at_most(lower: float) -> str:
+    """Returns the largest loss that a lower bound allows."""
+    return number(0.0 - floored(lower, DIGITS), DIGITS)
 
 
 def signals_section(
@@ -19,8 +29,8 @@ def signals_section(
 ) -> Section:
     """Returns a row for each signal: before, after, what is claimed, and what it has to keep.
 
-    `kept_by` names, pair by pair, whose limits keep it from being taken more often. `within` are
-    the steps within which unsafe states count as reached.
+    `kept_by` names for each pair the signals whose limits keep it from being taken more often.
+    Unsafe states count as reached within the first `within` decisions.
     """
     headings = ("Signal", "Before", "After", "Claimed", "Has to be", "Shown")
     rows = [
@@ -56,16 +66,16 @@ def signals_section(
 
 def worst_words(claim: Certificate, unit: str) -> str:
     """Returns what is claimed of the worst returns; empty where nobody asked."""
-    share, figures = claim.parameters.get("worst_share"), claim.figures
+    share = claim.parameters.get("worst_share")
     if not isinstance(share, float) or share <= 0:
         return ""
-    lower = figures.get("worst_lower")
+    lower = claim.figures.get("worst_lower")
     worst = f"The worst {percent(share)} of episodes"
     if not isinstance(lower, float):
         return f"{worst}: nothing is claimed, as the log is too short for it."
-    said = f"better by at least {number(floored(lower, DIGITS), DIGITS)}"
-    if lower <= 0:
-        said = f"worse by at most {number(0.0 - floored(lower, DIGITS), DIGITS)}"
+    said = (
+        f"better by at least {amount(lower)}" if lower > 0 else f"worse by at most {at_most(lower)}"
+    )
     sure = f"with {percent(1 - claim.delta)} confidence for itself"
     return f"{worst} are {said} {unit} on average, {sure}."
 
@@ -92,13 +102,12 @@ def bound_words(part: SignalClaim) -> str:
     """Returns what is claimed of a signal: 'better by at least 0.02', 'higher by at most 0.1'."""
     if part.lower is None:
         return ""
-    lower = floored(part.lower, DIGITS)
     if part.chance:
         return f"in at most {percent(ceiled(0.0 - part.lower))} of cases"
     better, worse = ("lower", "higher") if part.cost else ("better", "worse")
-    if lower > 0:
-        return f"{better} by at least {number(lower, DIGITS)}"
-    return f"{worse} by at most {number(0.0 - lower, DIGITS)}"
+    if part.lower > 0:
+        return f"{better} by at least {amount(part.lower)}"
+    return f"{worse} by at most {at_most(part.lower)}"
 
 
 def limit_words(part: SignalClaim, *, first: bool) -> str:

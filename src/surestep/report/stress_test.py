@@ -1,4 +1,4 @@
-"""The stress test: how often the claim, and the policy, fail in worlds where the truth is known."""
+"""Writes the section on the stress test: how often claim and policy failed in simulated worlds."""
 
 from __future__ import annotations
 
@@ -38,21 +38,24 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
             f"{duration(findings.no_rehearsal.seconds)} of one core more. {HOW}"
         )
         return show.Section("stress-test", TITLE, sentences, parts=[limits], folded=folded)
-    size, kinds = own_size(rehearsal), counted(len(rehearsal.family), "kind")
+    size = own_size(rehearsal)
+    kinds = counted(len(rehearsal.family), "kind")
     by_kind = {kind: rehearsal.summary(size, kind) for kind in rehearsal.family}
     by_size = [rehearsal.summary(size) for size in rehearsal.sizes]
     worlds = f"There were {counted(rehearsal.member.size, 'world')} of {kinds}{with_data(size)}."
-    more, lower = more_data_words(rehearsal, findings.verdict), findings.certificate.lower
+    more = more_data_words(rehearsal, findings.verdict)
+    lower = findings.certificate.lower
+    pictures: list[show.Picture] = [gains_picture(findings.gain, lower, rehearsal)]
+    if len(by_kind) > 1:
+        pictures.append(kinds_picture(by_kind, flags_of(findings.gain, lower)))
+    if len(by_size) > 1:
+        pictures.append(power_picture(rehearsal, by_size))
     return show.Section(
         "stress-test",
         TITLE,
-        [f"{WHAT} {worlds}", *sentences[1:], *([more] if more else [])],
+        [f"{WHAT} {worlds}", *sentences[1:], *more],
         keys=keys_of(rehearsal, rehearsal.summary(size)),
-        pictures=[
-            gains_picture(findings.gain, lower, rehearsal),
-            *([kinds_picture(by_kind, flags_of(findings.gain, lower))] if len(by_kind) > 1 else []),
-            *([power_picture(rehearsal, by_size)] if len(by_size) > 1 else []),
-        ],
+        pictures=pictures,
         tables=[rates_table(by_kind, by_size)],
         parts=[limits],
         folded=folded,
@@ -61,7 +64,9 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
 
 def keys_of(rehearsal: Rehearsal, summary: SizeSummary) -> list[show.Key]:
     """Returns the three shares to remember, each with its interval."""
-    harmed, violated, certified = summary.harmed, summary.violated, certified_rate(summary)
+    harmed = summary.harmed
+    violated = summary.violated
+    certified = certified_rate(summary)
     refused = summary.refused.happened
     none = f" No claim was made in {refused:,} worlds." if refused else ""
     harm: show.Mood = "bad" if harmed.happened else "good"
@@ -88,7 +93,7 @@ def rate_words(rate: Rate) -> str:
 
 
 def with_data(size: float) -> str:
-    """Returns how much data was collected there, unless it is as much as the log has."""
+    """Returns the amount of data in a world; empty if it is as much as the log has."""
     return "" if size == 1 else f", with {number(size)} times the data"
 
 
@@ -99,12 +104,13 @@ def certified_rate(summary: SizeSummary) -> Rate:
 
 
 def claims_words(rehearsal: Rehearsal) -> list[str]:
-    """Returns what is left of a claim from draws, and how often luck alone claims a gain."""
-    said, calibration = list[str](), rehearsal.calibration
-    if calibration is not None:
-        said.append(calibration_words(calibration, rehearsal.delta))
+    """Returns the outcome of calibration, and how often luck alone claimed a gain."""
+    said = []
+    if rehearsal.calibration is not None:
+        said.append(calibration_words(rehearsal.calibration, rehearsal.delta))
     if rehearsal.luck.size:
-        lucky, bound = int((rehearsal.luck > rehearsal.tolerance).sum()), rehearsal.luck_bound
+        lucky = int((rehearsal.luck > rehearsal.tolerance).sum())
+        bound = rehearsal.luck_bound
         worlds = counted(rehearsal.luck.size, "simulated world")
         up_to = f" Claims up to {number(bound)} may be luck." if lucky and bound else ""
         said.append(
@@ -122,34 +128,37 @@ def worlds_words(worlds: int, sizes: Sequence[float]) -> str:
     return "0, but for those without any benefit" if only_luck else str(worlds)
 
 
-def more_data_words(rehearsal: Rehearsal, rung: Rung) -> str | None:
-    """Returns what it would take to certify a gain in half of the worlds.
+def more_data_words(rehearsal: Rehearsal, rung: Rung) -> list[str]:
+    """Returns how many more data would certify a gain in half of the worlds; maybe nothing.
 
     Worlds take the luck of the log for the truth. So nothing is promised unless other data than
     those that chose the policy make one believe in a gain, nor where one is proved already.
     """
     if rung == "proved better":
-        return None
-    more, largest = rehearsal.more_episodes(), rehearsal.sizes[-1]
+        return []
+    more = rehearsal.more_episodes()
+    largest = rehearsal.sizes[-1]
     if rehearsal.calibration is not None and rehearsal.calibration.rank == 0:
-        return "Calibrated by the stress test, no claim is left, whatever the data."
+        return ["Calibrated by the stress test, no claim is left, whatever the data."]
     if more is None:
         tried = f"{number(largest)} times the data" if largest > 1 else "Data like these"
-        return f"{tried} would not certify a gain in half of the worlds."
+        return [f"{tried} would not certify a gain in half of the worlds."]
     if rung != "believed better":
-        return None
+        return []
     if more > 0:
-        noun = "episode" if rehearsal.own_episodes > 1 else "log as long as this one"
-        plural = "episodes" if rehearsal.own_episodes > 1 else "logs as long as this one"
-        many = noun if more == 1 else plural
-        return f"With {about(more)} more {many} you could probably certify a gain."
+        noun = "episode" if rehearsal.own_episodes > 1 else "log"
+        many = f"{noun}{'' if more == 1 else 's'}"
+        long = "" if rehearsal.own_episodes > 1 else " as long as this one"
+        return [f"With {about(more)} more {many}{long} you could probably certify a gain."]
     rate = certified_rate(rehearsal.summary(own_size(rehearsal)))
-    return f"Data like these certify a gain in {rate.happened:,} of {rate.total:,} worlds."
+    return [f"Data like these certify a gain in {rate.happened:,} of {rate.total:,} worlds."]
 
 
 def calibration_words(calibration: Calibration, delta: float) -> str:
-    """Returns what the worlds leave of a claim from draws."""
-    draws, prior, rank = calibration.draws, calibration.rank_of_prior, calibration.rank
+    """Returns how much of a posterior's claim the simulated worlds leave."""
+    draws = calibration.draws
+    prior = calibration.rank_of_prior
+    rank = calibration.rank
     strictest = f"worlds of the kind “{calibration.strictest}”"
     if rank == 0:
         return f"No claim survives: {strictest} leave nothing of it. Calibrated, it is refused."
@@ -163,7 +172,7 @@ def calibration_words(calibration: Calibration, delta: float) -> str:
 
 
 def found_words(rehearsal: Rehearsal) -> list[str]:
-    """Returns sentences about harm, what is left of a claim from draws, and luck."""
+    """Returns how often the policy did harm, the outcome of calibration, and claims by luck."""
     if rehearsal.worlds == 0:
         return claims_words(rehearsal)
     size = own_size(rehearsal)
@@ -174,7 +183,7 @@ def found_words(rehearsal: Rehearsal) -> list[str]:
 
 
 def no_rehearsal_words(missing: NoRehearsal) -> str:
-    """Returns that there was no stress test, and why."""
+    """Returns a sentence that says why there was no stress test."""
     if missing.why == "to come":
         return "Not yet stress tested: the command that made this result goes on with it."
     why = {
@@ -203,37 +212,32 @@ def kinds_picture(by_kind: Mapping[str, SizeSummary], flags: Sequence[show.Flag]
 
 
 def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummary]) -> show.Table:
-    """Returns how often what happened, in each kind of world and with each amount of data."""
+    """Returns rates of harm, wrong claims and proofs, by kind of world and amount of data."""
     named = {**by_kind, **{f"× {number(one.size)}: {one.episodes:,}": one for one in by_size}}
     rows: list[list[show.Cell]] = []
     for name, one in named.items():
         rates = (one.harmed, one.violated, certified_rate(one))
+        cells = [show.Amount(f"{rate.happened:,} of {rate.total:,}", rate.share) for rate in rates]
         gains = (one.gain_quantiles[0], one.gain_quantiles[2])
-        cells = [(f"{rate.happened:,} of {rate.total:,}", rate.share) for rate in rates]
-        cells += [(signed(gain), gain) for gain in gains]
-        rows.append([name, *(show.Amount(*cell) for cell in cells)])
+        cells += [show.Amount(signed(gain), gain) for gain in gains]
+        rows.append([name, *cells])
     headings = ("Policy worse", "Claim wrong", "Gain certified", "Gain at 5 %", "Median gain")
     columns = [show.Column("Kind of world, or data: episodes"), *show.numbers(*headings)]
     return show.Table("kinds", "By kind of world and amount of data", columns, rows, sortable=True)
 
 
-def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.Curve:
-    """Returns the share of worlds with a certified gain over the number of episodes."""
-    rates = [(one.size * rehearsal.own_episodes, certified_rate(one)) for one in by_size]
-    stream = rehearsal.own_episodes == 1
-    line = show.Line(
-        "a gain is certified",
-        [(place, 100 * rate.share) for place, rate in rates],
-        band=[(100 * rate.low, 100 * rate.high) for _, rate in rates],
-    )
-    here = "this log" if stream else f"{counted(rehearsal.own_episodes, 'episode')} now"
+def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.Strips:
+    """Returns the share of worlds with a certified gain, for each amount of data."""
+    noun = "times the steps" if rehearsal.own_episodes == 1 else "episodes"
+    strips = []
+    for one in by_size:
+        rate = certified_rate(one)
+        name = f"{number(one.size * rehearsal.own_episodes)} {noun}"
+        strips.append(
+            show.Strip(
+                name, 100 * rate.low, 100 * rate.high, 100 * rate.share, words=percent(rate.share)
+            )
+        )
     text = "Worlds in which a gain is certified with so much data, with 95\u202f% intervals."
-    return show.Curve(
-        show.Caption("power-picture", "How much more data would help", text),
-        "times the steps of the log" if stream else "episodes",
-        "% of the worlds",
-        100.0,
-        [line],
-        show.Flag(float(rehearsal.own_episodes), here),
-        show.Flag(50.0, "half of the worlds"),
-    )
+    caption = show.Caption("power-picture", "How much more data would help", text)
+    return show.Strips(caption, "% of the worlds", strips, [show.Flag(50.0, "half of the worlds")])

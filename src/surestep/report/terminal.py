@@ -1,4 +1,4 @@
-"""Sections in a terminal: sentences, lists, tables and small pictures, readable without colour."""
+"""Prints sections in a terminal: sentences, lists, tables and small pictures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def trimmed(lines: Iterable[list[Segment]]) -> Iterator[Segment]:
 
 
 def parts_of(section: Section) -> Iterator[RenderableType]:
-    """Yields all that a section says."""
+    """Yields the parts of a section as rich shows them, in the order of the page."""
     yield from (Text(harmless(sentence, LONG)) for sentence in section.sentences)
     for key in section.keys:
         line = Text(f"{key.name}: ").append(harmless(key.value), style=STYLES[key.mood])
