@@ -46,6 +46,8 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "adaptive": families.adaptive,
     "adaptive/bandit": families.adaptive_bandit,
     "copied": families.copied,
+    "outcome-in-state": families.outcome_in_state,
+    "stops-that-know": families.stops_that_know,
     "coarse": families.coarse,
     "hidden-cause": hidden.hidden_cause,
     "tiger": hidden.tiger,

@@ -162,10 +162,10 @@ def claim_points(cells: Sequence[experiments.CellSummary], request: Request) -> 
 # The hypothetical MDP of the paper's section 6.1.
 SETTING = ProblemSize(states=1, actions=4, delta=0.1, value_bound=1.0, discount=0.95)
 ZETA = 0.1
-METHODS = {  # label, colour, and where the label stands beside the end of the curve
-    "spibb": ("SPIBB", pen.VERMILION, "center"),
-    "2s": ("two-successor", pen.BLUE, "bottom"),
-    "beta": ("β", pen.GREEN, "top"),
+METHODS = {  # the label, the algorithm, and where the label stands beside the end of the curve
+    "spibb": ("SPIBB", "spibb", "center"),
+    "2s": ("two-successor", "spibb-2s", "bottom"),
+    "beta": ("β", "spibb-beta", "top"),
 }
 POINTS_PER_DECADE = 12
 LARGEST_POWER = 7  # |S| up to 10⁷
@@ -202,7 +202,8 @@ def draw_curves(axes: Axes, rows: list[dict[str, int]], methods: list[str]) -> N
     """Draws the curves of the methods over the number of states, each named at its end."""
     sizes = [row["states"] for row in rows]
     for method in methods:
-        label, colour, side = METHODS[method]
+        label, algorithm, side = METHODS[method]
+        colour = pen.colour_of(algorithm)
         visits = [row[method] for row in rows]
         axes.plot(sizes, visits, color=colour)
         axes.annotate(
