@@ -1,6 +1,6 @@
 """Everything that can look wrong in a log: rows by themselves, and rows beside each other.
 
-A row that cannot be used by itself fails one of the `Check`s of its roles. What rows are to each
+A row that cannot be used by itself fails one of the `RowFault`s of its roles. What rows are to each
 other is asked of the table `seen`: the log, read once, columns under names of our own, NULL where
 counting refuses the value. Each finding is an SQL query with a sentence. Inspecting shows what is
 found, with its first places in the files; counting refuses a log for what has something `expected`.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from surestep._arrays import shown
 from surestep._words import counted
 from surestep.errors import InvalidLog
-from surestep.io.logs.roles import FLAGS, Check, LabelCode, RewardSql, RoleSql, Units
+from surestep.io.logs.roles import FLAGS, LabelCode, RewardSql, RoleSql, RowFault, Units
 from surestep.io.logs.tables import Table
 from surestep.io.sql import ROW, as_texts, sql_name
 
@@ -45,7 +45,7 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
     return reward.units(*needs)
 
 
-def passed(table: Table, database: Any, checks: Sequence[Check], *also: str) -> Sequence[Any]:
+def passed(table: Table, database: Any, checks: Sequence[RowFault], *also: str) -> Sequence[Any]:
     """Refuses the first row that fails a check; returns other aggregates of all rows."""
     totals, failed = failures(database, checks, *also)
     for check, times in failed:
@@ -54,8 +54,8 @@ def passed(table: Table, database: Any, checks: Sequence[Check], *also: str) -> 
 
 
 def failures(
-    database: Any, checks: Sequence[Check], *also: str
-) -> tuple[Sequence[Any], list[tuple[Check, int]]]:
+    database: Any, checks: Sequence[RowFault], *also: str
+) -> tuple[Sequence[Any], list[tuple[RowFault, int]]]:
     """Returns other aggregates of all rows, and the checks that some rows fail, with how many."""
     asked = [*also, *(f"count_if({check.condition})" for check in checks)]
     totals = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
@@ -63,7 +63,7 @@ def failures(
     return totals[: len(also)], [(check, times) for check, times in counted if times]
 
 
-def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
+def refusal(table: Table, database: Any, check: RowFault, rows: int) -> InvalidLog:
     """Returns the error for the first of so many rows that fail a check."""
     place, text = first_where(table, database, check.condition, check.column)
     found, hint = "nothing" if text is None else shown(text), check.hint
