@@ -33,16 +33,14 @@ from surestep.errors import InvalidParameter
 from surestep.experiments import (
     Cell,
     CellSummary,
-    Store,
     cell_summaries,
     family_summaries,
-    first_certified,
     read_run,
     refuted,
-    without_size,
 )
 from surestep.experiments.intervals import binomial_interval
-from surestep.experiments.metrics import FAMILY_WISE
+from surestep.experiments.metrics import FAMILY_WISE, first_certified, without_size
+from surestep.experiments.run import Store
 from surestep.experiments.tables import certifier_name, proposal_name, task_name
 from surestep.figures.curves import draw_layout, layout_of
 from surestep.figures.figure import Request, claim_points, draw_run, write_files

@@ -15,6 +15,7 @@ from surestep._names import unknown
 from surestep.bounds import ProblemSize, n_wedge
 from surestep.errors import FileFailure, InvalidParameter, said
 from surestep.experiments.metrics import SHARES, USUAL
+from surestep.experiments.runs import selected
 from surestep.figures.curves import Point, draw_layout, layout_of
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def write_files(figures: Iterable[Files]) -> list[Path]:
 def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
     """Draws the metrics, or the claims, of a run for `path`, and the table beside it."""
     kind = pen.picture_format(path)
-    rows = experiments.selected(run, request.selection)
+    rows = selected(run, request.selection)
     if run.holds_claims:
         points = claim_points(experiments.family_summaries(rows), request)
         table = tables.claim_rows(experiments.cell_summaries(rows))
