@@ -16,10 +16,9 @@ from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPI
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.elimination import Allowed, evaluate_each, room_to_evaluate
 from surestep.kernels.records import EliminationPlan, Models
-from surestep.model.batch import ProblemBatch
+from surestep.model import Problem, ProblemBatch
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
-from surestep.model.problem import Problem
 from surestep.planning.batch import plan_elimination
 from surestep.planning.optimum import TRUST_ALL, best_of_each
 
@@ -67,8 +66,8 @@ def improve_batch(
 ) -> ImprovementBatch:
     """Improves every problem; SPIBB and basic RL on small models run compiled, on all cores.
 
-    The compiled loop takes a `ProblemBatch` and solves each policy exactly. Its policies are those of
-    `improve`, up to ties within rounding.
+    The compiled loop takes a `ProblemBatch` and solves each policy exactly. Its policies are those
+    of `improve`, up to ties within rounding.
 
     Parameters
     ----------

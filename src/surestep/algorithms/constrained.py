@@ -43,9 +43,7 @@ from surestep.algorithms.provable import (
     matrix,
     policy_of,
 )
-from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
+from surestep.model import FiniteMDP, Improvement, Policy, Problem
 from surestep.model.signals import Reach, Signal, stopped
 from surestep.planning.evaluation import evaluate_with_bound, occupancy
 
@@ -59,8 +57,8 @@ NOTHING: Mapping[str, float] = {}
 class Constrained(Provable):
     """The best policy of M̂ by which no further signal gets worse than it may (Altman 1999).
 
-    Pairs with at most `n_wedge` visits keep the probability of π_b. Without further signals, all that
-    differs from `Provable` is N∧.
+    Pairs with at most `n_wedge` visits keep the probability of π_b. Without further signals, all
+    that differs from `Provable` is N∧.
 
     Parameters
     ----------
@@ -128,7 +126,7 @@ class Constrained(Provable):
     def explained(
         self, bounded: Bounded, policy: Policy | None, spare: Mapping[str, float] = NOTHING
     ) -> Improvement:
-        """Returns the improvement by a policy of the program, and which limit keeps which pair back.
+        """Returns the improvement by a policy of the program, and which limit keeps pairs back.
 
         Parameters
         ----------

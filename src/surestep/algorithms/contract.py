@@ -17,11 +17,8 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep.model.counts import Counts
-from surestep.model.mdp import FiniteMDP
+from surestep.model import Counts, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
 from surestep.planning.evaluation import evaluate_with_bound, q_values
 from surestep.planning.proof import TIE_TOLERANCE
 

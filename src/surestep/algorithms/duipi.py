@@ -26,8 +26,7 @@ from surestep.algorithms.contract import (
 from surestep.algorithms.limits import kept
 from surestep.kernels.backup import expected_values
 from surestep.kernels.spibb import UncertainModel, lean_towards_best, uncertain_backup
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
+from surestep.model import Improvement, Policy, Problem
 
 PRIOR = 0.1  # the Dirichlet weight of every successor state
 ROUNDS = 5_000  # the published limit: the policy moves by at most 1/t in round t

@@ -23,9 +23,7 @@ from surestep.algorithms.limits import kept
 from surestep.certificates.episodes import parts_of_log
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.kernels.spibb import move_free_mass
-from surestep.model.log import DecisionLog
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
+from surestep.model import DecisionLog, Improvement, Policy, Problem
 from surestep.offpolicy import (
     ESTIMATORS,
     DoublyRobust,
@@ -36,8 +34,7 @@ from surestep.offpolicy import (
     student_t,
 )
 from surestep.offpolicy.estimators import returns
-from surestep.planning.evaluation import evaluate
-from surestep.planning.iteration import policy_iteration
+from surestep.planning import evaluate, policy_iteration
 from surestep.planning.pruning import Backup
 
 BEHAVIOR_SHARES = tuple(tenth / 10 for tenth in range(10))  # λ of the candidates
@@ -48,8 +45,8 @@ class HCPI(Settings):
     """The best mixture of a greedy policy with π_b, if a test on fresh episodes says it is better.
 
     The first `train_share` of the episodes makes the greedy policy and chooses the mixture
-    (1 − λ)π + λπ_b, λ = 0, 0.1 … 0.9. On the others, the mean difference to π_b's returns must be above
-    0 by a lower bound at level `delta`.
+    (1 − λ)π + λπ_b, λ = 0, 0.1 … 0.9. On the others, the mean difference to π_b's returns must be
+    above 0 by a lower bound at level `delta`.
 
     Parameters
     ----------

@@ -25,8 +25,7 @@ from surestep.algorithms.contract import (
 )
 from surestep.algorithms.limits import kept
 from surestep.algorithms.soft import log_pairs_over
-from surestep.model.mdp import FiniteMDP
-from surestep.model.problem import Improvement, Problem
+from surestep.model import FiniteMDP, Improvement, Problem
 from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import best_value, l1_ball, robust_optimal, worst_value
 
@@ -46,8 +45,8 @@ class PessimisticMBIE(Settings):
 
     References
     ----------
-    Strehl, A., Littman, M. (2008). An analysis of model-based interval estimation; turned to pessimism
-    by Scholl, Dietrich, Otte and Udluft (2022).
+    Strehl, A., Littman, M. (2008). An analysis of model-based interval estimation; turned to
+    pessimism by Scholl, Dietrich, Otte and Udluft (2022).
 
     Examples
     --------
@@ -98,13 +97,13 @@ class RobustMDP(Settings):
 
     Notes
     -----
-    Each pair has an L1 ball of radius(N) = √((2/N) ln(|S||A| 2^|S| / δ)) around its row. Published code
-    returns the policy untested; here the safety test decides.
+    Each pair has an L1 ball of radius(N) = √((2/N) ln(|S||A| 2^|S| / δ)) around its row. Published
+    code returns the policy untested; here the safety test decides.
 
     References
     ----------
-    Petrik, M., Ghavamzadeh, M., Chow, Y. (2016). Safe Policy Improvement by Minimizing Robust Baseline
-    Regret. NIPS.
+    Petrik, M., Ghavamzadeh, M., Chow, Y. (2016). Safe Policy Improvement by Minimizing Robust
+    Baseline Regret. NIPS.
 
     Examples
     --------

@@ -42,9 +42,7 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import Settings
 from surestep.algorithms.contract import Promise, improvement_of
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
+from surestep.model import FiniteMDP, Improvement, Policy, Problem
 from surestep.planning.evaluation import evaluate, occupancy
 
 MOST_PAIRS = 100_000

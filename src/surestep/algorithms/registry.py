@@ -106,7 +106,8 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     Parameters
     ----------
     name : str
-        A name in `ALGORITHMS` or of a plug-in, such as 'spibb', or with settings 'spibb:n_wedge=50'.
+        A name in `ALGORITHMS` or of a plug-in, such as 'spibb', or with settings
+        'spibb:n_wedge=50'.
     **settings : object
         Further settings of the algorithm, by name.
 

@@ -27,8 +27,7 @@ from surestep.bounds import BOUNDS, Bound, Coverage, ProblemSize
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.runs import discounted_returns
 from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily
-from surestep.model.policy import Plan, Policy
-from surestep.model.problem import Improvement, Problem
+from surestep.model import Improvement, Plan, Policy, Problem
 from surestep.planning.evaluation import evaluate, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, GreedyStep, policy_iteration
 from surestep.planning.pruning import Backup
@@ -138,30 +137,30 @@ class SoftSPIBB:
     delta : float
         The chance that the error function fails; 1 by default.
     error : {"hoeffding", "bernstein"} or Bound
-        The error that the estimate of a pair may have, or a bound about rows; "hoeffding" by default.
-        "bernstein" needs the log.
+        The error that the estimate of a pair may have, or a bound about rows; "hoeffding" by
+        default. "bernstein" needs the log.
     step : {"exact", "lower", "approx", "advantage"}
-        "exact", the default, is the best policy within the budget, a linear program per state. "lower"
-        is the same where the budget pays for increases only. "approx" is the published greedy step,
-        guarded so that only better rows replace old ones. "advantage" is "approx" that in each state
-        also gains under q of π_b.
+        "exact", the default, is the best policy within the budget, a linear program per state.
+        "lower" is the same where the budget pays for increases only. "approx" is the published
+        greedy step, guarded so that only better rows replace old ones. "advantage" is "approx" that
+        in each state also gains under q of π_b.
     iterate : bool
-        True, the default, iterates the step; False takes one step from π_b, exact or approx, on its q.
+        True, the default, iterates the step; False takes one step from π_b, exact or approx, on its
+        q.
     behavior_q : {"model", "monte-carlo"}
         q of π_b, for one step and for "advantage": in the estimated MDP, the default, or the mean
         return after each visit, which needs the log.
 
     Notes
     -----
-    Published code approximates the "lower" step. In published code the guard of "approx" sleeps through
-    the first iteration; here π_b itself is guarded.
+    Published code approximates the "lower" step. In published code the guard of "approx" sleeps
+    through the first iteration; here π_b itself is guarded.
 
     References
     ----------
-    Nadjahi, K., Laroche, R., Tachet des Combes, R. (2019). Safe Policy Improvement with Soft Baseline
-    Bootstrapping. ECML PKDD.
-    Scholl, P., Dietrich, F., Otte, C., Udluft, S. (2022). Safe Policy Improvement Approaches and their
-    Limitations.
+    Nadjahi, K., Laroche, R., Tachet des Combes, R. (2019). Safe Policy Improvement with Soft
+    Baseline Bootstrapping. ECML PKDD. Scholl, P., Dietrich, F., Otte, C., Udluft, S. (2022). Safe
+    Policy Improvement Approaches and their Limitations.
 
     Examples
     --------

@@ -24,10 +24,7 @@ from surestep._settings import Delta, Settings
 from surestep.algorithms.contract import NWedge, Promise, improvement_of, tie_of, valued_at_lowest
 from surestep.bounds import Bound, ProblemSize, equivalent_n_wedge, n_wedge
 from surestep.kernels.spibb import fill_by_value, move_free_mass
-from surestep.model.batch import ProblemBatch
-from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Plan
-from surestep.model.problem import Improvement, Problem
+from surestep.model import FiniteMDP, Improvement, Plan, Problem, ProblemBatch
 from surestep.planning.iteration import GreedyStep, policy_iteration
 from surestep.planning.optimum import optimal
 
@@ -174,8 +171,8 @@ class TwoSuccessorSPIBB(ConvertedSPIBB):
 
     References
     ----------
-    Wienhöft, P., Suilen, M., Simão, T., Dubslaff, C., Baier, C., Jansen, N. (2023). More for Less: Safe
-    Policy Improvement With Stronger Performance Guarantees. IJCAI.
+    Wienhöft, P., Suilen, M., Simão, T., Dubslaff, C., Baier, C., Jansen, N. (2023). More for Less:
+    Safe Policy Improvement With Stronger Performance Guarantees. IJCAI.
 
     Examples
     --------
@@ -206,8 +203,8 @@ class BetaSPIBB(ConvertedSPIBB):
 
     References
     ----------
-    Wienhöft, P., Suilen, M., Simão, T., Dubslaff, C., Baier, C., Jansen, N. (2023). More for Less: Safe
-    Policy Improvement With Stronger Performance Guarantees. IJCAI.
+    Wienhöft, P., Suilen, M., Simão, T., Dubslaff, C., Baier, C., Jansen, N. (2023). More for Less:
+    Safe Policy Improvement With Stronger Performance Guarantees. IJCAI.
 
     Examples
     --------
@@ -272,8 +269,8 @@ class BasicRL:
 
     Notes
     -----
-    Unlike in published code, pairs whose values agree up to rounding are ties, and the lowest action
-    wins whatever the linear algebra library did.
+    Unlike in published code, pairs whose values agree up to rounding are ties, and the lowest
+    action wins whatever the linear algebra library did.
 
     Examples
     --------
@@ -319,14 +316,14 @@ class RaMDP(Settings):
 
     Notes
     -----
-    The price of a pair never visited has no limit: it is worth the lower value bound, whatever `unseen`
-    says. Published code differs from itself here: one version prices such a pair with κ/√(10⁻⁵), the
-    other values it min R/(1 − γ).
+    The price of a pair never visited has no limit: it is worth the lower value bound, whatever
+    `unseen` says. Published code differs from itself here: one version prices such a pair with
+    κ/√(10⁻⁵), the other values it min R/(1 − γ).
 
     References
     ----------
-    Petrik, M., Ghavamzadeh, M., Chow, Y. (2016). Safe Policy Improvement by Minimizing Robust Baseline
-    Regret. NIPS.
+    Petrik, M., Ghavamzadeh, M., Chow, Y. (2016). Safe Policy Improvement by Minimizing Robust
+    Baseline Regret. NIPS.
 
     Examples
     --------
@@ -381,8 +378,8 @@ class RMin(Settings):
 
     References
     ----------
-    Brafman, R., Tennenholtz, M. (2002). R-max; turned to pessimism by Scholl, Dietrich, Otte and Udluft
-    (2022).
+    Brafman, R., Tennenholtz, M. (2002). R-max; turned to pessimism by Scholl, Dietrich, Otte and
+    Udluft (2022).
 
     Examples
     --------

@@ -17,11 +17,9 @@ from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep._settings import check_settings
 from surestep.errors import InvalidParameter
-from surestep.model.log import DecisionLog
+from surestep.model import DecisionLog, Policy, Problem
 from surestep.model.mdp import FiniteMDP, spread_initial
 from surestep.model.pairs import Pairs, check_same_pairs
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
 from surestep.planning import evaluate_batch, performance, policy_iteration
 from surestep.planning.iteration import best_actions
 from surestep.sampling import sample_log
@@ -71,8 +69,8 @@ class Truth(arrays.Frozen):
     mdp : FiniteMDP
         The model.
     pair : array of int [K of mdp]
-        The pair of the log whose probability each pair of the model takes. Where a log shows less than
-        the model knows, several pairs of the model are one pair of the log.
+        The pair of the log whose probability each pair of the model takes. Where a log shows less
+        than the model knows, several pairs of the model are one pair of the log.
 
     Examples
     --------
@@ -175,7 +173,8 @@ class Benchmark:
     name : str
         Its name in the registry.
     mdp : FiniteMDP
-        The model, with one discount; where a simulator makes the data, what very many data would show.
+        The model, with one discount; where a simulator makes the data, what very many data would
+        show.
     behavior : Policy
         The behavior policy π_b.
     collector : Policy, optional
@@ -192,7 +191,8 @@ class Benchmark:
     ranges : tuple of tuple of float, optional
         Bounds of single rewards on the way and at ends, as a user would declare them.
     declared : bool
-        False where nobody declares bounds, and claims go by the rewards of the log; True by default.
+        False where nobody declares bounds, and claims go by the rewards of the log; True by
+        default.
     simulator : Simulator, optional
         What makes the data, where that is not the model.
 

@@ -37,10 +37,8 @@ from surestep._arrays import FloatArray, IntArray
 from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, Seed, Share, Truth
 from surestep.environments.hidden import Merged, expected_visits
+from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
 from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
 
 STATES, ACTIONS, SUCCESSORS = 20, 4, 4

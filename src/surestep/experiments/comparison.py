@@ -49,7 +49,7 @@ class Difference(NamedTuple):
     --------
     >>> from surestep.experiments import Difference, Interval
     >>> much = Interval(0.1, 0.05, 0.15)
-    >>> Difference(mean=much, ahead=Interval(0.9, 0.8, 1.0), behind=Interval(0.0, 0.0, 0.1)).mean.low
+    >>> Difference(much, Interval(0.9, 0.8, 1.0), Interval(0.0, 0.0, 0.1)).mean.low
     0.05
     """
 
@@ -134,8 +134,8 @@ def compare_run(
     value : {"performance", "gain", "normalised"}
         The value that the metrics are of; "performance" by default.
     against : str, optional
-        The method that others are compared with, such as "spibb:n_wedge=100"; by default the first of
-        the table.
+        The method that others are compared with, such as "spibb:n_wedge=100"; by default the first
+        of the table.
 
     Returns
     -------
@@ -150,9 +150,12 @@ def compare_run(
     Examples
     --------
     >>> import tempfile
-    >>> from surestep.experiments import Selection, compare_run, make_experiment, read_run, run_experiment
-    >>> plan = make_experiment("small", environments=["bandit"], algorithms=["basic-rl", "spibb:n_wedge=5"],
-    ...                        episodes=[20], repetitions=10, seed=1)
+    >>> from surestep.experiments import Selection, compare_run, make_experiment
+    >>> from surestep.experiments import read_run, run_experiment
+    >>> plan = make_experiment(
+    ...     "small", environments=["bandit"], algorithms=["basic-rl", "spibb:n_wedge=5"],
+    ...     episodes=[20], repetitions=10, seed=1,
+    ... )
     >>> table = run_experiment(plan, tempfile.mkdtemp())
     >>> (comparison,) = compare_run(read_run(table.parent), Selection())
     >>> [one.summary.method.algorithm for one in comparison.methods]

@@ -376,7 +376,7 @@ class Experiment:
                     yield f"{type(spec).__name__.removesuffix('Spec').lower()} {spec.name!r}", thing
 
     def identity(self) -> str:
-        """Returns all that the rows depend on, as text; the number of repetitions is not part of it.
+        """Returns all that the rows depend on but the number of repetitions, as text.
 
         Returns
         -------
@@ -487,11 +487,11 @@ def make_experiment(
     name : str
         The name of the experiment.
     environments : sequence of str, dict, Benchmark or callable
-        The environments. A function returns a Benchmark; if it needs an argument, that is the number of
-        the repetition.
+        The environments. A function returns a Benchmark; if it needs an argument, that is the
+        number of the repetition.
     algorithms : sequence of str, dict or object
-        The algorithms; an object is a frozen dataclass that can improve. A list as a setting stands for
-        one algorithm for each of its values.
+        The algorithms; an object is a frozen dataclass that can improve. A list as a setting stands
+        for one algorithm for each of its values.
     certifiers : sequence of str, dict or object, optional
         The certifiers that judge what the algorithms find.
     episodes : sequence of int

@@ -107,7 +107,8 @@ def cvar_interval(values: FloatArray, tail: float, bounds: tuple[float, float]) 
     Returns
     -------
     Interval
-        An end that needs a bound which is not finite, or that is no more than the bound itself, is NaN.
+        An end that needs a bound which is not finite, or that is no more than the bound itself, is
+        NaN.
 
     Examples
     --------
@@ -167,7 +168,8 @@ def mean_interval(values: FloatArray, bounds: tuple[float, float]) -> Interval:
     Returns
     -------
     Interval
-        An end that needs a bound which is not finite, or that is no more than the bound itself, is NaN.
+        An end that needs a bound which is not finite, or that is no more than the bound itself, is
+        NaN.
 
     Examples
     --------

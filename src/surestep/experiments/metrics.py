@@ -280,7 +280,8 @@ def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]
     columns : dict of array
         The table of a run, column by column.
     metrics : sequence of str
-        Names: mean, better, worse, or cvarP for the mean of the worst P %; by default mean, cvar10 and cvar1.
+        Names: mean, better, worse, or cvarP for the mean of the worst P %; by default mean, cvar10
+        and cvar1.
 
     Returns
     -------
@@ -493,9 +494,9 @@ def cell_summaries(columns: Columns) -> list[CellSummary]:
 def family_summaries(columns: Columns) -> list[CellSummary]:
     """Summarises the claims of each cell, with the MDPs of a family pooled.
 
-    Rates are averages over these MDPs. Their intervals are about that average and for these MDPs only:
-    given the MDPs, repetitions are independent, and counts with unequal chances spread less than a
-    binomial of the same mean (Hoeffding 1956), so the intervals are rather too wide.
+    Rates are averages over these MDPs. Their intervals are about that average and for these MDPs
+    only: given the MDPs, repetitions are independent, and counts with unequal chances spread less
+    than a binomial of the same mean (Hoeffding 1956), so the intervals are rather too wide.
 
     Parameters
     ----------
@@ -565,9 +566,9 @@ def summary_of(cell: Cell, rows: Columns) -> CellSummary:
 def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
     """Returns the cells of a standing whose claims are wrong more often than δ, beyond chance.
 
-    A cell is refuted if the one-sided lower limit of its violation rate, at the level 0.01 divided by
-    the number of these cells, exceeds δ. If all claims are right, that happens to any cell at all with
-    a chance of at most 0.01.
+    A cell is refuted if the one-sided lower limit of its violation rate, at the level 0.01 divided
+    by the number of these cells, exceeds δ. If all claims are right, that happens to any cell at
+    all with a chance of at most 0.01.
 
     Parameters
     ----------

@@ -283,8 +283,8 @@ def run_experiment(
     workers : int
         The number of processes; 1 by default.
     engine : {"local", "ray"}
-        "local", the default, is processes of this machine; "ray" is a cluster, whose machines must see
-        the directory and have the same code.
+        "local", the default, is processes of this machine; "ray" is a cluster, whose machines must
+        see the directory and have the same code.
     address : str, optional
         The address of the cluster.
     keep : bool
@@ -292,7 +292,8 @@ def run_experiment(
     progress : callable, optional
         Called with the number of blocks that are done, and of all.
     outdated : callable, optional
-        Called with the number of blocks that other code or versions made, and of all, if there are any.
+        Called with the number of blocks that other code or versions made, and of all, if there are
+        any.
 
     Returns
     -------
