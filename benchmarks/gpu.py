@@ -44,7 +44,8 @@ from surestep._arrays import FloatArray
 from surestep.algorithms import SPIBB, improve_batch
 from surestep.certificates import Posterior, Stitched, certify_many, training_for
 from surestep.environments import make
-from surestep.experiments import Store, read_experiments, run_experiment
+from surestep.experiments import read_experiments, run_experiment
+from surestep.experiments.run import Store
 from surestep.kernels.devices import PROCESSOR, device_in_use, machine_for
 from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LoggedRewards

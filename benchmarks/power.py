@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep import FiniteMDP, Policy, Problem, certify
-from surestep.algorithms import Limits
+from surestep.algorithms.limits import Limits
 from surestep.certificates import Asked, training_for
 from surestep.description import DEFAULTS
 from surestep.environments import Benchmark, make

@@ -38,7 +38,8 @@ import numpy as np
 
 import surestep
 from surestep import DecisionLog, FiniteMDP, Policy, Problem, certify, performance, sample_log
-from surestep.algorithms import SPIBB, Limits
+from surestep.algorithms import SPIBB
+from surestep.algorithms.limits import Limits
 from surestep.certificates import Asked, Robust, training_for
 from surestep.experiments.intervals import binomial_interval, lower_limit
 from surestep.io.logs.source import given_as

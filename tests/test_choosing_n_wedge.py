@@ -8,7 +8,8 @@ import pytest
 from support.chosen import chosen_spibb
 from support.problems import logged_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
-from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Constrained, Limits, Provable
+from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Constrained, Provable
+from surestep.algorithms.limits import Limits
 from surestep.certificates import (
     APriori,
     Posterior,

@@ -16,7 +16,8 @@ from support.log_tables import write_table
 from support.pump_commands import run_surestep
 from support.toy_extension import Halfway, Hopeful, coin
 from surestep import SurestepError, extensions
-from surestep.algorithms import described, make_algorithm
+from surestep.algorithms import make_algorithm
+from surestep.algorithms.registry import described
 from surestep.certificates import make_certifier
 from surestep.cli.main import main
 from surestep.environments import make

@@ -2,7 +2,8 @@
 
 Also from that of `python tools/verdicts.py`.
 
-python tools/coverage_page.py [RUNS]   RUNS holds the runs by name, by default runs/coverage
+python tools/coverage_page.py [RUNS]     RUNS holds the runs by name, by default runs/coverage
+python tools/coverage_page.py --figures  only draws the figures anew, from the tables that are there
 
 The page has three blocks: the benchmarks of the field, worlds that are hard for claims, and the
 verdicts of results there. Each run has a section with its figure and one line per certifier; its
@@ -13,6 +14,7 @@ import csv
 import itertools
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -29,19 +31,19 @@ from judged_results import (
 from surestep._files import write_together
 from surestep.errors import InvalidParameter
 from surestep.experiments import (
+    Cell,
     CellSummary,
-    Store,
     cell_summaries,
     family_summaries,
-    first_certified,
     read_run,
     refuted,
-    without_size,
 )
 from surestep.experiments.intervals import binomial_interval
-from surestep.experiments.metrics import FAMILY_WISE
+from surestep.experiments.metrics import FAMILY_WISE, first_certified, without_size
+from surestep.experiments.run import Store
 from surestep.experiments.tables import certifier_name, proposal_name, task_name
-from surestep.figures.figure import Request, draw_run, write_files
+from surestep.figures.curves import draw_layout, layout_of
+from surestep.figures.figure import Request, claim_points, draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BENCHMARKS = (
@@ -50,7 +52,7 @@ BENCHMARKS = (
 )  # fmt: skip
 HARD = ("alike", "noisy", "bandit", "rare", "adaptive", "icu-sepsis")
 BROKEN = ("broken", "undeclared")  # an assumption does not hold: shown beside
-BROKEN_FAMILIES = ("coarse", "hidden-cause", "copied")
+BROKEN_FAMILIES = ("coarse", "hidden-cause", "copied", "outcome-in-state", "stops-that-know")
 DELTA = 0.1
 NOT_JUDGED = "An assumption does not hold here. The claims are shown, and not judged."
 CARELESS = (
@@ -97,6 +99,55 @@ def write_coverage_page(
     content = "\n\n".join(parts)
     write_together({page: [f"{before}\n\n{content}\n\n{after}".encode()]})
     return [page, *written]
+
+
+def redraw(folder: Path) -> Iterator[Path]:
+    """Draws each figure of a folder anew from the tables beside it, and yields the pictures."""
+    for table in sorted(folder.glob("*.csv")):
+        cells = pooled_cells(table, folder / "by-size" / table.name)
+        layout = layout_of(claim_points(cells, Request()))
+        picture = table.with_suffix(".svg")
+        picture.write_bytes(draw_layout(layout, "svg", intervals=True, bars=True))
+        yield picture
+
+
+def pooled_cells(every: Path, by_size: Path) -> list[CellSummary]:
+    """Returns the summaries of a run by family, as far as figures show them, from its tables.
+
+    Counts are those of all MDPs together; how tight claims are is in the table by size alone.
+    """
+    tightness = defaultdict(list)
+    for line in read_csv(by_size):
+        tightness[line["task"], line["certifier"], line["episodes"]].append(line["tightness"])
+    groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for line in read_csv(every):
+        groups.setdefault(tuple(line[x] for x in Cell._fields if x != "environment"), []).append(
+            line
+        )
+    cells = []
+    for lines in groups.values():
+        first = lines[0] | {"environment": ""}
+        n_wedge, episodes = float(first["n_wedge"] or "nan"), int(first["episodes"])
+        key = {name: first[name] for name in Cell._fields} | {"n_wedge": n_wedge}
+        numbers = dict.fromkeys(CellSummary._fields, math.nan)
+        many = sum(int(line["repetitions"]) for line in lines)
+        wrong = sum(int(line["violations"]) for line in lines)
+        gains = sum(round(float(line["positive"]) * int(line["repetitions"])) for line in lines)
+        cell = CellSummary(**numbers)._replace(
+            cell=Cell(**key | {"episodes": episodes}),
+            delta=float(first["delta"]),
+            violation=binomial_interval(wrong, many),
+            positive=binomial_interval(gains, many),
+        )
+        names = task_name(cell), certifier_name(cell), first["episodes"]
+        cells.append(cell._replace(tightness=float(tightness[names].pop(0) or "nan")))
+    return cells
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Returns the lines of a table by the names of its columns."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def section(
@@ -343,6 +394,10 @@ def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 if __name__ == "__main__":
+    if "--figures" in sys.argv:
+        for path in redraw(DOCS / "coverage"):
+            print(f"wrote {path}")
+        sys.exit()
     runs = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("runs/coverage")
     for block, names, beside in (("coverage", BENCHMARKS, ()), ("hard", HARD, BROKEN)):
         judged, shown = those_run(runs, names), those_run(runs, beside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +24,28 @@ COLOURS = {
 }  # fmt: skip
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY = COLOURS.values()
 SKY = "#56b4e9"
+OF_METHODS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY)
+# Algorithms and kinds of certificates have one colour each, in all pictures.
+METHODS = {
+    "basic-rl": PURPLE,
+    "spibb": VERMILION,
+    "lower-spibb": VERMILION,
+    "spibb-2s": BLUE,
+    "spibb-beta": GREEN,
+    "ramdp": SKY,
+    "rmin": SKY,
+    "pessimistic-mbie": GREY,
+    "robust-mdp": GREY,
+    "duipi": SKY,
+    "hcpi": PURPLE,
+    "provable": BLUE,
+    "constrained": GREEN,
+    "stitched": BLUE,
+    "posterior": ORANGE,
+    "robust": GREEN,
+    "trajectory": PURPLE,
+    "a-priori": GREY,
+}
 LEVEL: Any = {"color": "black", "linewidth": 0.8, "zorder": 1}  # a line to compare with
 DASHES: Any = {"π_b": "-", "no": "-", "π*": "--", "L": "--"}  # by first words; others are dotted
 STYLE: Any = {
@@ -95,6 +118,13 @@ def picture_class() -> type[Figure]:
                 return rendered(self, "png")
 
     return Picture
+
+
+def colour_of(method: str) -> str:
+    """Returns the colour of an algorithm or a kind of certificate: the same in every picture."""
+    if "soft-spibb" in method:
+        return ORANGE
+    return METHODS.get(method, OF_METHODS[zlib.crc32(method.encode()) % len(OF_METHODS)])
 
 
 def draw_levels(axes: Axes, levels: Mapping[str, float], *, upright: bool = False) -> None:

@@ -24,11 +24,12 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep.algorithms import Algorithm, Constrained, Limited, Limits, is_algorithm
+from surestep.algorithms import Algorithm, Constrained
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.constrained import Bounded
 from surestep.algorithms.contract import improvement_of
-from surestep.algorithms.limits import NO_LIMITS, ROUNDING, limited
+from surestep.algorithms.limits import NO_LIMITS, ROUNDING, Limited, Limits, limited
+from surestep.algorithms.registry import is_algorithm
 from surestep.certificates import CERTIFIERS, Certifier
 from surestep.certificates.certifying import choosing_bounds
 from surestep.certificates.common import Bound

@@ -15,8 +15,9 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray
-from surestep.algorithms import Improver, improve_batch
+from surestep.algorithms import improve_batch
 from surestep.algorithms.batch import is_compiled
+from surestep.algorithms.contract import Improver
 from surestep.certificates import Certifier
 from surestep.certificates.certifying import certify_many
 from surestep.certificates.common import Claim

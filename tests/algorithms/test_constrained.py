@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from support.strategies import problems
 from surestep import Counts, Policy, Problem
-from surestep.algorithms import Constrained, Limited, Limits
+from surestep.algorithms import Constrained
+from surestep.algorithms.limits import Limited, Limits
 from surestep.model.problem import Reach, Signal
 from surestep.model.signals import reaching
 

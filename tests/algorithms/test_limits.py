@@ -15,8 +15,6 @@ from surestep.algorithms import (
     ALGORITHMS,
     SPIBB,
     BasicRL,
-    Limited,
-    Limits,
     Promise,
     Provable,
     RaMDP,
@@ -25,7 +23,7 @@ from surestep.algorithms import (
     improve_batch,
 )
 from surestep.algorithms.contract import improvement_of
-from surestep.algorithms.limits import NO_LIMITS, kept_where, limited
+from surestep.algorithms.limits import NO_LIMITS, Limited, Limits, kept_where, limited
 from surestep.certificates import Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter

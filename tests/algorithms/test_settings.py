@@ -25,12 +25,11 @@ from surestep.algorithms import (
     RobustMDP,
     SoftSPIBB,
     TwoSuccessorSPIBB,
-    described,
     make_algorithm,
 )
 from surestep.algorithms.contract import improvement_of, tie_of
-from surestep.algorithms.registry import algorithm_of, settings_of
-from surestep.bounds.loss import SPIBBBound
+from surestep.algorithms.registry import algorithm_of, described, settings_of
+from surestep.bounds import SPIBBBound
 from surestep.errors import InvalidParameter, ShapeMismatch
 
 NO_NUMBERS = (None, "1", True, math.nan, -1, [1], 1j)

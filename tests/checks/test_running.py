@@ -10,10 +10,10 @@ from scipy.stats import binom
 from support.remembering_worlds import ACTIONS, STATES, remembering_log
 from surestep import DecisionLog, FiniteMDP, Pairs, Policy, sample_log
 from surestep._json import typed
-from surestep.checks import DELTA, Check, check_log, drift, practice_changed, running, shuffling
+from surestep.checks import Check, check_log, drift, practice_changed, running, shuffling
 from surestep.checks.check import GivenLog, GivenPractice, GivenResult
 from surestep.checks.past import check_of
-from surestep.checks.running import LEVEL, check_signals
+from surestep.checks.running import DELTA, LEVEL, check_signals
 from surestep.checks.shuffling import Shuffled
 from surestep.checks.words import title
 from surestep.environments.families import adaptive, coarse

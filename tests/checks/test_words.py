@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.findings import maintenance_findings, with_checks
-from surestep.checks import CHECKS, Check, against, aside, failed, says, summary, title
+from surestep.checks import CHECKS, Check, failed, says, title
 from surestep.checks.check import WHY
+from surestep.checks.words import against, aside, summary
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
 from support.toy_extension import Halfway
 from surestep.algorithms import ALGORITHMS
-from surestep.checks import CHECKS, Check, Kind, failed, says
+from surestep.checks import CHECKS, Check, failed, says
+from surestep.checks.check import Kind
 from surestep.environments.families import bandit
 from surestep.environments.registry import ENVIRONMENTS
 from surestep.experiments import read_experiments, run_experiment

@@ -65,13 +65,15 @@ FACTS = {
     "adaptive": Facts(20, 4, 0.95, 50, "observed", (0, 1), None, None),
     "adaptive/bandit": Facts(3, 10, 0.95, 1, "observed", (0, 1), None, None),
     "copied": Facts(20, 4, 0.95, 50, "observed", (0, 1), None, None),
+    "outcome-in-state": Facts(4, 2, 0.95, 8, "observed", (-10, 20), -0.6 / 0.2305, 0),
+    "stops-that-know": Facts(3, 2, 0.9, 30, "observed", (0, 10), 0.65 / 0.19, 5),
     "coarse": Facts(20, 4, 0.95, 50, "observed", (0, 1), None, None),
     "hidden-cause": Facts(12, 2, 0.99, 200, "observed", (0, 1), None, None),
     "tiger": Facts(7, 3, 0.95, 100, "observed", (-100, 10), None, 10),
     "voicemail": Facts(7, 3, 0.95, 100, "observed", (-20, 5), None, 5),
     "cheese-maze": Facts(35, 4, 0.95, 100, "observed", (-0.2, 1), None, MAZE_SEEN),
 }
-STARTS_BY_CHANCE = ("tiger", "voicemail", "cheese-maze")  # with an observation
+STARTS_BY_CHANCE = ("tiger", "voicemail", "cheese-maze", "outcome-in-state")
 OTHERWISE = {
     "gridworld": {"size": 9},
     "gridworld/uniform-data": {"size": 4},
@@ -93,6 +95,8 @@ OTHERWISE = {
     "adaptive": {"seed": 2, "epsilon": 1},
     "adaptive/bandit": {"arms": 100, "epsilon": 0.1},
     "copied": {"seed": 2, "times": 2},
+    "outcome-in-state": {"deadly": 0},
+    "stops-that-know": {"breaks": 0.5},
     "coarse": {"seed": 2, "group": 2},
     "hidden-cause": {"tilt": 0},
     "tiger": {"memory": 3},

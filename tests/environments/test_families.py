@@ -12,6 +12,7 @@ from surestep import DecisionLog, Policy, optimal, performance
 from surestep.environments import make
 from surestep.environments.families import LAWS
 from surestep.environments.hidden import expected_visits
+from surestep.model.log import UNKNOWN
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -312,3 +313,38 @@ def test_a_copied_log_has_every_episode_several_times():
     assert np.array_equal(first.reward, again.reward)
     assert np.array_equal(first.pair, again.pair)
     assert np.array_equal(np.diff(offsets)[:4], np.diff(offsets)[4:8])
+
+
+def test_an_outcome_in_the_state_makes_a_deadly_drug_look_harmless():
+    ward = make("outcome-in-state")
+    log = ward.sample(500, 1)
+    last = log.episode_offsets[1:] - 1
+    assert set(log.state[last]) == {0, 1, 2}  # in care after eight weeks, died, discharged
+    assert not np.delete(log.state, last).any()
+    assert set(log.action[log.state == 1]) == {1}  # only the drug kills
+    seen = log.counts().visits
+    drug = np.ones(ward.mdp.num_pairs)
+    drug[0::2] = 0.0
+    said = performance(ward.mdp, Policy(ward.mdp.pairs, drug)) - performance(
+        ward.mdp, ward.behavior
+    )
+    true = ward.truth.worth(np.stack([drug, ward.behavior.probability]))
+    assert said > 1
+    assert true[0] - true[1] < -1
+    assert seen[2] == 0  # nobody died without it
+
+
+def test_recording_that_stops_when_machines_break_hides_that_they_do():
+    machines = make("stops-that-know")
+    log = machines.sample(500, 1)
+    last = log.episode_offsets[1:] - 1
+    cut = log.next_state[last] == UNKNOWN
+    assert not log.terminated.any()
+    assert set(log.action[last[cut]]) == {1}  # machines that run
+    assert set(np.diff(log.episode_offsets)[~cut]) == {30}
+    run = np.tile([0.0, 1.0], 3)
+    said = performance(machines.mdp, Policy(machines.mdp.pairs, run))
+    true = machines.truth.worth(np.stack([run, machines.behavior.probability]))
+    assert said == pytest.approx(10)
+    assert true[0] == pytest.approx(0.8 / 0.28)
+    assert true[0] < true[1]

@@ -15,20 +15,18 @@ from surestep.certificates import CERTIFIERS, Stitched, training_part
 from surestep.environments import make
 from surestep.errors import SurestepError
 from surestep.experiments import (
-    Store,
     cell,
     cell_summaries,
     family_summaries,
-    first_certified,
     read_experiments,
     refuted,
     run_experiment,
-    without_size,
 )
 from surestep.experiments.cell import certifier_of, told_of_log
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.experiments.intervals import binomial_interval, lower_limit, upper_limit
-from surestep.experiments.run import blocks_of
+from surestep.experiments.metrics import first_certified, without_size
+from surestep.experiments.run import Store, blocks_of
 from surestep.trials import claimed
 
 RANDOM = ', {name = "random-mdp", seed = {first = 3, last = 4}}'

@@ -14,21 +14,14 @@ from hypothesis import strategies as st
 
 from support.stand_in_ray import stand_in
 from support.toy_extension import Halfway, Hopeful, coin
-from surestep.algorithms import (
-    ALGORITHMS,
-    HCPI,
-    SPIBB,
-    BetaSPIBB,
-    Limited,
-    Limits,
-    make_algorithm,
-)
+from surestep.algorithms import ALGORITHMS, HCPI, SPIBB, BetaSPIBB, make_algorithm
+from surestep.algorithms.limits import Limited, Limits
 from surestep.certificates import Posterior, Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import make
 from surestep.environments.families import bandit
 from surestep.errors import InvalidParameter, SurestepError
-from surestep.experiments import Store, catalog, make_experiment, read_experiments, run_experiment
+from surestep.experiments import list_experiments, make_experiment, read_experiments, run_experiment
 from surestep.experiments.experiment import (
     AlgorithmSpec,
     CertifierSpec,
@@ -37,7 +30,7 @@ from surestep.experiments.experiment import (
     module_of,
     read_label,
 )
-from surestep.experiments.run import blocks_of, brought_to, code_of
+from surestep.experiments.run import Store, blocks_of, brought_to, code_of
 
 TERMS: dict[str, Any] = {"seed": 5, "repetitions": 3, "episodes": [20]}
 PARTS: dict[str, Any] = {"environments": ["gridworld"], "algorithms": [SPIBB(n_wedge=5)]}
@@ -313,7 +306,7 @@ def test_a_label_tells_its_settings_again(settings):
 
 
 def test_the_labels_of_the_catalog_tell_their_settings_again():
-    for name in catalog():
+    for name in list_experiments():
         (experiment,) = read_experiments(name)
         for spec in experiment.certifiers:
             worlds = {} if spec.worlds is None else {"worlds": spec.worlds}
@@ -353,8 +346,10 @@ def test_an_environment_may_change_with_the_repetition():
 
 
 def test_the_catalog_holds_the_papers_evaluation():
-    assert {"paper/gridworld", "paper/wet-chicken", "paper/resource-gathering"} <= set(catalog())
-    for name in catalog():
+    assert {"paper/gridworld", "paper/wet-chicken", "paper/resource-gathering"} <= set(
+        list_experiments()
+    )
+    for name in list_experiments():
         (experiment,) = read_experiments(name)
         assert experiment.name == name
     grids = {

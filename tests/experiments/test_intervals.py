@@ -11,8 +11,8 @@ from scipy.special import bdtr, bdtrc
 from scipy.stats import binom
 
 from surestep.errors import SurestepError
-from surestep.experiments import cvar, cvar_interval, mean_interval
-from surestep.experiments.intervals import CONFIDENCE, tail_weights
+from surestep.experiments import cvar_interval, mean_interval
+from surestep.experiments.intervals import CONFIDENCE, cvar, tail_weights
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
 TAILS = (0.01, 0.1)

@@ -16,18 +16,16 @@ from surestep.experiments import (
     Selection,
     compare_run,
     cvar_interval,
-    first_better,
     mean_interval,
     read_run,
-    selected,
     summaries,
     valued,
 )
 from surestep.experiments.comparison import difference
 from surestep.experiments.experiment import EnvironmentSpec
 from surestep.experiments.intervals import binomial_interval
-from surestep.experiments.metrics import metric_of, normalised
-from surestep.experiments.runs import environment_is, method_is, written
+from surestep.experiments.metrics import first_better, metric_of, normalised
+from surestep.experiments.runs import environment_is, method_is, selected, written
 from surestep.experiments.tables import claim_names, environment_name, size_axis, size_words
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from support.pump_commands import run_surestep
 from surestep.errors import SurestepError
-from surestep.experiments import Store, read_experiments, read_run, run_experiment
+from surestep.experiments import read_experiments, read_run, run_experiment
 from surestep.experiments import run as running
 from surestep.experiments.cell import CellBlock
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
-from surestep.experiments.run import REPETITIONS, blocks_of
+from surestep.experiments.run import REPETITIONS, Store, blocks_of
 from surestep.experiments.runs import OF_VALUES
 
 EXPERIMENT = """

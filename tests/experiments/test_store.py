@@ -16,10 +16,10 @@ from surestep import extensions
 from surestep._files import lock
 from surestep.algorithms import ALGORITHMS
 from surestep.errors import SurestepError
-from surestep.experiments import Store, read_experiments, run_experiment
+from surestep.experiments import read_experiments, run_experiment
 from surestep.experiments import run as running
 from surestep.experiments.experiment import AlgorithmSpec
-from surestep.experiments.run import blocks_of, brought_to, code_of
+from surestep.experiments.run import Store, blocks_of, brought_to, code_of
 from surestep.extensions import Extension
 
 EXPERIMENT = """

@@ -11,7 +11,7 @@ from surestep.experiments.metrics import FAMILY_WISE
 
 STORED = Path(__file__).parents[2] / "docs" / "coverage"
 BROKEN = ("broken", "undeclared")  # an assumption does not hold: shown, and not judged
-UNJUDGED = ("coarse", "hidden-cause", "copied")
+UNJUDGED = ("coarse", "hidden-cause", "copied", "outcome-in-state", "stops-that-know")
 TABLES = [path for path in sorted(STORED.glob("*.csv")) if path.stem not in BROKEN]
 ABOUT = ("family", "algorithm", "setting", "n_wedge", "certifier", "certifier_setting", "episodes")
 

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.made_runs import METHODS, made_run
+from surestep._drawing import OF_METHODS, colour_of
 from surestep.errors import SurestepError
 from surestep.experiments import Interval, Method, Selection, Summary
 from surestep.figures import curves
-from surestep.figures.curves import COLOURS, layout_of
+from surestep.figures.curves import layout_of, looks_of
 from surestep.figures.figure import Request, draw, value_points
 
 OWN = (("halfway", "", 5), ("ramdp", "kappa=0.1", None), ("mine $ 5 %", "n_min=3", None))
@@ -92,7 +93,7 @@ def lab(colour, sight):
 
 @pytest.mark.parametrize("sight", [np.eye(3), *BLINDNESS.values()], ids=["all", *BLINDNESS])
 def test_colours_are_told_apart_whatever_the_sight(sight):
-    seen = {colour: lab(colour, sight) for colour in COLOURS}
+    seen = {colour: lab(colour, sight) for colour in OF_METHODS}
     for (one, first), (other, second) in itertools.combinations(seen.items(), 2):
         assert np.linalg.norm(first - second) > 10, (one, other)
 
@@ -114,9 +115,12 @@ def test_metrics_values_and_panels_are_as_asked_for(tmp_path, seen):
     panels = {"columns": "metric", "rows": "environment"}
     rows = drawn(run, tmp_path, metrics=["cvar5", "worse"], value="gain", **panels)
     assert len(seen[0].axes) == 4
-    assert labels(seen[0].axes[0])[0] == "5 % CVaR"
+    assert labels(seen[0].axes[0])[0] == "gridworld\n5 % CVaR"
     assert labels(seen[0].axes[1])[0] == r"worse than $\pi_b$"
-    assert labels(seen[0].axes[2])[2] == "gain $\\rho$ − $\\rho$($\\pi_b$)\nwet-chicken"
+    assert labels(seen[0].axes[2])[::2] == (
+        "wet-chicken\n5 % CVaR",
+        "gain $\\rho$ − $\\rho$($\\pi_b$)",
+    )
     assert {float(row["behavior_performance"]) for row in rows} == {0.0}
     assert all(row["cvar5"] and row["cvar5_high"] for row in rows)
     assert {row["cvar5_low"] for row in rows} == {""}  # of 20 repetitions
@@ -228,6 +232,31 @@ def test_other_experiments_have_a_column_for_each_environment():
     assert list(both.names.values()) == ["", "N∧ = 10", "N∧ = 20"]
 
 
+def test_a_row_has_three_panels_at_most_and_many_environments_are_rows():
+    four = [result(environment=place) for place in "abcd"]
+    found = layout(four, ("mean", "cvar10"))
+    assert (found.columns, found.rows, found.shape) == ("metric", ("environment",), (4, 2))
+    asked = layout(four, ("mean", "cvar10"), "environment")
+    assert (asked.rows, asked.shape) == (("metric",), (4, 3))
+    places = [(panel.of_row[0], panel.of_column, panel.row, panel.column) for panel in asked.panels]
+    assert places[2:5] == [("mean", "c", 0, 2), ("mean", "d", 1, 0), ("cvar10", "a", 2, 0)]
+
+
+def test_a_method_has_one_colour_in_every_picture_and_markers_tell_its_settings_apart():
+    parts = ("algorithm", "n-wedge")
+    alone = looks_of([("spibb", 5), ("spibb", 10), ("own", None)], parts)
+    others = looks_of([("own", None), ("ramdp", None), ("spibb", 10)], parts)
+    for line in (("spibb", 10), ("own", None)):
+        assert alone[line]["color"] == others[line]["color"] == colour_of(line[0])
+    assert alone["spibb", 5]["color"] == alone["spibb", 10]["color"]
+    assert alone["spibb", 5]["marker"] != alone["spibb", 10]["marker"]
+    many = looks_of([("spibb", n) for n in range(28)], parts).values()
+    assert len({(look["marker"], look["linestyle"]) for look in many}) == 28
+    claims = looks_of([("stitched, held out",), ("posterior, c = 5",)], ("claim",))
+    colours = [look["color"] for look in claims.values()]
+    assert colours == [colour_of("stitched"), colour_of("posterior")]
+
+
 @given(
     st.lists(
         st.builds(
@@ -268,7 +297,7 @@ def test_every_result_is_on_a_line_of_a_panel_and_names_tell_lines_of_a_panel_ap
         ),
         (
             ([result(environment=str(i)) for i in range(41)], ("mean",)),
-            "44 panels, 1 lines, expected at most",
+            "41 panels, 1 lines, expected at most",
         ),
     ],
 )

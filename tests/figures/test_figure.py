@@ -8,7 +8,7 @@ import pytest
 from support.coverage_runs import run_with_certifiers
 from support.made_runs import made_run
 from surestep.errors import SurestepError
-from surestep.experiments import Selection, catalog, find_runs, read_experiments, read_run
+from surestep.experiments import Selection, find_runs, list_experiments, read_experiments, read_run
 from surestep.figures import curves
 from surestep.figures.figure import Request, draw
 
@@ -30,17 +30,17 @@ def test_a_manifest_that_does_not_say_what_was_run_is_refused(manifest, tmp_path
 
 def test_all_that_run_takes_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in catalog():
+    for name in list_experiments():
         made = tmp_path / "runs" / name
         made.mkdir(parents=True)
         (made / "manifest.json").write_text(
             json.dumps(dict.fromkeys(("name", "title", "identity"), name))
         )
     assert [str(path) for path in find_runs("paper/gridworld")] == ["runs/paper/gridworld"]
-    in_folder = [name for name in catalog() if name.startswith("paper/")]
+    in_folder = [name for name in list_experiments() if name.startswith("paper/")]
     assert [str(path) for path in find_runs("paper")] == [f"runs/{name}" for name in in_folder]
     runs = find_runs("coverage", tmp_path / "runs")
-    assert len(runs) == sum(name.startswith("coverage/") for name in catalog())
+    assert len(runs) == sum(name.startswith("coverage/") for name in list_experiments())
     assert find_runs("runs/paper/gridworld") == find_runs("paper/gridworld")
     plan = tmp_path / "plans" / "mine.toml"
     plan.parent.mkdir()
@@ -61,7 +61,7 @@ def unseen(monkeypatch):
 
 @pytest.mark.usefixtures("unseen")
 def test_several_runs_have_a_picture_each(tmp_path):
-    names = [name for name in catalog() if name.startswith("paper/")]
+    names = [name for name in list_experiments() if name.startswith("paper/")]
     for name in names:
         made_run(tmp_path / name, name=name)
     drawn = draw("paper", tmp_path, tmp_path / "figure.svg", Request(metrics=["mean"]))

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from reproduced_page import SPOTS
-from surestep.experiments import cvar, read_experiments, summaries
+from surestep.experiments import read_experiments, summaries
 from surestep.experiments.cell import CellBlock, run_block
+from surestep.experiments.intervals import cvar
 from surestep.experiments.runs import OF_VALUES
 
 REPETITIONS = 500

@@ -8,7 +8,7 @@ import pytest
 import surestep
 from support.labelled_worlds import COLUMNS
 from surestep import read_log
-from surestep.checks import aside
+from surestep.checks.words import aside
 from surestep.errors import InvalidLog
 from surestep.pipeline import checks
 from surestep.pipeline.inspect import inspect

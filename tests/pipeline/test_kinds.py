@@ -9,10 +9,11 @@ from support.chosen import chosen_spibb
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import frame_of
 from surestep import Policy, certify, improve, load, read_log
-from surestep.algorithms import SPIBB, estimate_behavior
+from surestep.algorithms import SPIBB
 from surestep.certificates import APriori, Posterior, Robust, training_part
 from surestep.choosing_n_wedge import usual_grid
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model import estimate_behavior
 from surestep.pipeline.certify import certify_result
 from surestep.pipeline.evidence import CountsSource, gather
 from surestep.pipeline.improve import draft, result_of

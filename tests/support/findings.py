@@ -25,7 +25,8 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import APriori, NoClaim, Posterior, Robust
-from surestep.checks import Check, Mark
+from surestep.checks import Check
+from surestep.checks.check import Mark
 from surestep.environments.gridworld import gridworld
 from surestep.errors import CertificateRefused
 from surestep.io.labels.vocabulary import Vocabulary

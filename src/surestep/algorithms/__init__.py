@@ -1,22 +1,13 @@
 """From a problem to a better policy: every algorithm is settings with one verb, `improve`."""
 
-from surestep.algorithms.batch import COMPILED, ImprovementBatch, improve_batch
+from surestep.algorithms.batch import ImprovementBatch, improve_batch
 from surestep.algorithms.constrained import Constrained
-from surestep.algorithms.contract import Algorithm, Improver, Promise, improvement_of
+from surestep.algorithms.contract import Algorithm, Promise, improvement_of
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
-from surestep.algorithms.limits import Limited, Limits
 from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
 from surestep.algorithms.provable import Provable
-from surestep.algorithms.registry import (
-    ALGORITHMS,
-    Description,
-    described,
-    is_algorithm,
-    kind_of,
-    make_algorithm,
-    needs_log,
-)
+from surestep.algorithms.registry import ALGORITHMS, make_algorithm
 from surestep.algorithms.soft import SoftSPIBB
 from surestep.algorithms.spibb import (
     SPIBB,
@@ -27,11 +18,9 @@ from surestep.algorithms.spibb import (
     RMin,
     TwoSuccessorSPIBB,
 )
-from surestep.model.estimates import estimate_behavior
 
 __all__ = [
     "ALGORITHMS",
-    "COMPILED",
     "DUIPI",
     "HCPI",
     "SPIBB",
@@ -39,11 +28,7 @@ __all__ = [
     "BasicRL",
     "BetaSPIBB",
     "Constrained",
-    "Description",
     "ImprovementBatch",
-    "Improver",
-    "Limited",
-    "Limits",
     "LowerSPIBB",
     "PessimisticMBIE",
     "Promise",
@@ -53,12 +38,7 @@ __all__ = [
     "RobustMDP",
     "SoftSPIBB",
     "TwoSuccessorSPIBB",
-    "described",
-    "estimate_behavior",
     "improve_batch",
     "improvement_of",
-    "is_algorithm",
-    "kind_of",
     "make_algorithm",
-    "needs_log",
 ]

@@ -16,10 +16,9 @@ from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPI
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.elimination import Allowed, evaluate_each, room_to_evaluate
 from surestep.kernels.records import EliminationPlan, Models
-from surestep.model.batch import ProblemBatch
+from surestep.model import Problem, ProblemBatch
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
-from surestep.model.problem import Problem
 from surestep.planning.batch import plan_elimination
 from surestep.planning.optimum import TRUST_ALL, best_of_each
 
@@ -28,7 +27,29 @@ COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImprovementBatch(arrays.Frozen):
-    """The improved policies of B data sets and their values in the estimated MDPs."""
+    """The improved policies of B data sets and their values in the estimated MDPs.
+
+    Parameters
+    ----------
+    policy : array of float [B, K]
+        The probability of each pair.
+    value : array of float [B, S]
+        The value of each state in the estimated MDP.
+    iterations : array of int [B]
+        The number of iterations of each.
+    n_wedge : int or None
+        The N∧ that was used; None for algorithms without one.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB, improve_batch
+    >>> from surestep.environments import make
+    >>> world = make("gridworld")
+    >>> problems = [world.problem(world.sample(50, seed)) for seed in (1, 2)]
+    >>> batch = improve_batch(SPIBB(n_wedge=10), problems)
+    >>> batch.n_wedge, batch.policy.shape
+    (10, (2, 100))
+    """
 
     policy: FloatArray  # [B, K]
     value: FloatArray  # [B, S]
@@ -43,10 +64,36 @@ class ImprovementBatch(arrays.Frozen):
 def improve_batch(
     algorithm: Improver, problems: ProblemBatch | Sequence[Problem]
 ) -> ImprovementBatch:
-    """`algorithm.improve` on every problem; SPIBB and basic RL on small models run compiled.
+    """Improves every problem; SPIBB and basic RL on small models run compiled, on all cores.
 
-    The compiled loop, which takes a batch, solves each policy exactly; its policies are those of
-    `improve`, up to ties within rounding.
+    The compiled loop takes a `ProblemBatch` and solves each policy exactly. Its policies are those
+    of `improve`, up to ties within rounding.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The algorithm.
+    problems : ProblemBatch or sequence of Problem
+        Data sets of one shape.
+
+    Returns
+    -------
+    ImprovementBatch
+        The policies, in the order of the problems.
+
+    Raises
+    ------
+    NotConverged
+        Values are too large for doubles.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import BasicRL, improve_batch
+    >>> from surestep.environments import make
+    >>> world = make("gridworld")
+    >>> problems = [world.problem(world.sample(50, seed)) for seed in (1, 2)]
+    >>> improve_batch(BasicRL(), problems).policy.shape
+    (2, 100)
     """
     return improve_batches([algorithm], problems)[0]
 

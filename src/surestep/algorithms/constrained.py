@@ -43,9 +43,8 @@ from surestep.algorithms.provable import (
     matrix,
     policy_of,
 )
-from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem, Reach, Signal
+from surestep.model import FiniteMDP, Improvement, Policy, Problem
+from surestep.model.problem import Reach, Signal
 from surestep.model.signals import stopped
 from surestep.planning.evaluation import evaluate_with_bound, occupancy
 
@@ -59,8 +58,31 @@ NOTHING: Mapping[str, float] = {}
 class Constrained(Provable):
     """The best policy of M̂ by which no further signal gets worse than it may (Altman 1999).
 
-    Pairs with at most `n_wedge` visits keep the probability of π_b. `rounds` and `price` are those
-    of `provable`. Without further signals, all that differs from it is N∧.
+    Pairs with at most `n_wedge` visits keep the probability of π_b. Without further signals, all
+    that differs from `Provable` is N∧.
+
+    Parameters
+    ----------
+    rounds : float
+        The number of rollouts that as much data again should have the steps for; 20 by default.
+    price : float
+        The number of standard errors of a step's value that a change has to promise; 1 by default.
+    n_wedge : int
+        Pairs with at most that many visits keep the probability of π_b.
+
+    References
+    ----------
+    Altman, E. (1999). Constrained Markov Decision Processes. Chapman and Hall, chapter 3.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import Constrained
+    >>> from surestep.environments import make
+    >>> world = make("gridworld")
+    >>> problem = world.problem(world.sample(100, 1))
+    >>> better = Constrained(n_wedge=10).improve(problem)
+    >>> round(surestep.performance(world.mdp, better.policy), 2)  # that of π_b is 0.40
+    0.42
     """
 
     n_wedge: NWedge
@@ -71,21 +93,55 @@ class Constrained(Provable):
     promises: ClassVar = frozenset(Promise) - {Promise.OPTIMAL_IN_CLASS, Promise.RENUMBERING}
 
     def improve(self, problem: Problem) -> Improvement:
-        """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends."""
+        """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data, π_b and the value bounds.
+
+        Returns
+        -------
+        Improvement
+            The policy, and its value in the estimated MDP.
+        """
         bounded = self.bounded(problem)
         return self.explained(bounded, bounded.best(self.rounds))
 
     def bounded(self, problem: Problem) -> Bounded:
-        """Returns the program of a problem with its limits, for any number of rounds."""
+        """Returns the program of a problem with its limits, for any number of rounds.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data, π_b and the further signals.
+
+        Returns
+        -------
+        Bounded
+            The program.
+        """
         check_size(problem, self.name)
         return Bounded.of(problem, self.n_wedge, self.price)
 
     def explained(
         self, bounded: Bounded, policy: Policy | None, spare: Mapping[str, float] = NOTHING
     ) -> Improvement:
-        """Returns the improvement by a policy of the program, π_b where there is none.
+        """Returns the improvement by a policy of the program, and which limit keeps pairs back.
 
-        It says which limit keeps what from being taken.
+        Parameters
+        ----------
+        bounded : Bounded
+            The program of the problem.
+        policy : Policy or None
+            A policy of the program; None where there is none, which leaves π_b.
+        spare : dict of float, optional
+            How much more than its limit each signal was asked for, by name.
+
+        Returns
+        -------
+        Improvement
+            The policy, with `kept_by` and `unmet`.
         """
         problem = bounded.problem
         found = problem.behavior if policy is None else policy

@@ -17,11 +17,8 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep.model.counts import Counts
-from surestep.model.mdp import FiniteMDP
+from surestep.model import Counts, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
 from surestep.planning.evaluation import evaluate_with_bound, q_values
 from surestep.planning.proof import TIE_TOLERANCE
 
@@ -29,7 +26,16 @@ NWedge = Annotated[int, Meta(ge=0, description="pairs with at most that many vis
 
 
 class Promise(Enum):
-    """A property that holds for every problem."""
+    """A property that holds for every problem.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB, Promise
+    >>> Promise.NEVER_WORSE in SPIBB(n_wedge=5).promises
+    True
+    >>> Promise.NEVER_WORSE.value
+    'never worse than π_b in the estimated MDP'
+    """
 
     KEEPS_BEHAVIOR = "keeps π_b without data"
     NEVER_WORSE = "never worse than π_b in the estimated MDP"
@@ -47,9 +53,16 @@ class Improver(Protocol):
 
 
 class Algorithm(Improver, Protocol):
-    """A frozen dataclass of settings with one verb.
+    """A frozen dataclass of settings with one verb, `improve`.
 
-    One that looks at whole episodes (`problem.log`) has `looks_at_log` = True besides.
+    An algorithm that looks at whole episodes (`problem.log`) has `looks_at_log` = True besides.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB, Algorithm
+    >>> algorithm: Algorithm = SPIBB(n_wedge=5)
+    >>> algorithm.source, algorithm.constraint
+    ('Laroche, Trichelair, Tachet des Combes 2019', 'π = π_b on pairs with at most N∧ visits')
     """
 
     name: ClassVar[str]  # in the registry and on the command line
@@ -117,8 +130,38 @@ def improvement_of(
 ) -> Improvement:
     """Returns a policy, wherever it was made, with its value in the estimated MDP.
 
-    So a rule that somebody wrote down, or what another program learnt, goes on as what an algorithm
-    found. `iterations` and `n_wedge` are for algorithms, which know them.
+    A rule that somebody wrote down, or the policy of another program, can then be judged like the
+    policy of an algorithm.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data, π_b and the value bounds.
+    policy : Policy
+        The policy, over the pairs of the problem.
+    iterations : int
+        The iterations that an algorithm took; 0 by default.
+    n_wedge : int, optional
+        The N∧ that an algorithm used.
+
+    Returns
+    -------
+    Improvement
+        The policy, and its value in the estimated MDP.
+
+    Raises
+    ------
+    InvalidModel
+        The policy is about other pairs than the problem.
+
+    Examples
+    --------
+    >>> from surestep.environments import make
+    >>> world = make("gridworld")
+    >>> problem = world.problem(world.sample(100, 1))
+    >>> north = surestep.Policy.deterministic(world.mdp, [0] * 25)
+    >>> surestep.improvement_of(problem, north).policy == north
+    True
     """
     arrays.expect("problem", problem, Problem)
     arrays.expect("policy", policy, Policy)

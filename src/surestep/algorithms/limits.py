@@ -21,9 +21,7 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep._reprs import short_repr
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Algorithm, improvement_of
-from surestep.model.counts import Counts
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
+from surestep.model import Counts, Improvement, Policy, Problem
 
 ROUNDING = 1e-12  # of a probability
 Floor = Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")]

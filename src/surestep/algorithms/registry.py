@@ -101,7 +101,34 @@ def is_algorithm(value: object) -> bool:
 
 
 def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
-    """Returns the algorithm of a name such as 'spibb' or 'spibb:n_wedge=50' with these settings."""
+    """Makes the algorithm of a name, with settings.
+
+    Parameters
+    ----------
+    name : str
+        A name in `ALGORITHMS` or of a plug-in, such as 'spibb', or with settings
+        'spibb:n_wedge=50'.
+    **settings : object
+        Further settings of the algorithm, by name.
+
+    Returns
+    -------
+    Algorithm
+        The algorithm.
+
+    Raises
+    ------
+    InvalidParameter
+        The name or a setting is unknown, a setting is missing, or its value is refused.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import make_algorithm
+    >>> make_algorithm("spibb", n_wedge=20)
+    SPIBB(n_wedge=20)
+    >>> make_algorithm("spibb:n_wedge=20")
+    SPIBB(n_wedge=20)
+    """
     name, own = read_settings(str(name))
     settings = own | settings
     kind, given = kind_of(name), FORMS.get(name, {}) | settings

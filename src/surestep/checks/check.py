@@ -46,7 +46,46 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """The finding about one assumption."""
+    """The finding about one assumption.
+
+    Parameters
+    ----------
+    code : str
+        The code of the check, a key of `CHECKS`.
+    outcome : {"passed", "failed", "told", "unchecked"}
+        "told" is a figure without a test; "unchecked" means that nothing was tested.
+    why : str, optional
+        The reason where nothing was tested.
+    level : float, optional
+        The test fails where the p-value is at most that.
+    p_value : float, optional
+        The p-value of the test.
+    statistic : float, optional
+        The number of standard deviations from what luck does.
+    rows : int, optional
+        The number of rows of the log that were compared.
+    episodes : tuple of int, optional
+        The episodes that were drawn, and of how many; None where all were looked at.
+    one_an_episode : bool, optional
+        Whether the rows are at most one an episode and group.
+    noticed : float, optional
+        The smallest effect that four of five such logs would show.
+    figures : dict of float, optional
+        The numbers that the sentences of the check name.
+    picture : tuple of Mark, optional
+        The bars of its picture.
+    signal : str, optional
+        The signal whose rewards were tested, or the columns; None for the first signal.
+
+    Examples
+    --------
+    >>> from surestep.checks import check_log
+    >>> from surestep.environments import make
+    >>> gridworld = make("gridworld")
+    >>> first, *_ = check_log(gridworld.sample(100, 1), discount=0.95)
+    >>> first.code, first.outcome
+    ('markov-next-state', 'passed')
+    """
 
     code: str
     outcome: Outcome
@@ -75,12 +114,40 @@ class Check:
 
     @classmethod
     def failing(cls, code: str, fails: bool, **figures: float) -> Check | None:
-        """Returns a failed check; None, which has no line, where it does not fail."""
+        """Returns a failed check, or None, which has no line on a page.
+
+        Parameters
+        ----------
+        code : str
+            The code of the check.
+        fails : bool
+            Whether it fails.
+        **figures : float
+            The figures of the check.
+
+        Returns
+        -------
+        Check or None
+            The failed check.
+        """
         return cls(code=code, outcome="failed", figures=figures) if fails else None
 
     @classmethod
     def unchecked(cls, code: str, why: str) -> Check:
-        """Returns that an assumption was not tested, and why."""
+        """Returns the check of an assumption that was not tested.
+
+        Parameters
+        ----------
+        code : str
+            The code of the check.
+        why : str
+            The code of the reason.
+
+        Returns
+        -------
+        Check
+            The check, without numbers.
+        """
         return cls(code=code, outcome="unchecked", why=why)
 
 

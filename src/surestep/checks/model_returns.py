@@ -32,8 +32,7 @@ from surestep.checks.check import Check, GivenLog, Kind, Mark
 from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.shuffles import Trail, room_to_walk, walk_trails
-from surestep.model.estimates import estimate_behavior, estimate_mdp
-from surestep.model.log import DecisionLog
+from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import evaluate
 
 MOST_STATES = 12  # those with most rows

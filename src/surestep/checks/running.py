@@ -25,19 +25,47 @@ def check_log(
     discount: float | None = None,
     drawn_from: int = 0,
 ) -> tuple[Check, ...]:
-    """Returns the checks of a log, or that none was made and why; `names` [S] are those of states.
+    """Tests the assumptions of claims on a log.
 
-    The episodes of the log may have been drawn from more. The model's values are left out without
-    a discount. Seeds come from the data, so that nobody can try others. Checks never change a
-    claim.
+    Seeds come from the data, so that nobody can try others. Checks never change a claim.
+
+    Parameters
+    ----------
+    log : DecisionLog or str
+        The log, or the code of the reason why it cannot be tested.
+    names : sequence of str, optional
+        The names of the states [S], for pictures.
+    discount : float, optional
+        The discount; without one the model's values are not tested.
+    drawn_from : int
+        The number of episodes from which those of the log were drawn; 0 by default: all are there.
+
+    Returns
+    -------
+    tuple of Check
+        One check for each assumption, in the order of the page.
+
+    Examples
+    --------
+    >>> from surestep.checks import check_log, failed
+    >>> from surestep.environments import make
+    >>> gridworld = make("gridworld")
+    >>> checks = check_log(gridworld.sample(200, 1), ["cell"] * 25, discount=0.95)
+    >>> failed(checks)
+    []
     """
     if isinstance(log, str):
         return tuple(Check.unchecked(code, log) for code, kind in CHECKS.items() if kind.of_log)
     whole, log = log, log.with_outcomes()
-    given = given_log(log)._replace(names=names, discount=discount)
+    given = given_log(log)._replace(names=names or state_names(log), discount=discount)
     given = given._replace(whole=whole.episodes(looked_at(whole, given.seed)))
     made = (kind.of_log(given) for kind in CHECKS.values() if kind.of_log is not None)
     return tuple(of_drawn(made, given.log.num_episodes, max(log.num_episodes, drawn_from)))
+
+
+def state_names(log: DecisionLog) -> list[str]:
+    """Returns the names of the states, as their numbers or labels."""
+    return [*map(log.pairs.state_name, range(log.pairs.num_states))]
 
 
 def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:

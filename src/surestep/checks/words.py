@@ -35,13 +35,53 @@ def filled(words: Words, check: Check) -> str:
 
 
 def title(check: Check) -> str:
-    """Returns what is assumed; of a check that failed, what it found."""
+    """Returns what is assumed; of a check that failed, what it found.
+
+    Parameters
+    ----------
+    check : Check
+        The check.
+
+    Returns
+    -------
+    str
+        A few words, without a period.
+
+    Examples
+    --------
+    >>> from surestep.checks import check_log, title
+    >>> from surestep.environments import make
+    >>> gridworld = make("gridworld")
+    >>> first, *_ = check_log(gridworld.sample(100, 1))
+    >>> title(first)
+    'The next situation depends only on the current situation and action'
+    """
     kind, of = CHECKS[check.code], "" if check.signal is None else f" ({check.signal})"
     return ((check.outcome == "failed" and kind.broken) or kind.title) + of
 
 
 def says(check: Check) -> str:
-    """Returns what was found, in a sentence or two."""
+    """Returns what a check found, in a sentence or two.
+
+    Parameters
+    ----------
+    check : Check
+        The check.
+
+    Returns
+    -------
+    str
+        The sentences.
+
+    Examples
+    --------
+    >>> from surestep.checks import check_log, says
+    >>> from surestep.environments import make
+    >>> gridworld = make("gridworld")
+    >>> first, *_ = check_log(gridworld.sample(100, 1))
+    >>> says(first)
+    'No sign that the previous step helps to predict the next situation.'
+    """
     kind = CHECKS[check.code]
     if check.outcome == "unchecked":
         words = WHY[check.why or ""]
@@ -66,7 +106,26 @@ def aside(check: Check) -> str:
 
 
 def failed(checks: Sequence[Check]) -> list[Check]:
-    """Returns the checks that failed."""
+    """Returns the checks that failed.
+
+    Parameters
+    ----------
+    checks : sequence of Check
+        Any checks.
+
+    Returns
+    -------
+    list of Check
+        Those whose outcome is "failed".
+
+    Examples
+    --------
+    >>> from surestep.checks import check_log, failed
+    >>> from surestep.environments import make
+    >>> gridworld = make("gridworld")
+    >>> failed(check_log(gridworld.sample(100, 1)))
+    []
+    """
     return [check for check in checks if check.outcome == "failed"]
 
 

@@ -54,11 +54,11 @@ def run_command(
     surestep run paper/gridworld
     surestep run paper --repetitions 100
     """
-    from surestep.experiments import catalog, read_experiments, run_experiment
+    from surestep.experiments import list_experiments, read_experiments, run_experiment
     from surestep.parallel import available_cores
 
     if list_them or name is None:
-        say(*catalog())
+        say(*list_experiments())
         return
 
     def tell_outdated(old: int, total: int) -> None:
@@ -142,8 +142,9 @@ def compare_command(
     surestep compare mine.toml --format csv > table.csv
     """
     from surestep.errors import InvalidParameter
-    from surestep.experiments import compare_run, family_summaries, find_runs, read_run, selected
+    from surestep.experiments import compare_run, family_summaries, find_runs, read_run
     from surestep.experiments.comparison import USUAL
+    from surestep.experiments.runs import selected
     from surestep.experiments.tables import as_csv, claim_rows, compared_rows
     from surestep.report import text_tables as words
 

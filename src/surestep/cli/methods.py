@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 @options.json_instead
 def algorithms_command(name: str | None, as_json: bool) -> None:
     """List the algorithms with their settings, promises and source; or only the one called NAME."""
-    from surestep.algorithms import described
-    from surestep.algorithms.registry import SHELF
+    from surestep.algorithms.registry import SHELF, described
 
     entries = described(name)
     say(*(SHELF.broken() if name is None else ()), err=True)

@@ -22,9 +22,22 @@ __all__ = [
 
 
 def register() -> None:
-    """Makes every published benchmark known to Gymnasium, as `surestep/Gridworld-v0` and so on.
+    """Registers every published benchmark with Gymnasium, as `surestep/Gridworld-v0` and so on.
 
-    Done already where Gymnasium is installed; elsewhere it says how to install it.
+    Importing this package does it already where Gymnasium is installed.
+
+    Raises
+    ------
+    MissingExtra
+        Gymnasium is not installed.
+
+    Examples
+    --------
+    >>> from surestep.environments import register
+    >>> import gymnasium
+    >>> register()
+    >>> gymnasium.make("surestep/Gridworld-v0").observation_space.n
+    np.int64(25)
     """
     from surestep.environments import gymnasium_envs
 

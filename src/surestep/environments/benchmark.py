@@ -17,11 +17,9 @@ from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep._settings import check_settings
 from surestep.errors import InvalidParameter
-from surestep.model.log import DecisionLog
+from surestep.model import DecisionLog, Policy, Problem
 from surestep.model.mdp import FiniteMDP, spread_initial
 from surestep.model.pairs import Pairs, check_same_pairs
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
 from surestep.planning import evaluate_batch, performance, policy_iteration
 from surestep.planning.iteration import best_actions
 from surestep.sampling import sample_log
@@ -64,10 +62,22 @@ RewardConvention = Literal["known", "observed"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth(arrays.Frozen):
-    """The model in which policies are worth what they are worth, and how they act in it.
+    """The model in which policies are judged, and how policies of the log act in it.
 
-    Where a log shows less than the model knows, several pairs of it are one pair of the log:
-    `pair` says whose probability each of them takes.
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The model.
+    pair : array of int [K of mdp]
+        The pair of the log whose probability each pair of the model takes. Where a log shows less
+        than the model knows, several pairs of the model are one pair of the log.
+
+    Examples
+    --------
+    >>> from surestep.environments import make
+    >>> coarse = make("coarse")  # the log shows groups of states
+    >>> coarse.num_states, coarse.truth.mdp.num_states
+    (20, 96)
     """
 
     mdp: FiniteMDP
@@ -80,11 +90,33 @@ class Truth(arrays.Frozen):
     __setstate__ = arrays.restore_frozen
 
     def acting(self, policy: Policy) -> Policy:
-        """Returns the policy as it acts in the model."""
+        """Returns the policy as it acts in the model.
+
+        Parameters
+        ----------
+        policy : Policy
+            A policy of the log.
+
+        Returns
+        -------
+        Policy
+            The same policy, over the pairs of the model.
+        """
         return Policy(self.mdp.pairs, policy.probability[self.pair])
 
     def worth(self, policies: FloatArray) -> FloatArray:
-        """Returns ρ [B] of policies [B, K] in the model."""
+        """Returns ρ of policies in the model.
+
+        Parameters
+        ----------
+        policies : array of float [B, K]
+            Probabilities of the pairs of the log, one row a policy.
+
+        Returns
+        -------
+        array of float [B]
+            The expected discounted return of each.
+        """
         values = evaluate_batch(self.mdp, policies[:, self.pair]).value
         return arrays.weighted_rows(values, self.mdp.initial)
 
@@ -94,7 +126,14 @@ Steps = Annotated[int | None, Meta(ge=1)]
 
 @runtime_checkable
 class Simulator(Protocol):
-    """A source of a benchmark's data that is not its finite model."""
+    """A source of a benchmark's data that is not its finite model.
+
+    Examples
+    --------
+    >>> from surestep.environments import Simulator, make
+    >>> isinstance(make("coarse").simulator, Simulator)
+    True
+    """
 
     @property
     def truth(self) -> Truth | None:
@@ -104,7 +143,24 @@ class Simulator(Protocol):
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """Returns the log of episodes of the policy, each truncated after `horizon` steps."""
+        """Returns the log of episodes of a policy.
+
+        Parameters
+        ----------
+        policy : Policy
+            The policy that acts, over the pairs of the log.
+        episodes : int
+            The number of episodes.
+        horizon : int
+            Episodes are truncated after so many steps.
+        rng : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        DecisionLog
+            The log.
+        """
         ...
 
 
@@ -112,10 +168,39 @@ class Simulator(Protocol):
 class Benchmark:
     """A known MDP with the terms of an experiment in it.
 
-    `value_bounds` bound every V^π(s) and are what a problem is given. `rewards` says how the
-    experiment estimates them: "known" is a table of the expected rewards that holds at unvisited
-    pairs too, "observed" goes through P̂, so that an unvisited pair earns 0. Where a simulator makes
-    the data, `mdp` is what very many data would show; `truth` is where policies are judged.
+    Parameters
+    ----------
+    name : str
+        Its name in the registry.
+    mdp : FiniteMDP
+        The model, with one discount; where a simulator makes the data, what very many data would
+        show.
+    behavior : Policy
+        The behavior policy π_b.
+    collector : Policy, optional
+        The policy that makes the data; by default π_b.
+    horizon : int or None
+        The steps of an episode; None where the data is one stream of steps.
+    rewards : {"known", "observed"}
+        "known" is a table of expected rewards that holds at unvisited pairs too; "observed", the
+        default, goes through P̂, so that an unvisited pair earns 0.
+    value_bounds : tuple of float
+        Bounds of every V^π(s), which a problem is given.
+    return_bounds : tuple of float, optional
+        Bounds of the return of every single episode; by default the value bounds.
+    ranges : tuple of tuple of float, optional
+        Bounds of single rewards on the way and at ends, as a user would declare them.
+    declared : bool
+        False where nobody declares bounds, and claims go by the rewards of the log; True by
+        default.
+    simulator : Simulator, optional
+        What makes the data, where that is not the model.
+
+    Examples
+    --------
+    >>> from surestep.environments import make
+    >>> make("gridworld")
+    Benchmark(name='gridworld', num_states=25, num_actions=4, discount=0.95, horizon=50)
     """
 
     name: str  # in the registry
@@ -184,21 +269,38 @@ class Benchmark:
         return known or Truth(self.mdp, np.arange(self.mdp.num_pairs))
 
     def performance_of_behavior(self) -> float:
-        """ρ(π_b) in the true MDP."""
+        """Returns ρ(π_b) in the true MDP.
+
+        Returns
+        -------
+        float
+            The expected discounted return of π_b.
+        """
         model = self.best_model
         return performance(model.mdp, model.acting(self.behavior))
 
     def optimal_performance(self) -> float:
-        """ρ(π*) in the true MDP, found from π_b: where ways are long, that is a head start.
+        """Returns ρ(π*) in the true MDP.
 
         Where a log does not tell all its states apart, policies of the log may fall short of it.
+
+        Returns
+        -------
+        float
+            The largest expected discounted return of all policies.
         """
         model = self.best_model
         plan = policy_iteration(model.mdp, best_actions(model.mdp), model.acting(self.behavior))
         return performance(model.mdp, plan.policy)
 
     def worst_performance(self) -> float:
-        """Returns the least ρ(π) of all policies in the true MDP."""
+        """Returns the least ρ(π) of all policies in the true MDP.
+
+        Returns
+        -------
+        float
+            The smallest expected discounted return of all policies.
+        """
         model = self.best_model
         mdp = model.mdp
         turned = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
@@ -206,7 +308,20 @@ class Benchmark:
         return performance(mdp, plan.policy)
 
     def sample(self, size: int, rng: np.random.Generator | int) -> DecisionLog:
-        """Data of the collector: `size` episodes, or one of `size` steps where it is a stream."""
+        """Draws data of the collector.
+
+        Parameters
+        ----------
+        size : int
+            The number of episodes; of steps where the data is one stream.
+        rng : numpy.random.Generator or int
+            The source of chance, or its seed.
+
+        Returns
+        -------
+        DecisionLog
+            The log.
+        """
         arrays.expect_count("size", size)
         rng = arrays.generator(rng)
         episodes, horizon = (1, size) if self.horizon is None else (size, self.horizon)
@@ -215,7 +330,18 @@ class Benchmark:
         return sample_log(self.mdp, self.collector, episodes, horizon, rng)
 
     def problem(self, log: DecisionLog) -> Problem:
-        """Returns the problem that the log poses, on the terms of the benchmark."""
+        """Returns the problem that a log poses, on the terms of the benchmark.
+
+        Parameters
+        ----------
+        log : DecisionLog
+            A log over the pairs of the benchmark.
+
+        Returns
+        -------
+        Problem
+            The counts and the log, π_b, the discount and the value bounds.
+        """
         arrays.expect("log", log, DecisionLog)
         return Problem(
             counts=log.counts(self.known_rewards),

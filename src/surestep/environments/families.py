@@ -17,13 +17,15 @@ or the usual one a jackpot. Most logs of 100 episodes show none.
 such a log are no fair sample: an action that began badly is tried less often afterwards, so what is
 known of it stays as bad as it was.
 
-*Copies.* Every episode stands several times in the log, and counts as evidence each time.
+*Miswritten logs.* Every episode stands several times, and counts as evidence each time. Or the
+state of a row is that after its step, so that a death is booked on the state and not on the action.
+Or recording stops when a machine breaks, and what came of it is missing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -35,10 +37,8 @@ from surestep._arrays import FloatArray, IntArray
 from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, Seed, Share, Truth
 from surestep.environments.hidden import Merged, expected_visits
-from surestep.model.log import DecisionLog
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
+from surestep.model import FiniteMDP, Pairs, Policy
+from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
 
 STATES, ACTIONS, SUCCESSORS = 20, 4, 4
@@ -50,8 +50,7 @@ Size = Annotated[int, Meta(ge=1, le=1_000)]
 
 def alike(seed: Seed = 1) -> Benchmark:
     """Builds a world of 20 states and 4 actions in which no action does anything."""
-    rng = np.random.RandomState(seed)
-    return little_effect("alike", 0.0, *draw_world(STATES, ACTIONS, SUCCESSORS, rng))
+    return replace(nearly_alike(seed, 0.0), name="alike")
 
 
 def nearly_alike(
@@ -99,6 +98,7 @@ def little_effect(
     effect: float,
     rows: FloatArray,
     behavior: FloatArray,
+    *,
     won: int = -1,
     horizon: int = HORIZON,
     labels: Sequence[str] | None = None,
@@ -130,7 +130,7 @@ def bandit(seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2) -> Benchmark:
     rows = np.zeros((3, arms, 3))
     rows[0, :, 1], rows[0, :, 2] = chance, 1 - chance
     labels = ("start", "won", "lost")
-    return little_effect("bandit", effect, rows, behavior, 1, 1, labels)
+    return little_effect("bandit", effect, rows, behavior, won=1, horizon=1, labels=labels)
 
 
 # ---- what the log does not show: groups of states, and noise in rewards -------------------------
@@ -329,6 +329,9 @@ class Learner:
         return log_of_transitions(mdp, over, arrays.offsets_of(lengths), np.array(taken, np.int64))
 
 
+# ---- miswritten logs -----------------------------------------------------------------------------
+
+
 def copied(
     seed: Seed = 1, effect: Share = 0.05, times: Annotated[int, Meta(ge=1, le=100)] = 5
 ) -> Benchmark:
@@ -350,6 +353,104 @@ class Copier:
         """Returns so many episodes, copies among them."""
         log = sample_log(self.truth.mdp, policy, -(-episodes // self.times), horizon, rng)
         return log.episodes(np.arange(episodes) % log.num_episodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Miswritten:
+    """A log of a known model whose rows were changed by those who wrote them down."""
+
+    truth: Truth
+    rewrite: Callable[[DecisionLog], DecisionLog]
+
+    def rollout(
+        self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
+    ) -> DecisionLog:
+        """Returns the episodes of the policy as they were written down."""
+        return self.rewrite(sample_log(self.truth.mdp, policy, episodes, horizon, rng))
+
+
+CARE, DIED, DISCHARGED, OVER = range(4)
+
+
+def outcome_in_state(deadly: Share = 0.2) -> Benchmark:
+    """Builds a ward whose log has the status at the end of each week as the state of that week.
+
+    One patient in ten goes home each week. The drug is worth 1 a week, and kills with the chance
+    `deadly`, which costs 10; π_b gives it to half of the patients. The model is what the log shows:
+    whoever is in care lives whatever is done, and the dead die under any action.
+    """
+    labels = ("in care", "died", "discharged", "over")
+    rows = np.zeros((4, 2, 4))
+    rows[CARE, 0] = [0.9, 0.0, 0.1, 0.0]
+    rows[CARE, 1] = [0.9 * (1 - deadly), deadly, 0.1 * (1 - deadly), 0.0]
+    earned = np.zeros((4, 2, 4))
+    earned[CARE, 1] = [1.0, -10.0, 1.0, 0.0]
+    ward = FiniteMDP.from_dense(rows, earned, DISCOUNT, state_labels=labels)
+    shown = np.zeros((4, 2, 4))
+    shown[CARE] = rows[CARE].mean(axis=0)
+    shown[DIED : DISCHARGED + 1, :, OVER] = 1.0
+    pays = np.zeros((4, 2, 4))
+    pays[:, 1] = 1.0
+    pays[DIED] = -10.0
+    truth = Truth(ward, np.arange(ward.num_pairs))
+    return Benchmark(
+        name="outcome-in-state",
+        mdp=FiniteMDP.from_dense(shown, pays, DISCOUNT, shown[CARE, 0], state_labels=labels),
+        behavior=Policy.uniform(ward),
+        horizon=8,
+        value_bounds=(-10.0, 1 / (1 - DISCOUNT)),
+        simulator=Miswritten(truth=truth, rewrite=written_afterwards),
+    )
+
+
+def written_afterwards(log: DecisionLog) -> DecisionLog:
+    """Returns the log with the state after each step in place of that before it."""
+    following = np.append(log.next_state[1:], CARE)
+    following[log.truncated] = CARE
+    return replace(log, state=log.next_state, next_state=np.where(log.terminated, OVER, following))
+
+
+BROKEN = 2
+
+
+def stops_that_know(breaks: Share = 0.2) -> Benchmark:
+    """Builds machines whose recording stops when they break, as if a clock had stopped it.
+
+    To run earns 1, or breaks the machine with the chance `breaks`, which then earns nothing for
+    ever; to service earns a half. π_b does either half of the time. The model is what the log
+    shows: machines that never break.
+    """
+
+    def machines(broken: float) -> FiniteMDP:
+        rows = np.zeros((3, 2, 3))
+        rows[:BROKEN, 0] = [0.5, 0.5, 0.0]
+        rows[:BROKEN, 1] = [0.5 * (1 - broken), 0.5 * (1 - broken), broken]
+        earned = np.zeros((3, 2, 3))
+        earned[:BROKEN, 0] = 0.5
+        earned[:BROKEN, 1] = [1.0, 1.0, 0.0]
+        return FiniteMDP.from_dense(
+            rows, earned, 0.9, state_labels=("good", "worn", "broken"),
+            action_labels=("service", "run"),
+        )  # fmt: skip
+
+    seen = machines(0.0)
+    true = machines(breaks)
+    return Benchmark(
+        name="stops-that-know",
+        mdp=seen,
+        behavior=Policy.uniform(seen),
+        horizon=30,
+        value_bounds=(0.0, 10.0),  # 1 in every step
+        simulator=Miswritten(
+            truth=Truth(true, np.arange(true.num_pairs)), rewrite=stopped_at_the_end
+        ),
+    )
+
+
+def stopped_at_the_end(log: DecisionLog) -> DecisionLog:
+    """Returns the log in which nobody knows where the last steps of episodes that ended led."""
+    following = np.where(log.terminated, UNKNOWN, log.next_state)
+    return replace(log, next_state=following, terminated=np.zeros(log.num_steps, np.bool_))
 
 
 class Draws:

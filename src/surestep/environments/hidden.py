@@ -34,12 +34,8 @@ from scipy.sparse import coo_array
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark, Share, Truth
-from surestep.model.log import DecisionLog
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
-from surestep.planning import optimal
-from surestep.planning.evaluation import q_values
+from surestep.model import DecisionLog, FiniteMDP, Pairs, Policy
+from surestep.planning import optimal, q_values
 from surestep.sampling import sample_log
 
 

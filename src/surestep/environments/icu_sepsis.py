@@ -19,9 +19,7 @@ from surestep.environments.benchmark import Benchmark, Share
 from surestep.environments.families import shrunk
 from surestep.environments.hidden import Merged
 from surestep.errors import MissingExtra, install
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
+from surestep.model import FiniteMDP, Pairs, Policy
 
 PACKAGE, FILE = "icu-sepsis", "icu_sepsis/envs/assets/dynamics.npz"
 PATIENTS, DEATH, SURVIVAL, STATES = 713, 713, 714, 716

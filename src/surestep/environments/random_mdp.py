@@ -15,10 +15,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark, Seed, Share, mdp_of_rows
 from surestep.errors import InvalidParameter
-from surestep.model.batch import MDPBatch
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
+from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
 from surestep.planning import optimal, optimal_batch
 from surestep.planning.pruning import Backup
 

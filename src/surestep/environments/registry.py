@@ -46,6 +46,8 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "adaptive": families.adaptive,
     "adaptive/bandit": families.adaptive_bandit,
     "copied": families.copied,
+    "outcome-in-state": families.outcome_in_state,
+    "stops-that-know": families.stops_that_know,
     "coarse": families.coarse,
     "hidden-cause": hidden.hidden_cause,
     "tiger": hidden.tiger,
@@ -60,7 +62,32 @@ SHELF: Shelf[Callable[..., Benchmark]] = Shelf("environments", ENVIRONMENTS)
 
 
 def make(name: str, **parameters: object) -> Benchmark:
-    """Makes the benchmark of that name, with the parameters of its function in `ENVIRONMENTS`."""
+    """Makes the benchmark of a name.
+
+    Parameters
+    ----------
+    name : str
+        A name in `ENVIRONMENTS`, or of a plug-in.
+    **parameters : object
+        Parameters of the function of that name.
+
+    Returns
+    -------
+    Benchmark
+        The model, π_b and the terms of the experiment.
+
+    Raises
+    ------
+    InvalidParameter
+        The name or a parameter is unknown, or a value is refused.
+
+    Examples
+    --------
+    >>> from surestep.environments import make
+    >>> gridworld = make("gridworld", size=7)
+    >>> gridworld.num_states, round(gridworld.performance_of_behavior(), 3)
+    (49, 0.399)
+    """
     benchmark = builder(name, parameters)(**parameters)
     if not isinstance(benchmark, Benchmark):  # only an extension's
         raise InvalidParameter(f"{name} returns a {type(benchmark).__name__}, expected a Benchmark")

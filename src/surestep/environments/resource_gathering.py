@@ -19,9 +19,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.environments.benchmark import MOST_STATES, Benchmark, check_size, mdp_of_rows
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
+from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning import optimal
 from surestep.planning.ends import breadth_first
 

@@ -14,9 +14,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark, Length, Seed, Share, check_size, mdp_of_rows
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
+from surestep.model import FiniteMDP, Pairs, Policy
 
 ACTIONS = ("drift", "hold", "paddle back", "left", "right")
 DRIFT, HOLD, PADDLE_BACK, LEFT, RIGHT = range(5)

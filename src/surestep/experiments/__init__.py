@@ -1,8 +1,13 @@
 """Experiments: blocks of cells that become one table, resumable, and what is reported of it."""
 
 from surestep.experiments.comparison import Compared, Comparison, Difference, compare_run
-from surestep.experiments.experiment import Experiment, catalog, make_experiment, read_experiments
-from surestep.experiments.intervals import Interval, cvar, cvar_interval, mean_interval
+from surestep.experiments.experiment import (
+    Experiment,
+    list_experiments,
+    make_experiment,
+    read_experiments,
+)
+from surestep.experiments.intervals import Interval, cvar_interval, mean_interval
 from surestep.experiments.metrics import (
     Cell,
     CellSummary,
@@ -10,15 +15,12 @@ from surestep.experiments.metrics import (
     Summary,
     cell_summaries,
     family_summaries,
-    first_better,
-    first_certified,
     refuted,
     summaries,
     valued,
-    without_size,
 )
-from surestep.experiments.run import Store, run_experiment
-from surestep.experiments.runs import Run, Selection, find_runs, read_run, selected
+from surestep.experiments.run import run_experiment
+from surestep.experiments.runs import Run, Selection, find_runs, read_run
 
 __all__ = [
     "Cell",
@@ -31,25 +33,19 @@ __all__ = [
     "Method",
     "Run",
     "Selection",
-    "Store",
     "Summary",
-    "catalog",
     "cell_summaries",
     "compare_run",
-    "cvar",
     "cvar_interval",
     "family_summaries",
     "find_runs",
-    "first_better",
-    "first_certified",
+    "list_experiments",
     "make_experiment",
     "mean_interval",
     "read_experiments",
     "read_run",
     "refuted",
     "run_experiment",
-    "selected",
     "summaries",
     "valued",
-    "without_size",
 ]

@@ -24,8 +24,9 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
-from surestep.algorithms import Algorithm, needs_log
+from surestep.algorithms import Algorithm
 from surestep.algorithms.batch import improve_batches
+from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import told_to

@@ -34,7 +34,24 @@ USUAL = ("mean", "cvar10", "cvar1", "better", "worse")
 
 
 class Difference(NamedTuple):
-    """A method and the one that it is compared with, on the same data."""
+    """A method against the one that it is compared with, on the same data.
+
+    Parameters
+    ----------
+    mean : Interval
+        The mean of its value less that of the other.
+    ahead : Interval
+        The share of repetitions in which it is better, beyond rounding.
+    behind : Interval
+        The share in which it is worse.
+
+    Examples
+    --------
+    >>> from surestep.experiments import Difference, Interval
+    >>> much = Interval(0.1, 0.05, 0.15)
+    >>> Difference(much, Interval(0.9, 0.8, 1.0), Interval(0.0, 0.0, 0.1)).mean.low
+    0.05
+    """
 
     mean: Interval  # of its value less that of the other
     ahead: Interval  # share of repetitions in which it is better, beyond rounding
@@ -42,14 +59,52 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The metrics of one method, beside the others."""
+    """The metrics of one method, beside the others.
+
+    Parameters
+    ----------
+    summary : Summary
+        The metrics of the method.
+    difference : Difference or None
+        The difference to the reference; None for the reference itself.
+
+    Examples
+    --------
+    `compare_run` makes them; see there.
+
+    >>> from surestep.experiments import Compared
+    >>> Compared._fields
+    ('summary', 'difference')
+    """
 
     summary: Summary
     difference: Difference | None  # None: it is what the others are compared with
 
 
 class Comparison(NamedTuple):
-    """All methods in one environment at one data size."""
+    """All methods in one environment at one data size.
+
+    Parameters
+    ----------
+    environment : str
+        The label of the environment.
+    episodes : int
+        The data size.
+    repetitions : int
+        The number of repetitions.
+    against : Method
+        The method that others are compared with.
+    methods : tuple of Compared
+        The methods, in the order of the table.
+
+    Examples
+    --------
+    `compare_run` makes them; see there.
+
+    >>> from surestep.experiments import Comparison
+    >>> Comparison._fields[:2]
+    ('environment', 'episodes')
+    """
 
     environment: str
     episodes: int
@@ -68,8 +123,43 @@ def compare_run(
 ) -> list[Comparison]:
     """Compares the methods of a run in each environment at each data size.
 
-    `against` names the method that others are compared with, such as "spibb:n_wedge=100"; without
-    it, that is the first one of the table.
+    Parameters
+    ----------
+    run : Run
+        A run without certifiers.
+    selection : Selection
+        The part of the run that is compared.
+    metrics : sequence of str
+        The metrics; by default mean, cvar10, cvar1, better and worse.
+    value : {"performance", "gain", "normalised"}
+        The value that the metrics are of; "performance" by default.
+    against : str, optional
+        The method that others are compared with, such as "spibb:n_wedge=100"; by default the first
+        of the table.
+
+    Returns
+    -------
+    list of Comparison
+        One for each environment and data size.
+
+    Raises
+    ------
+    InvalidParameter
+        The run holds claims, or nothing of it is selected, or `against` names no method.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.experiments import Selection, compare_run, make_experiment
+    >>> from surestep.experiments import read_run, run_experiment
+    >>> plan = make_experiment(
+    ...     "small", environments=["bandit"], algorithms=["basic-rl", "spibb:n_wedge=5"],
+    ...     episodes=[20], repetitions=10, seed=1,
+    ... )
+    >>> table = run_experiment(plan, tempfile.mkdtemp())
+    >>> (comparison,) = compare_run(read_run(table.parent), Selection())
+    >>> [one.summary.method.algorithm for one in comparison.methods]
+    ['basic-rl', 'spibb']
     """
     if run.holds_claims:
         raise InvalidParameter(

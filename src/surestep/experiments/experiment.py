@@ -31,7 +31,8 @@ from msgspec import Meta, Struct
 from surestep._blocks import digest_of
 from surestep._json import converted
 from surestep._names import twice, unknown
-from surestep.algorithms import is_algorithm, make_algorithm
+from surestep.algorithms import make_algorithm
+from surestep.algorithms.registry import is_algorithm
 from surestep.certificates import Certifier, Posterior, certifier_kind
 from surestep.certificates.registry import check_certifier, find_kind, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
@@ -323,7 +324,34 @@ class CertifierSpec(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A plan of what is run, on what, how often; equal experiments give equal tables."""
+    """A plan of what is run, on what, how often; equal experiments give equal tables.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    title : str
+        What figures and progress call it.
+    seed : int
+        The seed of all data.
+    repetitions : int
+        The number of data sets of each size.
+    environments : tuple of EnvironmentSpec
+        The environments.
+    episodes : tuple of int
+        The data sizes.
+    algorithms : tuple of AlgorithmSpec
+        The algorithms, with settings.
+    certifiers : tuple of CertifierSpec, optional
+        The certifiers that judge what the algorithms find.
+
+    Examples
+    --------
+    >>> from surestep.experiments import read_experiments
+    >>> (experiment,) = read_experiments("paper/gridworld")
+    >>> experiment.repetitions, experiment.episodes[:2]
+    (1000, (1, 2))
+    """
 
     name: str
     title: str
@@ -335,14 +363,26 @@ class Experiment:
     certifiers: tuple[CertifierSpec, ...] = ()
 
     def given(self) -> Iterator[tuple[str, Any]]:
-        """Yields the classes and functions that were given, and what errors call them."""
+        """Yields the classes and functions that were given as objects, and what errors call them.
+
+        Yields
+        ------
+        tuple of str and object
+            The words and the class or function.
+        """
         for specs in (self.environments, self.algorithms, self.certifiers):
             for spec in specs:
                 for thing in spec.code:
                     yield f"{type(spec).__name__.removesuffix('Spec').lower()} {spec.name!r}", thing
 
     def identity(self) -> str:
-        """All that the rows depend on, as text; the number of repetitions is not part of it."""
+        """Returns all that the rows depend on but the number of repetitions, as text.
+
+        Returns
+        -------
+        str
+            The content as JSON.
+        """
         content: dict[str, object] = {
             "name": self.name,
             "seed": self.seed,
@@ -362,25 +402,59 @@ class Experiment:
         return json.dumps(content, sort_keys=True, default=plain)
 
 
-def catalog() -> list[str]:
-    """The names of the experiments that come with the package."""
+def list_experiments() -> list[str]:
+    """Lists the experiments that come with the package.
+
+    Returns
+    -------
+    list of str
+        Their names, which `surestep run` takes.
+
+    Examples
+    --------
+    >>> from surestep.experiments import list_experiments
+    >>> "paper/gridworld" in list_experiments()
+    True
+    """
     root = Path(str(CATALOG))
     return sorted(str(path.relative_to(root).with_suffix("")) for path in root.rglob("*.toml"))
 
 
 def read_experiments(name: str) -> list[Experiment]:
-    """The experiment of that name in the catalog, all of a folder there, or one in a TOML file."""
+    """Reads an experiment of the catalog, all of a folder there, or one in a TOML file.
+
+    Parameters
+    ----------
+    name : str
+        The name in the catalog, that of a folder there, or the path of a .toml file.
+
+    Returns
+    -------
+    list of Experiment
+        The experiments.
+
+    Raises
+    ------
+    InvalidParameter
+        There is none of that name, or the file is refused.
+
+    Examples
+    --------
+    >>> from surestep.experiments import read_experiments
+    >>> [experiment.name for experiment in read_experiments("comparison")]
+    ['comparison/random-mdps', 'comparison/wet-chicken']
+    """
     if inside := in_catalog(name):
         return [read_experiment(Path(str(CATALOG)) / f"{entry}.toml", entry) for entry in inside]
     if name.endswith(".toml"):
         return [read_experiment(Path(name), Path(name).stem)]
     more = ", a folder of them, or the path of a .toml file"
-    raise unknown(f"there is no experiment {name!r} in the catalog", name, catalog(), more)
+    raise unknown(f"there is no experiment {name!r} in the catalog", name, list_experiments(), more)
 
 
 def in_catalog(name: str) -> list[str]:
     """The experiment of that name in the catalog, or all of a folder there."""
-    return [entry for entry in catalog() if entry == name or entry.startswith(f"{name}/")]
+    return [entry for entry in list_experiments() if entry == name or entry.startswith(f"{name}/")]
 
 
 def read_experiment(path: Path, name: str) -> Experiment:
@@ -406,11 +480,52 @@ def make_experiment(
     seed: int,
     title: str | None = None,
 ) -> Experiment:
-    """Returns an experiment of names, of tables as a TOML file has them, and of objects.
+    """Makes an experiment of names, of tables as a TOML file has them, and of objects.
 
-    An environment may be a Benchmark, or a function that returns one; if it needs an argument, that
-    is the number of the repetition. Algorithms and certifiers may be frozen dataclasses that can
-    improve or certify. Of these, fields that are the defaults count as not given.
+    Parameters
+    ----------
+    name : str
+        The name of the experiment.
+    environments : sequence of str, dict, Benchmark or callable
+        The environments. A function returns a Benchmark; if it needs an argument, that is the
+        number of the repetition.
+    algorithms : sequence of str, dict or object
+        The algorithms; an object is a frozen dataclass that can improve. A list as a setting stands
+        for one algorithm for each of its values.
+    certifiers : sequence of str, dict or object, optional
+        The certifiers that judge what the algorithms find.
+    episodes : sequence of int
+        The data sizes.
+    repetitions : int
+        The number of data sets of each size.
+    seed : int
+        The seed of all data.
+    title : str, optional
+        What figures and progress call it; by default the name.
+
+    Returns
+    -------
+    Experiment
+        The plan, every part checked.
+
+    Raises
+    ------
+    InvalidParameter
+        A part is unknown or refused, or rows of two entries could not be told apart.
+
+    Examples
+    --------
+    >>> from surestep.experiments import make_experiment
+    >>> plan = make_experiment(
+    ...     "mine",
+    ...     environments=["bandit"],
+    ...     algorithms=[{"name": "spibb", "n_wedge": [5, 10]}],
+    ...     episodes=[20],
+    ...     repetitions=3,
+    ...     seed=1,
+    ... )
+    >>> len(plan.algorithms)
+    2
     """
     table = {
         "title": name if title is None else title,

@@ -49,7 +49,23 @@ CONFIDENCE = 0.95
 
 
 class Interval(NamedTuple):
-    """An estimate with the ends of its interval; NaN where the data give none."""
+    """An estimate with the ends of its interval; NaN where the data give none.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    low : float
+        The lower end.
+    high : float
+        The upper end.
+
+    Examples
+    --------
+    >>> from surestep.experiments import Interval
+    >>> Interval(value=0.5, low=0.4, high=0.6).low
+    0.4
+    """
 
     value: float
     low: float
@@ -77,9 +93,29 @@ def worst_count(size: int, tail: float) -> int:
 
 
 def cvar_interval(values: FloatArray, tail: float, bounds: tuple[float, float]) -> Interval:
-    """The CVaR with a 95 % interval for that of the distribution of the values, in `bounds` (a, b).
+    """Returns the CVaR with a 95 % interval for that of the distribution of the values.
 
-    An end that needs a bound which is not finite, or that is no more than the bound itself, is NaN.
+    Parameters
+    ----------
+    values : array of float [n]
+        Independent values of one distribution.
+    tail : float
+        The share of the worst values, such as 0.1.
+    bounds : tuple of float
+        Bounds (a, b) of all values.
+
+    Returns
+    -------
+    Interval
+        An end that needs a bound which is not finite, or that is no more than the bound itself, is
+        NaN.
+
+    Examples
+    --------
+    >>> from surestep.experiments import cvar_interval
+    >>> found = cvar_interval(np.linspace(0.5, 1, 1000), 0.1, (0, 1))
+    >>> found.low < found.value < found.high
+    True
     """
     estimate = cvar(values, tail)
     weights = tail_weights(values.size, tail)
@@ -120,11 +156,24 @@ def tail_weights(size: int, tail: float) -> TailWeights:
 
 
 def mean_interval(values: FloatArray, bounds: tuple[float, float]) -> Interval:
-    """The mean with a 95 % interval for that of the distribution of the values, in `bounds` (a, b).
+    """Returns the mean with a 95 % interval for that of the distribution of the values.
 
-    The order of the values must not depend on them: it is that of the repetitions. An end that
-    needs a bound which is not finite, or that is no more than the bound itself, is NaN.
+    Parameters
+    ----------
+    values : array of float [n]
+        Independent values of one distribution, in an order that does not depend on them.
+    bounds : tuple of float
+        Bounds (a, b) of all values.
 
+    Returns
+    -------
+    Interval
+        An end that needs a bound which is not finite, or that is no more than the bound itself, is
+        NaN.
+
+    Examples
+    --------
+    >>> from surestep.experiments import mean_interval
     >>> value, low, high = mean_interval(np.tile([0.4, 0.6], 50), (0.0, 1.0))
     >>> print(f"{value:.2f} [{low:.2f}, {high:.2f}]")
     0.50 [0.47, 0.53]

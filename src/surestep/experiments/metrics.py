@@ -32,7 +32,23 @@ Columns = Mapping[str, AnyArray]
 
 
 class Method(NamedTuple):
-    """An algorithm with its settings."""
+    """An algorithm with its settings.
+
+    Parameters
+    ----------
+    algorithm : str
+        Its name.
+    setting : str
+        The settings other than N∧.
+    n_wedge : int or None
+        N∧ as given: SPIBB's own, or that of SPIBB which is converted.
+
+    Examples
+    --------
+    >>> from surestep.experiments import Method
+    >>> Method("spibb", "", 5).n_wedge
+    5
+    """
 
     algorithm: str
     setting: str  # other than N∧
@@ -40,7 +56,35 @@ class Method(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The results of one method in one environment at one data size."""
+    """The results of one method in one environment at one data size.
+
+    Parameters
+    ----------
+    environment : str
+        The label of the environment.
+    episodes : int
+        The data size.
+    method : Method
+        The algorithm with its settings.
+    n_wedge_used : int or None
+        The N∧ that was used.
+    repetitions : int
+        The number of repetitions.
+    behavior_performance : float
+        The mean of ρ(π_b).
+    optimal_performance : float
+        The mean of ρ(π*).
+    metrics : dict of Interval
+        The metrics by name.
+
+    Examples
+    --------
+    `summaries` makes them; see there.
+
+    >>> from surestep.experiments import Summary
+    >>> Summary._fields[:3]
+    ('environment', 'episodes', 'method')
+    """
 
     environment: str
     episodes: int
@@ -112,7 +156,29 @@ def metric_of(name: str) -> Metric:
 
 
 def valued(columns: Columns, value: str) -> Columns:
-    """Returns the rows with another value as performance; π_b and bounds follow."""
+    """Returns the rows with another value as performance; π_b and the bounds follow.
+
+    Parameters
+    ----------
+    columns : dict of array
+        The table of a run, column by column.
+    value : {"performance", "gain", "normalised"}
+        ρ as it is, ρ − ρ(π_b), or the latter as a share of what can be gained.
+
+    Returns
+    -------
+    dict of array
+        The table.
+
+    Examples
+    --------
+    >>> from surestep.experiments import valued
+    >>> names = ("performance", "behavior_performance", "optimal_performance")
+    >>> names += ("lowest_performance", "highest_performance")
+    >>> row = {name: np.array([x]) for name, x in zip(names, (0.6, 0.5, 0.7, 0.0, 0.7))}
+    >>> valued(row, "normalised")["performance"].round(3)
+    array([0.5])
+    """
     if value not in VALUES:
         raise InvalidParameter(f"the value is {value!r}, expected {', '.join(VALUES)}")
     return VALUES[value](columns)
@@ -207,7 +273,31 @@ def alike(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
 
 
 def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]:
-    """One summary for each environment, data size, algorithm and setting, in the table's order."""
+    """Summarises each environment, data size, algorithm and setting, in the order of the table.
+
+    Parameters
+    ----------
+    columns : dict of array
+        The table of a run, column by column.
+    metrics : sequence of str
+        Names: mean, better, worse, or cvarP for the mean of the worst P %; by default mean, cvar10
+        and cvar1.
+
+    Returns
+    -------
+    list of Summary
+        The metrics, with intervals.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.experiments import make_experiment, read_run, run_experiment, summaries
+    >>> plan = make_experiment("small", environments=["bandit"], algorithms=["basic-rl"],
+    ...                        episodes=[20, 50], repetitions=10, seed=1)
+    >>> run = read_run(run_experiment(plan, tempfile.mkdtemp()).parent)
+    >>> [(one.episodes, *one.metrics) for one in summaries(run.columns, ["mean", "worse"])]
+    [(20, 'mean', 'worse'), (50, 'mean', 'worse')]
+    """
     return [summary(group, metrics) for group in groups_of(columns)]
 
 
@@ -278,7 +368,33 @@ HALF = 0.5  # of the repetitions: a gain counts as certified at that data size
 
 
 class Cell(NamedTuple):
-    """The key of a cell; the names of MDPs that are pooled are left out."""
+    """The key of a cell of claims; the names of MDPs that are pooled are left out.
+
+    Parameters
+    ----------
+    family : str
+        The environment without its seed.
+    environment : str
+        The label of the environment; empty where all of the family are pooled.
+    algorithm : str
+        The name of the algorithm.
+    setting : str
+        Its settings other than N∧.
+    n_wedge : float
+        Its N∧; NaN where there is none.
+    certifier : str
+        The kind of certificate.
+    certifier_setting : str
+        Its settings.
+    episodes : int
+        The data size.
+
+    Examples
+    --------
+    >>> from surestep.experiments import Cell
+    >>> Cell("bandit", "", "spibb", "", 5.0, "robust", "", 100).certifier
+    'robust'
+    """
 
     family: str
     environment: str  # empty: all of the family
@@ -291,7 +407,47 @@ class Cell(NamedTuple):
 
 
 class CellSummary(NamedTuple):
-    """The record of one certifier about one algorithm in one MDP, or in all of a family."""
+    """The record of one certifier about one algorithm in one MDP, or in all of a family.
+
+    Parameters
+    ----------
+    cell : Cell
+        The key.
+    standing : tuple of str
+        The standings of its claims; empty where all was refused.
+    delta : float
+        The chance δ with which claims may be wrong.
+    mdps : int
+        The number of MDPs.
+    repetitions : int
+        The number of claims and refusals.
+    refused : float
+        The share that was refused.
+    violations : int
+        The number of claims L with Δ < L.
+    violation : Interval
+        Their rate.
+    positive : Interval
+        P(L > 0).
+    positive_but_worse : float
+        P(L > 0 and Δ < 0).
+    violated_if_positive : float
+        P(Δ < L | L > 0), which nobody guarantees; NaN where L is never above 0.
+    mean_gain : float
+        The mean of Δ.
+    mean_lower : float
+        The mean of L where it was not refused; NaN where all was.
+    tightness : float
+        The mean of max(L, 0) over the mean of Δ; NaN where nothing is gained.
+
+    Examples
+    --------
+    `cell_summaries` makes them; see there.
+
+    >>> from surestep.experiments import CellSummary
+    >>> CellSummary._fields[:3]
+    ('cell', 'standing', 'delta')
+    """
 
     cell: Cell
     standing: tuple[str, ...]  # of its claims; empty where all was refused
@@ -310,16 +466,58 @@ class CellSummary(NamedTuple):
 
 
 def cell_summaries(columns: Columns) -> list[CellSummary]:
-    """One summary for each MDP, algorithm, certifier and data size."""
+    """Summarises the claims of each MDP, algorithm, certifier and data size.
+
+    Parameters
+    ----------
+    columns : dict of array
+        The table of a run with certifiers, column by column.
+
+    Returns
+    -------
+    list of CellSummary
+        How often claims were wrong, and how much they said.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.experiments import cell_summaries, make_experiment, read_run, run_experiment
+    >>> plan = make_experiment("claims", environments=["bandit"], algorithms=["spibb:n_wedge=5"],
+    ...                        certifiers=["robust"], episodes=[20], repetitions=3, seed=1)
+    >>> run = read_run(run_experiment(plan, tempfile.mkdtemp()).parent)
+    >>> [(cell.repetitions, cell.violations) for cell in cell_summaries(run.columns)]
+    [(3, 0)]
+    """
     return [summary_of(cell, rows) for cell, rows in groups(columns, pooled=False)]
 
 
 def family_summaries(columns: Columns) -> list[CellSummary]:
-    """Returns a summary for each cell, in which the MDPs of a family are pooled.
+    """Summarises the claims of each cell, with the MDPs of a family pooled.
 
     Rates are averages over these MDPs. Their intervals are about that average and for these MDPs
     only: given the MDPs, repetitions are independent, and counts with unequal chances spread less
     than a binomial of the same mean (Hoeffding 1956), so the intervals are rather too wide.
+
+    Parameters
+    ----------
+    columns : dict of array
+        The table of a run with certifiers, column by column.
+
+    Returns
+    -------
+    list of CellSummary
+        One for each family, algorithm, certifier and data size.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.experiments import family_summaries, make_experiment, read_run, run_experiment
+    >>> worlds = [{"name": "bandit", "seed": [1, 2]}]
+    >>> plan = make_experiment("claims", environments=worlds, algorithms=["spibb:n_wedge=5"],
+    ...                        certifiers=["robust"], episodes=[20], repetitions=3, seed=1)
+    >>> run = read_run(run_experiment(plan, tempfile.mkdtemp()).parent)
+    >>> [(cell.mdps, cell.repetitions) for cell in family_summaries(run.columns)]
+    [(2, 6)]
     """
     return [summary_of(cell, rows) for cell, rows in groups(columns, pooled=True)]
 
@@ -366,11 +564,29 @@ def summary_of(cell: Cell, rows: Columns) -> CellSummary:
 
 
 def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
-    """The cells of that standing whose claims are wrong more often than δ, beyond chance.
+    """Returns the cells of a standing whose claims are wrong more often than δ, beyond chance.
 
     A cell is refuted if the one-sided lower limit of its violation rate, at the level 0.01 divided
     by the number of these cells, exceeds δ. If all claims are right, that happens to any cell at
     all with a chance of at most 0.01.
+
+    Parameters
+    ----------
+    cells : sequence of CellSummary
+        Any cells.
+    standing : str
+        The standing, such as "proved".
+
+    Returns
+    -------
+    list of CellSummary
+        The refuted ones.
+
+    Examples
+    --------
+    >>> from surestep.experiments import refuted
+    >>> refuted([], "proved")
+    []
     """
     mine = [cell for cell in cells if standing in cell.standing]
     level = FAMILY_WISE / max(len(mine), 1)

@@ -24,8 +24,8 @@ from msgspec import Struct
 from surestep._arrays import AnyArray
 from surestep._blocks import BlockFolder, code_here, digest_of, versions_here
 from surestep._files import BESIDE, lock, read_whole, temporary_folder, write_together
-from surestep.algorithms import needs_log
 from surestep.algorithms import registry as algorithms
+from surestep.algorithms.registry import needs_log
 from surestep.certificates import registry as certificates
 from surestep.environments import registry as environments
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
@@ -269,16 +269,52 @@ def run_experiment(
     progress: Callable[[int, int], None] = lambda done, total: None,
     outdated: Callable[[int, int], None] = lambda old, total: None,
 ) -> Path:
-    """Runs what is not done yet and writes the table; `progress(done, total)` counts blocks.
-
-    `engine` "local" is `workers` processes of this machine, "ray" the cluster at `address`, whose
-    machines must see the directory and have the same code.
-
-    Blocks that other code or versions made are made again, unless `keep`; `outdated(old, total)` is
-    told how many these are, if any. Each row says which code made it.
+    """Runs what is not done yet of an experiment, and writes its table.
 
     The table depends on the experiment and the code alone, not on workers, nor on where a run was
-    interrupted.
+    interrupted. Each row says which code made it.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The plan.
+    directory : str or Path
+        The folder of the run.
+    workers : int
+        The number of processes; 1 by default.
+    engine : {"local", "ray"}
+        "local", the default, is processes of this machine; "ray" is a cluster, whose machines must
+        see the directory and have the same code.
+    address : str, optional
+        The address of the cluster.
+    keep : bool
+        Keeps blocks that other code or versions made; by default they are made again.
+    progress : callable, optional
+        Called with the number of blocks that are done, and of all.
+    outdated : callable, optional
+        Called with the number of blocks that other code or versions made, and of all, if there are
+        any.
+
+    Returns
+    -------
+    Path
+        The table.
+
+    Raises
+    ------
+    FileFailure
+        The folder cannot be written, or another run is at work in it.
+    InvalidParameter
+        The folder holds another experiment.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.experiments import make_experiment, run_experiment
+    >>> plan = make_experiment("small", environments=["bandit"], algorithms=["basic-rl"],
+    ...                        episodes=[20], repetitions=10, seed=1)
+    >>> run_experiment(plan, tempfile.mkdtemp()).name
+    'table.parquet'
     """
     reach(engine, address)
     if engine == "ray" or workers > 1:

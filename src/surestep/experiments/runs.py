@@ -17,8 +17,8 @@ from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, said
 from surestep.experiments.experiment import (
     Experiment,
-    catalog,
     in_catalog,
+    list_experiments,
     read_environment,
     read_experiments,
     read_label,
@@ -39,7 +39,31 @@ BEYOND = 1e-6  # by which a performance may be beyond a bound, relatively: both 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The table of a run, and what was run."""
+    """The table of a run, and what was run.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder of the run.
+    name : str
+        The name of the experiment.
+    title : str
+        What figures call it.
+    holds_claims : bool
+        Whether certifiers were part of it.
+    manifest : Manifest
+        What was run, by which code and versions, and how long it took.
+    columns : dict of array
+        The table, column by column.
+
+    Examples
+    --------
+    `read_run` makes them; see there.
+
+    >>> from surestep.experiments import Run
+    >>> Run.__slots__[:2]
+    ('directory', 'name')
+    """
 
     directory: Path
     name: str
@@ -58,10 +82,22 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A part of a run: empty means all.
+    """A part of a run; an empty list means all.
 
-    An algorithm is 'spibb', or 'spibb:n_wedge=100' with some of its settings; an environment is its
-    name, or its label in the table.
+    Parameters
+    ----------
+    algorithms : sequence of str, optional
+        Names such as 'spibb', or 'spibb:n_wedge=100' with some of the settings.
+    environments : sequence of str, optional
+        Names, or labels of the table.
+    episodes : sequence of int, optional
+        Data sizes.
+
+    Examples
+    --------
+    >>> from surestep.experiments import Selection
+    >>> Selection(algorithms=["spibb"]).episodes
+    ()
     """
 
     algorithms: Sequence[str] = ()
@@ -73,10 +109,31 @@ class Selection:
 
 
 def find_runs(name: str, directory: Path | None = None) -> list[Path]:
-    """Returns where the runs of a name are: one of the catalog, a folder of it, or a .toml file.
+    """Returns the folders of the runs of a name.
 
-    A run is in `runs/NAME`, or where `directory` says, as `surestep run` writes it. The directory
-    of a run will do as a name.
+    Parameters
+    ----------
+    name : str
+        An experiment of the catalog, a folder of it, a .toml file, or the folder of a run.
+    directory : Path, optional
+        Where the run is; by default in `runs/NAME`, as `surestep run` writes it.
+
+    Returns
+    -------
+    list of Path
+        The folders.
+
+    Raises
+    ------
+    InvalidParameter
+        There is no such run.
+
+    Examples
+    --------
+    >>> from surestep.experiments import find_runs
+    >>> find_runs("paper/gridworld")
+    Traceback (most recent call last):
+    surestep.errors.InvalidParameter: runs/paper/gridworld holds no run; make one with: ...
     """
     if directory is None and Store(Path(name)).manifest.exists():
         return [Path(name)]
@@ -84,7 +141,7 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
         if directory is None:
             others = ", a folder of them, a .toml file, the folder of a run, or "
             more = f"{others}{said('directory', '--from')}"
-            raise unknown(f"there is no run {name!r}", name, catalog(), more)
+            raise unknown(f"there is no run {name!r}", name, list_experiments(), more)
         return [existing(directory, name)]
     several, root = read_experiments(name), directory or Path("runs")
     if len(several) == 1:
@@ -120,7 +177,34 @@ def checked(directory: Path, experiment: Experiment, name: str) -> Path:
 
 
 def read_run(directory: str | Path) -> Run:
-    """Reads a run, whose table must have what its kind is reported by."""
+    """Reads a run, and checks that its table is whole.
+
+    Parameters
+    ----------
+    directory : str or Path
+        The folder of the run.
+
+    Returns
+    -------
+    Run
+        The table, and what was run.
+
+    Raises
+    ------
+    FileFailure
+        A file cannot be read.
+    InvalidParameter
+        The run is not complete, or its table lacks rows or columns.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.experiments import make_experiment, read_run, run_experiment
+    >>> plan = make_experiment("small", environments=["bandit"], algorithms=["basic-rl"],
+    ...                        episodes=[20], repetitions=10, seed=1)
+    >>> read_run(run_experiment(plan, tempfile.mkdtemp()).parent)
+    Run(name='small', title='small', num_rows=10)
+    """
     store = Store(Path(directory))
     manifest, columns = store.read_manifest(), store.read_table()
     claims = "certifier" in columns

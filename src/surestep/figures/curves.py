@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_PANELS = 40
-MOST_COLUMNS = 4  # of panels that could as well stand in one row
-MOST_LINES = 28  # that can be told apart: colours times markers
+MOST_COLUMNS = 3  # in a row: of more, letters are too small on a page
+MOST_LINES = 28  # of one colour that can be told apart: markers times dashes
 METRIC, N_WEDGE = "metric", "n-wedge"
 Line = tuple[object, ...]  # the values of what tells lines apart
 
@@ -70,38 +72,38 @@ def layout_of(
     """Returns the panels of the points, with columns and rows as asked for.
 
     Where nothing was asked for: a column for each N∧, if every algorithm that has one was run with
-    each of them, as in the paper, or else for each environment or task; a row for each of these
-    that has no column. Each metric has panels of its own: those of each row below each other, or,
-    where columns are for nothing else, side by side.
+    each of them, as in the paper; or else for each environment or task, if these are at most three;
+    or else for each metric. There is a row for each environment or task that has no column, and for
+    each metric that has none. More than three panels of a row go on below.
     """
     check_parts(points, columns, rows)
     free = [part for part in usual_parts(points) if part not in (columns, rows)]
     if columns is None:
         columns = next(iter(free), "" if rows == METRIC else METRIC)
+        if columns != N_WEDGE and rows is None and len(values_for(points, columns)) > MOST_COLUMNS:
+            columns = METRIC
     if rows is None:
         rows = next((part for part in free if part not in (columns, N_WEDGE)), None)
     down = tuple(dict.fromkeys(p for p in (rows, METRIC) if p is not None and p != columns))
     across = values_for(points, columns)
+    height = math.ceil(len(across) / MOST_COLUMNS)
     below = list(itertools.product(*(values_for(points, part) for part in down)))
-    wraps = len(below) == 1
     panels = tuple(
         Panel(
-            *(divmod(x, MOST_COLUMNS) if wraps else (y, x)),
+            y * height + x // MOST_COLUMNS,
+            x % MOST_COLUMNS,
             column,
             row,
             tuple(
                 point
                 for point in points
-                if all(
-                    fits(point, *each)
-                    for each in zip((columns, *down), (column, *row), strict=True)
-                )
+                if all(map(partial(fits, point), (columns, *down), (column, *row)))
             ),
         )
         for y, row in enumerate(below)
         for x, column in enumerate(across)
     )
-    shape = 1 + max(panel.row for panel in panels), 1 + max(panel.column for panel in panels)
+    shape = len(below) * height, min(len(across), MOST_COLUMNS)
     parts = tuple(part for part in points[0].parts if part not in (METRIC, columns, *down))
     lines = dict.fromkeys(tuple(point.parts[part] for part in parts) for point in points)
     layout = Layout(columns, down, shape, panels, parts, line_names(list(lines), parts))
@@ -157,11 +159,11 @@ def fits(point: Point, part: str, value: object) -> bool:
 
 
 def line_names(lines: Sequence[Line], parts: Sequence[str]) -> dict[Line, str]:
-    """Returns the lines with their names: settings are always named, one environment is not."""
+    """Returns the lines with their names: settings are always named, a single task is not."""
     shown = [
         place
         for place, part in enumerate(parts)
-        if part != "environment" or len({line[place] for line in lines}) > 1
+        if part not in ("environment", "task") or len({line[place] for line in lines}) > 1
     ]
     return {
         line: ", ".join(
@@ -173,14 +175,9 @@ def line_names(lines: Sequence[Line], parts: Sequence[str]) -> dict[Line, str]:
 
 # ---- the picture ---------------------------------------------------------------------------------
 
-PAPERS = {
-    "basic-rl": pen.PURPLE,
-    "spibb": pen.VERMILION,
-    "spibb-2s": pen.BLUE,
-    "spibb-beta": pen.GREEN,
-}
-COLOURS = (pen.BLUE, pen.ORANGE, pen.GREEN, pen.VERMILION, pen.PURPLE, pen.SKY, pen.GREY)
-MARKERS = ("", "s", "^", "D")
+MARKERS = ("", "s", "^", "D", "v", "X", "P")
+DASHES = ("-", "--", "-.", ":")
+PANEL = (3.4, 2.4)  # inches
 ROWS_WITH_ROOM = 4  # of the legend; a picture with more is higher
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
 BAND: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5}
@@ -201,7 +198,7 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
     looks = looks_of(layout.names, layout.parts)
     sizes = {point.size for panel in layout.panels for point in panel.points}
     height, width = layout.shape
-    with pen.drawing(4.2 * max(width, 1.3), 2.9 * height + 1.0) as figure:
+    with pen.drawing(PANEL[0] * max(width, 1.5), PANEL[1] * height + 1.0) as figure:
         grid = figure.subplots(height, width, sharex=True, squeeze=False)
         for row in grid:
             for axes in row:
@@ -293,16 +290,26 @@ def levels_of(panel: Panel) -> dict[str, float]:
 
 
 def label_panel(axes: Axes, panel: Panel, layout: Layout) -> None:
-    """Writes what the panel is for above it, and what the axes are beside the outer ones."""
-    is_broken = layout.shape[1] < len({other.of_column for other in layout.panels})
-    if panel.row == 0 or is_broken:
-        title = words_for(layout.columns, panel.of_column)
-        title = (used_words(panel) if layout.columns == N_WEDGE else "") or title
+    """Names the panel above it, and its axes below and beside the outer panels.
+
+    What a row is for stands beside it, or where columns are for metrics above its first panel.
+    """
+    title = words_for(layout.columns, panel.of_column)
+    if layout.columns == N_WEDGE:
+        title = used_words(panel) or title
+    scale = panel.points[0].scale
+    of_row = [*map(words_for, layout.rows, panel.of_row)]
+    if layout.columns != METRIC:
+        beside = [scale, *of_row] if panel.column == 0 else []
+    else:
+        first = layout.panels[0].points[0].scale
+        beside = [scale] if panel.column == 0 or scale != first else []
+        if panel.column == 0:
+            title = "\n".join([*of_row, title])
+    wraps = layout.shape[1] < len({other.of_column for other in layout.panels})
+    if panel.row == 0 or wraps or layout.columns == METRIC:
         axes.set_title(pen.typeset(title), fontweight="normal")
-    scale, first = panel.points[0].scale, layout.panels[0].points[0].scale
-    if panel.column == 0 or (layout.columns == METRIC and scale != first):
-        words = map(words_for, layout.rows, panel.of_row)
-        axes.set_ylabel(pen.typeset("\n".join(filter(None, [scale, *words]))))
+    axes.set_ylabel(pen.typeset("\n".join(filter(None, beside))))
     last = max(other.row for other in layout.panels if other.column == panel.column)
     if panel.row == last:
         axes.set_xlabel(size_axis({point.environment for point in panel.points}))
@@ -326,24 +333,22 @@ def used_words(panel: Panel) -> str:
 
 
 def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str, Any]]:
-    """Returns a colour and a marker for each line.
+    """Returns the look of each line: the colour of its method, which is the same in all pictures.
 
-    The paper's methods keep their colours, where each is one line; others take the rest in turn.
-    Colours are Okabe and Ito's, which people with colour blindness tell apart; once they have all
-    been used, markers tell the next ones from them.
+    Markers, and once they are used up dashes, tell lines of one colour apart.
     """
-    place = parts.index("algorithm") if "algorithm" in parts else None
-    names = {line: "" if place is None else str(line[place]) for line in lines}
-    alone = len(set(names.values())) == len(names)
-    fixed = {name: PAPERS[name] for name in names.values() if alone and name in PAPERS}
-    free = [colour for colour in COLOURS if colour not in fixed.values()]
-    turns = itertools.count()
     looks = {}
-    for line, name in names.items():
-        before, turn = (0, 0) if name in fixed else divmod(next(turns), len(free))
+    turns = Counter[str]()
+    for line in lines:
+        of = dict(zip(parts, map(str, line), strict=True))
+        kind = of.get("claim", "").partition(",")[0]
+        colour = pen.colour_of(of.get("algorithm") or kind or str(line))
+        dashes, marker = divmod(turns[colour], len(MARKERS))
+        turns[colour] += 1
         looks[line] = {
-            "color": fixed.get(name, free[turn]),
-            "marker": MARKERS[before % len(MARKERS)],
+            "color": colour,
+            "marker": MARKERS[marker],
+            "linestyle": DASHES[dashes],
             "markersize": 3.5,
             "linewidth": 1.5,
         }
@@ -366,7 +371,7 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> Non
             words = "too few to bound from below"
             handles.append(Line2D([], [], color="black", label=words, **BARE))
     letters = max(len(str(handle.get_label())) for handle in handles)
-    width = 0.55 * pen.STYLE["font.size"] * (0.75 * letters + 7)  # of a column
+    width = 0.55 * pen.STYLE["font.size"] * (0.9 * letters + 8)  # of a column
     columns = max(1, min(int(72 * figure.get_figwidth() / width), len(handles)))
     for handle in handles:
         handle.set_label(pen.typeset(str(handle.get_label())))

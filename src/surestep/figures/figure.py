@@ -15,6 +15,7 @@ from surestep._names import unknown
 from surestep.bounds import ProblemSize, n_wedge
 from surestep.errors import FileFailure, InvalidParameter, said
 from surestep.experiments.metrics import SHARES, USUAL
+from surestep.experiments.runs import selected
 from surestep.figures.curves import Point, draw_layout, layout_of
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def write_files(figures: Iterable[Files]) -> list[Path]:
 def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
     """Draws the metrics, or the claims, of a run for `path`, and the table beside it."""
     kind = pen.picture_format(path)
-    rows = experiments.selected(run, request.selection)
+    rows = selected(run, request.selection)
     if run.holds_claims:
         points = claim_points(experiments.family_summaries(rows), request)
         table = tables.claim_rows(experiments.cell_summaries(rows))
@@ -162,10 +163,10 @@ def claim_points(cells: Sequence[experiments.CellSummary], request: Request) -> 
 # The hypothetical MDP of the paper's section 6.1.
 SETTING = ProblemSize(states=1, actions=4, delta=0.1, value_bound=1.0, discount=0.95)
 ZETA = 0.1
-METHODS = {  # label, colour, and where the label stands beside the end of the curve
-    "spibb": ("SPIBB", pen.VERMILION, "center"),
-    "2s": ("two-successor", pen.BLUE, "bottom"),
-    "beta": ("β", pen.GREEN, "top"),
+METHODS = {  # the label, the algorithm, and where the label stands beside the end of the curve
+    "spibb": ("SPIBB", "spibb", "center"),
+    "2s": ("two-successor", "spibb-2s", "bottom"),
+    "beta": ("β", "spibb-beta", "top"),
 }
 POINTS_PER_DECADE = 12
 LARGEST_POWER = 7  # |S| up to 10⁷
@@ -202,7 +203,8 @@ def draw_curves(axes: Axes, rows: list[dict[str, int]], methods: list[str]) -> N
     """Draws the curves of the methods over the number of states, each named at its end."""
     sizes = [row["states"] for row in rows]
     for method in methods:
-        label, colour, side = METHODS[method]
+        label, algorithm, side = METHODS[method]
+        colour = pen.colour_of(algorithm)
         visits = [row[method] for row in rows]
         axes.plot(sizes, visits, color=colour)
         axes.annotate(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from surestep.io.logs.frames import from_rollouts as from_rollouts
     from surestep.io.logs.source import LogSource as LogSource
     from surestep.io.logs.source import read_log as read_log
+    from surestep.io.models.gymnasium import from_dict as from_dict
     from surestep.io.models.gymnasium import from_gymnasium as from_gymnasium
     from surestep.io.models.prism import from_prism as from_prism
     from surestep.io.models.umb import read_mdp as read_mdp
@@ -31,7 +32,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "logs.frames": "from_minari from_rollouts",
         "logs.source": "LogSource read_log",
         "models.umb": "read_mdp write_mdp",
-        "models.gymnasium": "from_gymnasium",
+        "models.gymnasium": "from_dict from_gymnasium",
         "models.prism": "from_prism",
     },
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surestep._words import counted, listed, number
-from surestep.algorithms import kind_of
+from surestep.algorithms.registry import kind_of
 from surestep.description import SEEN
 from surestep.io.labels.vocabulary import Label
 from surestep.results.result import Result

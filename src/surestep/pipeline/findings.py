@@ -10,8 +10,8 @@ import numpy as np
 import surestep._arrays as arrays
 import surestep.results.findings as found
 from surestep._arrays import FloatArray
-from surestep.algorithms import Algorithm, Limited, Limits
-from surestep.algorithms.limits import NO_LIMITS
+from surestep.algorithms import Algorithm
+from surestep.algorithms.limits import NO_LIMITS, Limited, Limits
 from surestep.certificates import Certifier
 from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Method
 from surestep.errors import CertificateRefused, InvalidParameter, said

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import surestep.certificates.episodes as episodes
-from surestep.algorithms import Algorithm, Limits, needs_log
+from surestep.algorithms import Algorithm
+from surestep.algorithms.limits import Limits
+from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched

@@ -11,11 +11,11 @@ from typing import Any
 import surestep._arrays as arrays
 import surestep.description as keys
 from surestep._arrays import BoolArray
-from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
+from surestep.algorithms import SPIBB, Algorithm, make_algorithm
 from surestep.algorithms.constrained import Constrained
-from surestep.algorithms.limits import limited
+from surestep.algorithms.limits import Limits, limited
 from surestep.algorithms.provable import Provable
-from surestep.algorithms.registry import settings_of
+from surestep.algorithms.registry import is_algorithm, kind_of, settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier, Posterior
 from surestep.certificates.registry import read_settings

@@ -19,7 +19,8 @@ import numpy as np
 
 from surestep._arrays import FloatArray
 from surestep._blocks import BlockFolder, code_here, digest_of
-from surestep.algorithms import Improver, needs_log
+from surestep.algorithms.contract import Improver
+from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import holds_out, needs_episodes
 from surestep.certificates.posterior import Posterior, gains_each

@@ -18,7 +18,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep._blocks import code_here
 from surestep._settings import check_setting
-from surestep.algorithms import Improver
+from surestep.algorithms.contract import Improver
 from surestep.certificates import Asked, Certifier
 from surestep.certificates.posterior import Posterior, fewest_draws, with_few_draws
 from surestep.certificates.registry import check_certifier

@@ -34,7 +34,8 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import Improver, needs_log
+from surestep.algorithms.contract import Improver
+from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.bets import LAST_REHEARSALS, REHEARSALS
 from surestep.certificates.drawn import SMALL

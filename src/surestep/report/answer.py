@@ -7,7 +7,8 @@ from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, number, percent, signed
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
-from surestep.checks import Check, against, asked, failed, says, title
+from surestep.checks import Check, failed, says, title
+from surestep.checks.words import against, asked
 from surestep.io.logs.loading import UNFINISHED
 from surestep.model import Certificate
 from surestep.model.certificate import Rung

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import surestep.sections as show
 from surestep._words import counted, harmless, listed, number, percent
-from surestep.checks import failed, summary
+from surestep.checks import failed
+from surestep.checks.words import summary
 from surestep.errors import said
 from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import Rewards

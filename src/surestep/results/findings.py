@@ -13,8 +13,8 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._reprs import short_repr
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
-from surestep.checks import Check, asked
-from surestep.checks.words import forbids_proof
+from surestep.checks import Check
+from surestep.checks.words import asked, forbids_proof
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
 from surestep.model.certificate import Rung

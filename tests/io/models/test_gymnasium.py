@@ -14,7 +14,7 @@ from surestep import Policy, evaluate, optimal
 from surestep.environments import make
 from surestep.environments.gymnasium_envs import TABULAR
 from surestep.errors import InvalidModel
-from surestep.io import from_gymnasium
+from surestep.io import from_dict, from_gymnasium
 
 ENVIRONMENTS = {
     "FrozenLake 4x4": ("FrozenLake-v1", {"map_name": "4x4", "is_slippery": False}),
@@ -81,6 +81,27 @@ def test_our_own_environments_give_their_model_back(env_id):
     assert set(other.discount) == {0.5}
     assert np.flatnonzero(other.initial).tolist() == [1]
     assert replace(other, discount=model.discount, initial=model.initial) == model
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1"])
+def test_a_name_and_the_table_itself_make_the_same_model(name):
+    env = gymnasium.make(name)
+    made = from_gymnasium(env, 0.9)
+    assert from_gymnasium(name, 0.9) == made
+    start = env.unwrapped.initial_state_distrib
+    assert from_dict(env.unwrapped.P, 0.9, initial=start) == made
+    first = from_dict(env.unwrapped.P, 0.9)
+    assert np.flatnonzero(first.initial).tolist() == [0]
+    assert replace(first, initial=made.initial) == made
+
+
+def test_what_is_no_environment_and_no_table_is_refused_by_name():
+    with pytest.raises(InvalidModel, match="no environment 'FrozenPond-v1'"):
+        from_gymnasium("FrozenPond-v1", 0.9)
+    with pytest.raises(InvalidModel, match="the dictionary is malformed at state 0"):
+        from_dict({0: {0: [(1.0, 0)]}}, 0.9)
+    with pytest.raises(InvalidModel, match="the dictionary has no table P"):
+        from_dict({}, 0.9)
 
 
 def test_terminating_into_a_dead_end_needs_no_further_state():

@@ -1,6 +1,6 @@
 """Finds what is wrong in a log: single rows that cannot be used, and rows that do not fit together.
 
-A single row fails one of the `Check`s of its roles. How rows fit together is asked of the table
+A single row fails one of the `RowFault`s of its roles. How rows fit together is asked of the table
 `seen`: the log, read once, with our names of columns and NULL where counting refuses the value.
 Each finding is an SQL query with a sentence. Inspecting shows all findings with their first places
 in the files; counting refuses a log with a finding that has something `expected`.
@@ -21,7 +21,7 @@ from surestep.io.logs.roles import (
     FLAGS,
     LARGEST_SCALE,
     LARGEST_SUM,
-    Check,
+    RowFault,
     LabelCode,
     RewardSql,
     RoleSql,
@@ -55,7 +55,7 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
     return reward.units(*needs)
 
 
-def passed(table: Table, database: Any, checks: Sequence[Check], *also: str) -> Sequence[Any]:
+def passed(table: Table, database: Any, checks: Sequence[RowFault], *also: str) -> Sequence[Any]:
     """Refuses the first row that fails a check; returns other aggregates of all rows."""
     totals, failed = failures(database, checks, *also)
     for check, times in failed:
@@ -64,8 +64,8 @@ def passed(table: Table, database: Any, checks: Sequence[Check], *also: str) -> 
 
 
 def failures(
-    database: Any, checks: Sequence[Check], *also: str
-) -> tuple[Sequence[Any], list[tuple[Check, int]]]:
+    database: Any, checks: Sequence[RowFault], *also: str
+) -> tuple[Sequence[Any], list[tuple[RowFault, int]]]:
     """Returns other aggregates of all rows, and the checks that some rows fail, with how many."""
     asked = [*also, *(f"count_if({check.condition})" for check in checks)]
     totals = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
@@ -73,7 +73,7 @@ def failures(
     return totals[: len(also)], [(check, times) for check, times in counted if times]
 
 
-def refusal(table: Table, database: Any, check: Check, rows: int) -> InvalidLog:
+def refusal(table: Table, database: Any, check: RowFault, rows: int) -> InvalidLog:
     """Returns the error for the first of so many rows that fail a check."""
     place, text = first_where(table, database, check.condition, check.column)
     value = "nothing" if text is None else shown(text)

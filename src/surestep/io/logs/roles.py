@@ -27,7 +27,7 @@ NUMBER = "a number"  # what a column of numbers should have where nothing is
 PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE", "UUID")
 
 
-class Check(NamedTuple):
+class RowFault(NamedTuple):
     """A reason why a row cannot be used."""
 
     condition: str  # SQL over the user's columns
@@ -47,7 +47,7 @@ class LabelCode:
     sql: str  # the code, over the user's columns
     type: str  # of the code, as DuckDB calls it
     label: Callable[[str], str] = str  # from the text of a code
-    checks: tuple[Check, ...] = ()  # of what is there: values without a code
+    checks: tuple[RowFault, ...] = ()  # of what is there: values without a code
     expected: str = "a value"  # where nothing is
 
 
@@ -63,9 +63,9 @@ def code_of(column: str, kind: str) -> LabelCode:
     return LabelCode(column, as_varchar(column, kind), "VARCHAR")
 
 
-def no_nan(column: str) -> Check:
+def no_nan(column: str) -> RowFault:
     """Returns the check for NaN, which some tables use for missing values."""
-    return Check(f"isnan({sql_name(column)})", column, NUMBER)
+    return RowFault(f"isnan({sql_name(column)})", column, NUMBER)
 
 
 def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
@@ -87,7 +87,7 @@ def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
         binning.sql(number),
         "BIGINT",
         lambda index: binning.label(int(index)),
-        (Check(unusable, column, BINNED),),
+        (RowFault(unusable, column, BINNED),),
         BINNED,
     )
 
@@ -220,7 +220,7 @@ class RoleSql:
         return columns
 
     @property
-    def label_checks(self) -> list[Check]:
+    def label_checks(self) -> list[RowFault]:
         """Returns the checks of labels that are not missing."""
         labels = (*self.state, *self.action, *self.next_state)
         return [check for code in labels for check in code.checks]
@@ -266,20 +266,20 @@ class RoleSql:
         """Returns SQL: the row has no next state."""
         return " AND ".join(f"{sql_name(column)} IS NULL" for column in self.mapping.next_state)
 
-    def checks(self, reward: str) -> list[Check]:
+    def checks(self, reward: str) -> list[RowFault]:
         """Returns all checks of a single row; `reward` is SQL: its reward is usable."""
         mapping = self.mapping
         needed = (*self.state, *self.action, self.episode)
         checks = [missing(code) for code in needed if code is not None] + self.label_checks
-        checks.append(Check(f"NOT ({reward})", mapping.reward, "a finite number"))
+        checks.append(RowFault(f"NOT ({reward})", mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.step}, -1) < 0"
-            checks.append(Check(step, mapping.step, STEP, other_form()))
+            checks.append(RowFault(step, mapping.step, STEP, other_form()))
         for name in filter(None, (mapping.terminated, mapping.truncated)):
-            checks.append(Check(f"({self.flag(name)}) IS NULL", name, "true or false"))
+            checks.append(RowFault(f"({self.flag(name)}) IS NULL", name, "true or false"))
         return [*checks, *self.next_checks(), *self.rare_checks()]
 
-    def next_checks(self) -> list[Check]:
+    def next_checks(self) -> list[RowFault]:
         """Returns the checks of the next state of a row."""
         mapping = self.mapping
         if not mapping.next_state:
@@ -289,24 +289,24 @@ class RoleSql:
         expected = f"{self.next_state[0].expected}, or true as terminated or truncated"
         condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
         partly = [missing(code, f" AND NOT ({self.no_next})") for code in self.next_state]
-        return [Check(condition, mapping.next_state[0], expected), *partly]
+        return [RowFault(condition, mapping.next_state[0], expected), *partly]
 
-    def rare_checks(self) -> list[Check]:
+    def rare_checks(self) -> list[RowFault]:
         """Returns the checks of a propensity and of a time."""
         mapping = self.mapping
-        checks = list[Check]()
+        checks = list[RowFault]()
         if mapping.propensity is not None:
             usable = f"coalesce({self.propensity} > 0 AND {self.propensity} <= 1, false)"
             expected = "a probability above 0 and at most 1"
-            checks.append(Check(f"NOT {usable}", mapping.propensity, expected))
+            checks.append(RowFault(f"NOT {usable}", mapping.propensity, expected))
         if mapping.time is not None:
-            checks.append(Check(f"{self.time} IS NULL", mapping.time, STAMP, other_form()))
+            checks.append(RowFault(f"{self.time} IS NULL", mapping.time, STAMP, other_form()))
         return checks
 
 
-def missing(code: LabelCode, where: str = "") -> Check:
+def missing(code: LabelCode, where: str = "") -> RowFault:
     """Returns the check for a missing label."""
-    return Check(f"{sql_name(code.column)} IS NULL{where}", code.column, code.expected)
+    return RowFault(f"{sql_name(code.column)} IS NULL{where}", code.column, code.expected)
 
 
 # ---- rewards as whole multiples of 10^−scale --------------------------------------------------

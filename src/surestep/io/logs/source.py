@@ -32,7 +32,7 @@ from surestep.io.logs.findings import first_where, passed
 from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register
 from surestep.io.logs.loading import contents_of, counts_of, first_rows, load_steps
-from surestep.io.logs.roles import Check, RewardSql, RoleSql, is_stamp_type, reads_stamp
+from surestep.io.logs.roles import RewardSql, RoleSql, RowFault, is_stamp_type, reads_stamp
 from surestep.io.logs.tables import Table, connected
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
 from surestep.model import DecisionLog, Pairs
@@ -166,7 +166,7 @@ class LogSource:
             roles = self.plain
             read = {name: number_sql(name, self.types[name]) for name in columns}
             wrong = {name: f"abs({read[name]}) <= {LARGEST} IS NOT TRUE" for name in columns}
-            passed(self.table, database, [Check(wrong[x], x, MEASUREMENT) for x in columns])
+            passed(self.table, database, [RowFault(wrong[x], x, MEASUREMENT) for x in columns])
             assert roles.episode is not None
             episode = roles.episode.sql
             reward = RewardSql.of(roles).double

@@ -1,4 +1,4 @@
-"""Turns tabular Gymnasium environments into finite MDPs.
+"""Makes finite MDPs of tabular Gymnasium environments, and of their tables.
 
 A tabular environment has a table `P[s][a] = [(probability, next state, reward, terminated), …]`
 in which successors may repeat. Only the flag tells whether an episode ends: FrozenLake's terminal
@@ -16,7 +16,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray
-from surestep.errors import InvalidModel
+from surestep.errors import InvalidModel, MissingExtra, install
 from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
 
@@ -24,46 +24,109 @@ from surestep.model.pairs import Pairs
 def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> FiniteMDP:
     """Returns the MDP of a tabular Gymnasium environment (FrozenLake, CliffWalking, Taxi, …).
 
+    States keep their numbers and their values. A terminating transition into a state where nothing
+    happens any more (FrozenLake's goal) ends the episode there; all others (CliffWalking, Taxi) go
+    to one more state, the last, which is the end. The environments of this package give the model
+    that they act in as it is.
+
     Parameters
     ----------
-    env : gymnasium.Env
-        An environment with a table `P`, or one of this package.
+    env : str or gymnasium.Env
+        An environment with a table `P`, or a name that `gymnasium.make` knows.
     discount : float
-        The discount of every pair, from 0 to 1.
+        The discount of every step, from 0 to 1.
     initial : int or array of float [S], optional
-        The state where episodes start, or a distribution; by default that of the environment.
+        The state in which episodes start, or the chance of each; by default the environment's own.
 
     Returns
     -------
     FiniteMDP
-        The model. States keep their numbers and their values. A terminating transition into a
-        state where nothing happens any more (FrozenLake's goal) ends the episode there; all others
-        (CliffWalking, Taxi) lead to one more state, the last, which is the end.
+        The model, with the states of the table, and perhaps one more for the end.
 
     Raises
     ------
     InvalidModel
-        The environment has no table, or one that is malformed.
+        The environment has no such table, the table is malformed, or nothing says where episodes
+        start.
+    MissingExtra
+        A name was given, and Gymnasium is not installed.
 
     Examples
     --------
-    >>> import gymnasium
-    >>> surestep.io.from_gymnasium(gymnasium.make("FrozenLake-v1"), discount=0.9).num_states
-    16
+    >>> from surestep.io import from_gymnasium
+    >>> from_gymnasium("FrozenLake-v1", discount=0.9)
+    FiniteMDP(num_states=16, num_pairs=64, num_transitions=128, discount=0.9)
     """
+    if isinstance(env, str):
+        env = made_by_gymnasium(env)
     base = getattr(env, "unwrapped", env)
     own = getattr(base, "mdp", None)
     if isinstance(own, FiniteMDP):
         begin = own.initial if initial is None else spread_initial(own.pairs, initial)
         return replace(own, discount=spread_discount(own.pairs, discount), initial=begin)
-    pair_offsets, action, rows = read_table(env, getattr(base, "P", None))
-    num_states = pair_offsets.size - 1
     if initial is None:
         initial = getattr(base, "initial_state_distrib", None)
+    return mdp_of_table(getattr(base, "P", None), discount, initial, name_of(env))
+
+
+def made_by_gymnasium(name: str) -> Any:
+    """Returns the environment that Gymnasium makes of a name."""
+    try:
+        import gymnasium
+    except ImportError:
+        raise MissingExtra(
+            f"{name} is made by Gymnasium, which is not installed; {install('rl')}"
+        ) from None
+    try:
+        return gymnasium.make(name)
+    except gymnasium.error.Error as problem:
+        raise InvalidModel(f"Gymnasium makes no environment {name!r}: {problem}") from None
+
+
+def from_dict(
+    table: Mapping[int, Any] | Sequence[Any], discount: float, *, initial: object = 0
+) -> FiniteMDP:
+    """Returns the MDP of a dictionary of transitions, in the form of Gymnasium's `P`.
+
+    Ends of episodes are read as by `from_gymnasium`: from the flag of a transition.
+
+    Parameters
+    ----------
+    table : dict of dict of list
+        `table[state][action]` lists tuples (probability, next state, reward, terminated). States
+        and actions are the numbers 0, 1, …; a state may lack some of the actions.
+    discount : float
+        The discount of every step, from 0 to 1.
+    initial : int or array of float [S]
+        The state in which episodes start, by default 0, or the chance of each.
+
+    Returns
+    -------
+    FiniteMDP
+        The model, with the states of the table, and perhaps one more for the end.
+
+    Raises
+    ------
+    InvalidModel
+        The table is malformed, or its probabilities do not sum to 1.
+
+    Examples
+    --------
+    >>> from surestep.io import from_dict
+    >>> coin = [(0.5, 0, 0.0, False), (0.5, 1, 1.0, True)]
+    >>> from_dict({0: {0: coin}, 1: {0: [(1.0, 1, 0.0, True)]}}, discount=0.9)
+    FiniteMDP(num_states=2, num_pairs=2, num_transitions=2, discount=0.9)
+    """
+    return mdp_of_table(table, discount, initial, "the dictionary")
+
+
+def mdp_of_table(table: Any, discount: float, initial: object, name: str) -> FiniteMDP:
+    """Returns the MDP of a table P; messages call its origin by the name."""
+    pair_offsets, action, rows = read_table(table, name)
+    num_states = pair_offsets.size - 1
     if initial is None:
         raise InvalidModel(
-            f"{name_of(env)} does not say where episodes start; give a state or a distribution as "
-            "initial="
+            f"{name} does not say where episodes start; give a state or a distribution as initial="
         )
     states = Pairs.full(num_states, 1)
     start = read_initial(states, spread_initial(states, initial))
@@ -92,11 +155,11 @@ ROW = np.dtype(
 )
 
 
-def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Reads the environment's table: (pair offsets [S+1], action [K], rows)."""
+def read_table(table: Any, name: str) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Reads a table P; returns the offsets of pairs [S+1], the action [K], and the rows."""
     if not isinstance(table, Mapping | Sequence) or len(table) == 0:
         raise InvalidModel(
-            f"{name_of(env)} has no table P of transitions, expected a tabular environment such as "
+            f"{name} has no table P of transitions, expected a tabular environment such as "
             "FrozenLake, CliffWalking or Taxi"
         )
     lengths: list[int] = []
@@ -111,7 +174,7 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
                     target = index(successor)
                     if not 0 <= target < len(table):
                         raise InvalidModel(
-                            f"the table P of {name_of(env)} leads from state {state}, action "
+                            f"the table P of {name} leads from state {state}, action "
                             f"{action} to state {target}, expected 0 to {len(table) - 1}"
                         )
                     entry = (float(probability), float(reward), bool(terminated))
@@ -121,14 +184,13 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
                 actions.append(index(action))
         except (TypeError, ValueError, KeyError, IndexError, OverflowError) as problem:
             raise InvalidModel(
-                f"the table P of {name_of(env)} is malformed at state {state}: {problem}; expected "
+                f"the table P of {name} is malformed at state {state}: {problem}; expected "
                 "P[state][action] = [(probability, next state, reward, terminated), …]"
             ) from None
         lengths.append(len(choices))
     table_rows = np.array(rows, ROW)
-    offsets = arrays.offsets_of(np.array(lengths))
-    action_of = np.array(actions, np.int64)
-    check_rows(table_rows, arrays.run_owners(offsets), action_of, name_of(env))
+    offsets, action_of = arrays.offsets_of(np.array(lengths)), np.array(actions, np.int64)
+    check_rows(table_rows, arrays.run_owners(offsets), action_of, name)
     return offsets, action_of, table_rows
 
 
