@@ -521,12 +521,14 @@ def test_rows_that_lead_everywhere_have_a_limit(monkeypatch):
 
 def test_the_default_family_leaves_out_what_is_too_large(monkeypatch):
     monkeypatch.setattr("surestep.rehearsal.worlds.MOST_CELLS", 15)
-    names = {kind.name for kind in default_family(with_support(), None)}
+    names = {kind.name for kind in default_family(with_support(), Robust())}
     assert {"estimate, unseen: uniform", "estimate, unseen: optimistic"} <= names
     assert not {"posterior, jeffreys", "posterior, uniform"} & names  # 35 transitions
     monkeypatch.setattr("surestep.rehearsal.worlds.MOST_CELLS", 14)
-    assert "estimate, unseen: uniform" not in {k.name for k in default_family(with_support(), None)}
-    supported = {kind.name for kind in default_family(with_support([0], [1]), None)}
+    assert "estimate, unseen: uniform" not in {
+        k.name for k in default_family(with_support(), Robust())
+    }
+    supported = {kind.name for kind in default_family(with_support([0], [1]), Robust())}
     assert {"estimate, unseen: uniform", "posterior, jeffreys"} <= supported
     assert not {"estimate, unseen: pessimistic", "estimate, unseen: optimistic"} & supported
     assert {"posterior, weight 1", "posterior, weight 5"} <= supported

@@ -1,10 +1,10 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
+from surestep.certificates.certifier import Certifier
 from surestep.certificates.certifying import certify, certify_many, verify
-from surestep.certificates.common import Certifier
 from surestep.certificates.episodes import training_for, training_part
-from surestep.certificates.posterior import Posterior, posterior_gains
+from surestep.certificates.posterior import Posterior
 from surestep.certificates.registry import (
     CERTIFIERS,
     Asked,
@@ -32,7 +32,6 @@ __all__ = [
     "certify_many",
     "find_kind",
     "make_certifier",
-    "posterior_gains",
     "training_for",
     "training_part",
     "verify",

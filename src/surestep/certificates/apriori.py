@@ -19,6 +19,7 @@ from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
 from surestep.bounds import BOUNDS, Coverage, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
+from surestep.certificates.certifier import Certifier
 from surestep.certificates.common import Needs
 from surestep.certificates.refuting import check_values
 from surestep.errors import CertificateRefused
@@ -34,7 +35,7 @@ UNCHANGED = 1e-12  # probabilities this close are the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class APriori(Settings):
+class APriori(Settings, Certifier):
     """The claim of a published bound, for policies that keep π_b wherever data is scarce.
 
     `n_wedge` is N∧; None takes the largest with which the policy is covered, one less than the
@@ -77,9 +78,14 @@ class APriori(Settings):
             gain = terms["gain"] if bound.bootstraps else min(terms["gain"], 0.0)
             lower += gain - terms["loss"]
             figures |= terms
-        standing = BOUNDS[self.bound].standing
         return common.claim_of(
-            self, problem, lower, standing, self.assumptions(problem), figures, notes
+            self,
+            problem,
+            lower,
+            BOUNDS[self.bound].standing,
+            assumptions=self.assumptions(problem),
+            figures=figures,
+            notes=notes,
         )
 
     def covering_n_wedge(self, problem: Problem, change: FloatArray) -> int | None:

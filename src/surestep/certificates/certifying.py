@@ -7,22 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 import surestep._arrays as arrays
-from surestep.certificates.common import (
-    Again,
-    Bound,
-    Certifier,
-    Claim,
-    Question,
-    bound_of,
-    claims_of,
-    tried,
-)
-from surestep.certificates.episodes import split_of, training_part
+from surestep.certificates.certifier import Certifier, Question, claims_of
+from surestep.certificates.common import Claim, tried
 from surestep.certificates.joint import certify_jointly
-from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.registry import (
     SHELF,
     check_certifier,
@@ -30,8 +18,6 @@ from surestep.certificates.registry import (
     make_certifier,
     standing_of,
 )
-from surestep.certificates.stitched import Stitched
-from surestep.certificates.trajectory import Trajectory
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -46,52 +32,6 @@ from surestep.model.problem import Problem
 from surestep.model.statements import OWN_WORDS, STOPPING, WITHIN_SEEN, Statement
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
-
-
-def lower_bounds(
-    certifiers: Sequence[Certifier],
-    problems: Sequence[Problem],
-    policies: Sequence[Sequence[Policy]],
-) -> list[list[Bound]]:
-    """Returns L of the policies of each problem by its certifier, or why there is none.
-
-    The certifiers are of one kind; draws are the same for all policies of a problem.
-    """
-    believers = [certifier for certifier in certifiers if isinstance(certifier, Posterior)]
-    if not believers:
-        return [
-            [*map(bound_of, claims_of([Question(judge, problem, policy) for policy in several]))]
-            for judge, problem, several in zip(certifiers, problems, policies, strict=True)
-        ]
-    gains = gains_each(believers, problems, policies)
-    return [
-        [drawn] * len(several)
-        if isinstance(drawn, CertificateRefused)
-        else np.sort(drawn, axis=1)[:, certifier.rank - 1].tolist()
-        for certifier, several, drawn in zip(believers, policies, gains, strict=True)
-    ]
-
-
-def choosing_bounds(
-    certifier: Certifier,
-    problems: Sequence[Problem],
-    policies: Sequence[Sequence[Policy]],
-    again: Again,
-) -> list[list[Bound]]:
-    """Returns what a choice among the policies of each problem goes by.
-
-    All of a problem may choose, so that what chooses is no claim of its own data: a stitched one is
-    what a training part expects, a posterior has other draws, and for a trajectory certificate a
-    part of the problem makes the policies once more (`again`), about which the rest claims.
-    """
-    if isinstance(certifier, Stitched):
-        return certifier.expected_bounds(problems, policies)
-    certifiers = [certifier] * len(problems)
-    if isinstance(certifier, Posterior):
-        certifiers = [certifier.choosing(problem) for problem in problems]
-    if isinstance(certifier, Trajectory):
-        policies = [again(training_part(problem, *split_of(certifier))) for problem in problems]
-    return lower_bounds(certifiers, problems, policies)
 
 
 def certify(problem: Problem, policy: PolicyLike, certifier: Certifier | str) -> Certificate:
@@ -143,12 +83,6 @@ def certify_many(
         else accepted(claim, question.certifier, question.problem)
         for claim, question in zip(claims, asked, strict=True)
     ]
-
-
-def with_delta(certifier: Certifier, delta: float) -> Certifier:
-    """Returns the same certifier at another δ."""
-    changed: Certifier = dataclasses.replace(certifier, delta=delta)  # type: ignore[type-var]
-    return changed
 
 
 def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:

@@ -19,7 +19,7 @@ where V_min and V_max are stretched to contain 0 if episodes can be over by then
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -32,7 +32,8 @@ import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import End, Needs, Seed, Share
+from surestep.certificates.certifier import Again, Certifier
+from surestep.certificates.common import Bound, End, Needs, Seed, Share
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
 from surestep.model.certificate import Certificate
@@ -55,7 +56,7 @@ SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(Certifier):
     """A lower bound on the mean of the paired difference over the episodes not used for training.
 
     "bernstein" (Maurer and Pontil's, of differences cut off at a threshold that the training part
@@ -116,6 +117,49 @@ class Trajectory:
             }
         )
 
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from facts of the data: bounds, where they prove.
+
+        Parameters
+        ----------
+        known : Known
+            Facts of the data.
+        given : mapping of str to value
+            The settings that the user gave.
+
+        Returns
+        -------
+        dict of str to value
+            Settings by name; bounds of returns go with whole episodes.
+        """
+        proved = given.get("interval", DEFAULT_INTERVAL) in PROVED
+        whole = proved and given.get("estimator") == "is" and "horizon" not in given
+        bounds = ends("reward", known.possible_rewards if proved else None)
+        return known.usual() | bounds | ends("return", known.returns if whole else None)
+
+    def choosing_bounds(
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: Again
+    ) -> list[list[Bound]]:
+        """Returns claims about the candidates that a training part of each problem leads to.
+
+        Parameters
+        ----------
+        problems : sequence of Problem
+            A part of each makes the candidates once more; the rest claims.
+        policies : sequence of sequences of Policy
+            Not used.
+        again : callable
+            `again(part)` makes the candidates from a part of a problem.
+
+        Returns
+        -------
+        list of lists of float or CertificateRefused
+            The bound of each candidate, or its refusal.
+        """
+        parts = [episodes.training_part(problem, *episodes.split_of(self)) for problem in problems]
+        return super(Trajectory, self).choosing_bounds(problems, [*map(again, parts)], again)
+
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns L: the lower bound on the mean difference, less what the horizon cuts off."""
         check_discount(problem, self)
@@ -154,9 +198,9 @@ class Trajectory:
             problem,
             lower - after,
             "proved" if self.interval in PROVED else "asymptotic",
-            self.assumptions(problem),
-            figures,
-            self.notes(),
+            assumptions=self.assumptions(problem),
+            figures=figures,
+            notes=self.notes(),
         )
 
     def _differences(
@@ -271,17 +315,6 @@ class Trajectory:
         if self.claim == "horizon":
             notes.append(Statement("first-steps-only", {"steps": self.horizon}))
         return tuple(notes)
-
-
-def told_trajectory(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that follow from what is known: bounds, where they prove something.
-
-    Those of returns go with whole episodes.
-    """
-    proved = given.get("interval", DEFAULT_INTERVAL) in PROVED
-    whole = proved and given.get("estimator") == "is" and "horizon" not in given
-    bounds = ends("reward", known.possible_rewards if proved else None)
-    return known.usual() | bounds | ends("return", known.returns if whole else None)
 
 
 def check_discount(problem: Problem, settings: Trajectory) -> None:

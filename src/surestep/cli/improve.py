@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.terminal import say, say_json, say_sentences, show, task_progress
@@ -70,10 +69,9 @@ def improve_command(
         findings = made.findings
         done = begin(output, files)
         if made.how.sizes and not done:
-            seconds, worlds = made.how.seconds, made.how.worlds
+            worlds = made.how.worlds
             kinds = f"{worlds:,} worlds of each kind" if worlds else "worlds without any benefit"
-            left = duration(seconds / effort.cores(seconds))
-            next_is = f"not yet stress tested; next: {kinds}, about {left}"
+            next_is = f"not yet stress tested; next: {kinds}"
             goes_on = "(if interrupted, the same command goes on)"
             say(f"saved {output}, {next_is} {goes_on}", err=as_json)
             findings = made.finished(progress, effort._replace(folder=output))
@@ -187,11 +185,6 @@ def rehearse_command(
         if output is not None:
             check_can_begin(output, said_of(description, asked))
         source = open_source(description, memory_limit=memory_limit)
-
-        def tell_plan(seconds: float) -> None:
-            took = duration(seconds / effort.cores(seconds))
-            say(f"{worlds:,} worlds of each kind, about {took}")
-
         rehearsed = rehearse_log(
             source,
             asked,
@@ -200,7 +193,6 @@ def rehearse_command(
             seed=seed,
             effort=effort._replace(folder=output),
             progress=progress,
-            on_start=tell_plan,
         )
     from surestep.report.stress_test import stress_test_section
 

@@ -1,8 +1,7 @@
 """A stress test of a certificate: the whole pipeline in worlds where the truth is known."""
 
-from surestep.rehearsal.block import KeptBlocks
 from surestep.rehearsal.completion import completed
-from surestep.rehearsal.rehearse import TimeLimit, calibrate, rehearse
+from surestep.rehearsal.rehearse import calibrate, rehearse
 from surestep.rehearsal.result import (
     Calibration,
     Rate,
@@ -27,11 +26,9 @@ __all__ = [
     "Completed",
     "DrawnFromPosterior",
     "EpisodeBootstrap",
-    "KeptBlocks",
     "Rate",
     "Rehearsal",
     "SizeSummary",
-    "TimeLimit",
     "World",
     "WorldKind",
     "calibrate",

@@ -16,8 +16,7 @@ at all survives the worlds, and the certificate is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
@@ -29,9 +28,7 @@ from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze, 
 from surestep._json import read_json
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
-from surestep.certificates.certifying import with_delta
-from surestep.certificates.common import Certifier
-from surestep.certificates.posterior import Posterior
+from surestep.certificates import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter, InvalidResult
 from surestep.model.statements import Scalar, Statement
 
@@ -57,12 +54,29 @@ class Calibration:
         """The kind of world that allows the least."""
         return self.family[int(np.argmin(self.ranks))]
 
-    def applied_to(self, certifier: Posterior) -> Certifier:
-        """The certifier with δ = r/(K+1), so that it claims what the worlds left of it."""
+    def applied_to(self, certifier: Certifier) -> Certifier:
+        """Returns the certifier with δ = r/(K+1), so that it claims what the worlds left of it.
+
+        Parameters
+        ----------
+        certifier : Certifier
+            The certifier that was calibrated.
+
+        Returns
+        -------
+        Certifier
+            The same at another δ.
+
+        Raises
+        ------
+        CertificateRefused
+            Where no rank survives the worlds.
+        """
         if self.rank == 0:
             why: dict[str, Scalar] = {"kind": self.strictest, "draws": self.draws}
             raise CertificateRefused(Statement("fails-stress-test", why))
-        return with_delta(certifier, self.rank / (self.draws + 1))
+        stricter: Certifier = replace(certifier, delta=self.rank / (self.draws + 1))  # type: ignore[type-var]
+        return stricter
 
 
 def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
@@ -82,14 +96,6 @@ def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArr
     exceeding = draws > (gain + tolerance)[:, np.newaxis]  # a refusal (NaN) exceeds nothing
     below: IntArray = draws.shape[1] - np.count_nonzero(exceeding, axis=1)
     return below
-
-
-def calibration_of(
-    counts: Sequence[IntArray], family: tuple[str, ...], certifier: Posterior
-) -> Calibration:
-    """The calibration by the u_w of each kind of world."""
-    ranks = [calibrated_rank(below, certifier.draws, certifier.delta) for below in counts]
-    return Calibration(certifier.draws, certifier.rank, tuple(ranks), family)
 
 
 def whole_part(value: float) -> int:

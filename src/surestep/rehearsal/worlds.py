@@ -14,7 +14,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._settings import Settings, check_settings
-from surestep.certificates import Certifier, Posterior
+from surestep.certificates import Certifier
 from surestep.certificates.drawn import ModelDraws, draw_chunk, expected_cells, room_for
 from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter, NeverEnds
@@ -113,10 +113,6 @@ class DrawnFromPosterior(Settings):
     def name(self) -> str:
         """Returns the name that results call it by."""
         return f"posterior, {f'weight {self.weight:g}' if self.prior == 'weight' else self.prior}"
-
-    def is_of(self, certifier: Certifier) -> bool:
-        """Tells whether a certifier has this very prior, whose worlds hardly prove it wrong."""
-        return isinstance(certifier, Posterior) and certifier.has_prior(self.prior, self.weight)
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """One model of the posterior, in which π_b acts."""
@@ -246,7 +242,7 @@ def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, .
     priors = [DrawnFromPosterior("weight", weight) for weight in WEIGHTS]
     if int(problem.support_sizes().sum()) <= MOST_CELLS:
         priors += [DrawnFromPosterior("jeffreys"), DrawnFromPosterior("uniform")]
-    family += [prior for prior in priors if not prior.is_of(certifier)]
+    family += [kind for kind in priors if not certifier.has_prior(kind.prior, kind.weight)]
     if problem.log is not None and EpisodeBootstrap().fill in fills:
         family.append(EpisodeBootstrap())
     return tuple(family)
