@@ -14,8 +14,8 @@ from support.log_tables import frame_of
 from support.toy_extension import Hopeful
 from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Asked, NoClaim, Posterior, Robust, Stitched, certify_many, verify
-from surestep.certificates.registry import MEMBERS
+from surestep.certificates import Posterior, Robust, Stitched, certify_many, verify
+from surestep.certificates.registry import MEMBERS, Asked, NoClaim
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.known import Known

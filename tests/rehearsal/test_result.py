@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from surestep.certificates import Posterior
 from surestep.errors import CertificateRefused, InvalidParameter, InvalidResult
-from surestep.rehearsal import Calibration, Rate, Rehearsal, calibrated_rank, rehearsal_from_json
-from surestep.rehearsal.result import LIMITS, draws_below
+from surestep.rehearsal import Calibration, Rate, Rehearsal, rehearsal_from_json
+from surestep.rehearsal.result import LIMITS, calibrated_rank, draws_below
 
 
 def rehearsal(claim, gain=None, calibrated=None, sizes=(0.5, 1.0, 2.0, 5.0)):

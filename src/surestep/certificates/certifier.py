@@ -70,7 +70,7 @@ class Certifier:
     Attributes
     ----------
     delta : float
-        δ, the chance that a claim is wrong.
+        The chance δ that a claim is wrong.
     name : str
         The kind of its certificates.
     value_figures : frozenset of str

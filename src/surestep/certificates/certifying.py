@@ -37,12 +37,35 @@ AGREEMENT = 1e-9  # relative; values of another machine may differ in their last
 def certify(problem: Problem, policy: PolicyLike, certifier: Certifier | str) -> Certificate:
     """Returns a certificate about ρ(policy) − ρ(π_b), from the data of the problem alone.
 
-    The policy may come as the Plan, the Improvement or the Result that has it, or as an array of
-    probabilities [S, A].
+    Parameters
+    ----------
+    problem : Problem
+        The data, and their terms. Its premises come after the assumptions of the certifier.
+    policy : Policy, Plan, Improvement, Result or array of float [S, A]
+        The policy to be judged.
+    certifier : Certifier or str
+        A kind with its settings, or a text such as "posterior" or "robust:set=l1".
 
-    `certifier` is one of surestep.certificates with its settings, a text such as "posterior" or
-    "robust:set=l1", or whatever has the members of a `Certifier`. The problem's premises come after
-    the assumptions of the certifier itself.
+    Returns
+    -------
+    Certificate
+        The claim.
+
+    Raises
+    ------
+    CertificateRefused
+        Where the kind claims nothing of this policy by these data.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 150]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.deterministic(counts, [1, 0])
+    >>> claim = surestep.certify(problem, policy, "robust:known_start=true")
+    >>> str(claim.standing), claim.lower > 0
+    ('proved', True)
     """
     if isinstance(certifier, str):
         certifier = make_certifier(certifier)
@@ -58,10 +81,35 @@ def certify_many(
     policies: Sequence[Policy],
     certifier: Certifier | Sequence[Certifier],
 ) -> list[Claim]:
-    """Returns the `certify` of each problem and its policy; a refusal is an answer too.
+    """Returns the certificate of each problem and its policy; a refusal is an answer too.
 
-    There is one certifier for all, or one for each. Robust certificates of small
-    problems over the same pairs are made together, on all cores, and so are stitched ones.
+    Parameters
+    ----------
+    problems : sequence of Problem
+        The data.
+    policies : sequence of Policy
+        A policy for each problem.
+    certifier : Certifier or sequence of Certifier
+        One for all, or one for each. Robust certificates of small problems over the same pairs are
+        made together, on all cores, and so are stitched ones.
+
+    Returns
+    -------
+    list of Certificate or CertificateRefused
+        The claims, or refusals.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 150]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.deterministic(counts, [1, 0])
+    >>> robust = surestep.certificates.Robust(known_start=True)
+    >>> claims = surestep.certificates.certify_many(
+    ...     [problem] * 2, [policy, problem.behavior], robust)
+    >>> claims[0].lower > claims[1].lower == 0
+    True
     """
     certifiers = certifier if isinstance(certifier, Sequence) else [certifier] * len(problems)
     if not len(problems) == len(policies) == len(certifiers):
@@ -133,11 +181,40 @@ def premises_of_signals(problem: Problem) -> tuple[Statement, ...]:
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:
-    """Makes the certificate again, and refuses it where it comes out differently.
+    """Makes a certificate again, and refuses it where it comes out differently.
 
     Codes, words, whole numbers and settings must be the same, other numbers within 1e-9: relative
-    to themselves, or to the span where they are values. A setting that is missing, as there was
-    none of its name when the claim was made, is taken for what was done then.
+    to themselves, or to the span where they are values.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The claim. A setting that was added later than the claim was made has its former value.
+    problem : Problem
+        The data that it was made from.
+    policy : Policy
+        The policy that it is about.
+
+    Returns
+    -------
+    Certificate
+        The certificate that was made again.
+
+    Raises
+    ------
+    CertificateMismatch
+        Where a part of it differs.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 150]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.deterministic(counts, [1, 0])
+    >>> claim = surestep.certify(problem, policy, "robust:known_start=true")
+    >>> surestep.certificates.verify(claim, problem, policy) == claim
+    True
     """
     arrays.expect("certificate", certificate, Certificate)
     formerly = getattr(find_kind(certificate.kind), "formerly", {})

@@ -26,7 +26,13 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import FloatArray
-from surestep.certificates.bets import CERTIFYING, PLANNING, PLANNING_SEED, REHEARSALS, most_rounds
+from surestep.certificates.bets import (
+    CERTIFYING,
+    PLANNING,
+    PLANNING_RUNS,
+    PLANNING_SEED,
+    most_rounds,
+)
 from surestep.certificates.stacks import Way, horizons, roll_out_each
 from surestep.kernels.stitched import OURS, THEIRS, Case, Course, Stacks, Tails
 from surestep.model.known import with_zero
@@ -62,7 +68,7 @@ def worst_figures(
     for who in (OURS, THEIRS):
         ways = [Way(who, steps, steps)]
         plan = Case(first, course, first.sizes > 0, PLANNING_SEED, most_rounds(first, course))
-        (tried,) = roll_out_each([plan], ways, PLANNING, REHEARSALS)
+        (tried,) = roll_out_each([plan], ways, PLANNING, PLANNING_RUNS)
         fewest = int(tried.complete.min())
         rounds = int(ratio * (fewest - CAREFUL * math.sqrt(fewest)))
         if rounds < 1:

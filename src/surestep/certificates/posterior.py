@@ -73,7 +73,7 @@ class Posterior(Certifier):
     Parameters
     ----------
     delta : float, default 0.1
-        δ, the chance that the claim is wrong.
+        The chance δ that the claim is wrong.
     prior : {"cautious", "weight", "pooled", "uniform", "jeffreys", "own"}
         The prior of a row, over the states that its pair may lead to. "weight" has the total
         weight `prior_weight`, the same for each state; "pooled" has it where steps of the row's

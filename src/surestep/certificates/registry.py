@@ -236,7 +236,24 @@ def kinds() -> tuple[str, ...]:
 def make_certifier(text: str) -> Certifier:
     """Returns the certifier that a text names.
 
-    >>> make_certifier("robust:set=l1,strict=true").strict
+    Parameters
+    ----------
+    text : str
+        A kind, and after a colon its settings, each NAME=VALUE.
+
+    Returns
+    -------
+    Certifier
+        The certifier.
+
+    Raises
+    ------
+    InvalidParameter
+        Where there is no such kind or setting.
+
+    Examples
+    --------
+    >>> surestep.certificates.make_certifier("robust:set=l1,strict=true").strict
     True
     """
     return read_asked(text).make()

@@ -86,7 +86,7 @@ class Robust(Certifier):
         others take those numbers for fixed beforehand, and a logger who stops when it suits him
         makes them wrong.
     delta : float, default 0.1
-        δ, the chance that the claim is wrong.
+        The chance δ that the claim is wrong.
     reward_low, reward_high : float, optional
         The range of all rewards; needed where rewards are not known.
     known_start : bool, default False

@@ -92,8 +92,8 @@ from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.certificates.bets import (
     CERTIFYING,
-    LAST_REHEARSALS,
-    REHEARSALS,
+    LAST_PLANNING_RUNS,
+    PLANNING_RUNS,
     BetPlan,
     Fold,
     ReturnsBet,
@@ -142,7 +142,7 @@ class Stitched(Certifier):
     Parameters
     ----------
     delta : float, default 0.1
-        δ, the chance that the claim is wrong.
+        The chance δ that the claim is wrong.
     train_share : float, default 0.3
         The share of the log that may have chosen the policy; 0 says that none of it did, and then
         the first fifth only plans.
@@ -631,7 +631,7 @@ class Judging(NamedTuple):
         )
 
 
-def plans_of(planning: Sequence[Planning], runs: int = REHEARSALS) -> list[BetPlan]:
+def plans_of(planning: Sequence[Planning], runs: int = PLANNING_RUNS) -> list[BetPlan]:
     """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
     folds = [one.folds() for one in planning]
     plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
@@ -662,7 +662,7 @@ def lower_limits(
                 planning[key] = same[id(folds)][0]._replace(certifier=planner, tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
-    found = dict(zip(planning, plans_of([*planning.values()], LAST_REHEARSALS), strict=True))
+    found = dict(zip(planning, plans_of([*planning.values()], LAST_PLANNING_RUNS), strict=True))
     plans: dict[int, BetPlan] = {}
     cases: dict[int, Case] = {}
     different: dict[tuple[int, ...], Case] = {}

@@ -159,12 +159,12 @@ def rehearse_command(
     seed: int,
     effort: Effort,
 ) -> None:
-    """Rehearse what `surestep improve` would do with LOG, given the same options.
+    """Stress test what `surestep improve` would do with LOG, given the same options.
 
     Worlds are made from the log in several ways, none of which the certificate assumes. In each,
     the behavior policy collects data, the policy is improved and certified, and all is held
-    against the truth, which is known there. This is a stress test, not a confidence level. The
-    certificate that is rehearsed is the first one, and there are 100 worlds of each kind unless
+    against the truth, which is known there. This is no confidence level. The
+    certificate that is tested is the first one, and there are 100 worlds of each kind unless
     --worlds says another number. OUTPUT gets rehearsal.html, a page to look at,
     rehearsal.json, and run.json with the settings. What is finished is kept there, and the same
     command goes on after an interruption.

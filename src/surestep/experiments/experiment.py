@@ -32,8 +32,8 @@ from surestep._blocks import digest_of
 from surestep._json import converted
 from surestep._names import twice, unknown
 from surestep.algorithms import is_algorithm, make_algorithm
-from surestep.certificates import Certifier, certifier_kind
-from surestep.certificates.registry import check_certifier, find_kind, read_settings
+from surestep.certificates import Certifier
+from surestep.certificates.registry import certifier_kind, check_certifier, find_kind, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder

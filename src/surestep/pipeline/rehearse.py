@@ -1,4 +1,4 @@
-"""A rehearsal of a whole improvement, before anything is deployed: a stress test, with a page."""
+"""The verb `rehearse`: a stress test of an improvement before it is made, with a page."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ PAGE = "rehearsal.html"
 
 @dataclass(frozen=True, slots=True)
 class RehearsedLog:
-    """The rehearsal of a log, and with what it was made."""
+    """The stress test of a log, and the record of how it was made."""
 
-    findings: Findings  # of what is rehearsed
+    findings: Findings  # of the improvement that is tested
     rehearsal: Rehearsal
     record: Record
 
     @property
     def page(self) -> str:
-        """Returns the rehearsal as a page (HTML)."""
+        """Returns the stress test as a page (HTML)."""
         return rehearsal_page(self.findings)
 
     def files(self) -> dict[str, bytes]:
-        """Renders the files of a saved rehearsal."""
+        """Renders the files of a saved stress test."""
         contents = {REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(), PAGE: self.page.encode()}
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}

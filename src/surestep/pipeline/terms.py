@@ -17,8 +17,8 @@ from surestep.algorithms.limits import limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
-from surestep.certificates import Asked, Certifier
-from surestep.certificates.registry import read_settings
+from surestep.certificates import Certifier
+from surestep.certificates.registry import Asked, read_settings
 from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, n_wedge_setting
 from surestep.choosing_n_wedge import Method as Improving
 from surestep.description import Behavior, Description, Method, Stakes

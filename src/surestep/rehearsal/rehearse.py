@@ -19,8 +19,8 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep._blocks import code_here
 from surestep._settings import check_setting
 from surestep.algorithms import Improver
-from surestep.certificates import Asked, Certifier
-from surestep.certificates.registry import check_certifier
+from surestep.certificates import Certifier
+from surestep.certificates.registry import Asked, check_certifier
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter, OutOfTime, SurestepError
 from surestep.model.problem import Problem
